@@ -1,0 +1,1 @@
+"""Tests of behaviour promised in the documentation, through public names only."""
