@@ -1,0 +1,31 @@
+"""What people look at: statistics, hooks, queues, background tasks, log lines. The engine imports none of it."""
+
+from spdl.pipeline._observe._queues import AsyncQueue as AsyncQueue
+from spdl.pipeline._observe._queues import QueuePerfStats as QueuePerfStats
+from spdl.pipeline._observe._queues import StatsQueue as StatsQueue
+from spdl.pipeline._observe._queues import check_observer as check_observer
+from spdl.pipeline._observe._queues import is_eof as is_eof
+from spdl.pipeline._observe._queues import is_epoch_end as is_epoch_end
+from spdl.pipeline._observe._stats import ItemFailure as ItemFailure
+from spdl.pipeline._observe._stats import PipelineStats as PipelineStats
+from spdl.pipeline._observe._stats import StageStats as StageStats
+from spdl.pipeline._observe._task_hooks import TaskHook as TaskHook
+from spdl.pipeline._observe._task_hooks import TaskPerfStats as TaskPerfStats
+from spdl.pipeline._observe._task_hooks import TaskStatsHook as TaskStatsHook
+from spdl.pipeline._observe._task_hooks import overrides as overrides
+
+__all__ = [
+    "AsyncQueue",
+    "ItemFailure",
+    "PipelineStats",
+    "QueuePerfStats",
+    "StageStats",
+    "StatsQueue",
+    "TaskHook",
+    "TaskPerfStats",
+    "TaskStatsHook",
+    "check_observer",
+    "is_eof",
+    "is_epoch_end",
+    "overrides",
+]

@@ -1,0 +1,226 @@
+"""``PipelineStats`` and ``StageStats``: what a pipeline has measured of itself up to one moment, as plain records.
+
+The engine fills them from its counters; this file does the arithmetic (means, shares, intervals, the limiting stage).
+How they are shown is in ``_stats_table.py``.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from spdl.pipeline._info import StageInfo
+
+__all__ = ["ItemFailure", "PipelineState", "PipelineStats", "StageStats"]
+
+PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFailure:
+    """One item that was dropped because of an exception.
+
+    Attributes:
+        stage: The stage that failed, as ``str(StageInfo)``.
+        origin: Which source position the item came from: an ``int`` for one source item, ``(origin, k)`` for the
+            k-th output of a generator, a tuple of origins for an aggregate.
+        item_repr: Short ``repr`` of the item.
+        error: The exception of the op, with its traceback.
+    """
+
+    stage: str
+    origin: object
+    item_repr: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageStats:
+    """One stage, from the start of the pipeline (or of the interval) up to the moment of the record.
+
+    The constructor takes counters and sums; means and shares are computed from them, so that they can be computed
+    again for an interval. All times are seconds.
+
+    Attributes:
+        info: Which stage.
+        elapsed: Time that the record covers.
+        num_calls: Calls that ended, well or badly. The end of a generator is no call.
+        num_failures: Calls that ended with an ordinary exception.
+        num_success: Calls whose wall time is in ``wall_time``.
+        num_dropped: ``None`` results, and items dropped by hooks.
+        num_in_flight: Calls running at the moment of the record.
+        num_emitted: Items put into the output channel.
+        busy: Sum of the time of all calls; with concurrency it grows faster than ``elapsed``.
+        starved: Time with a free slot and no input.
+        blocked: Time with work and no room in the output.
+        wall_time: Sum of wall time over successful calls.
+        cpu_time: Sum of thread CPU time over the calls where it was measured.
+        num_cpu_samples: How many calls ``cpu_time`` is summed over.
+        queue_len: Items in the output channel at the moment of the record.
+        queue_capacity: Most items the output channel takes.
+        occupied: Time during which the output channel was not empty.
+        failures: The newest failures, at most 16, oldest first.
+        wall_per_call: Mean wall time of a successful call; 0 before the first.
+        cpu_per_call: Mean thread CPU time of a successful call; ``None`` where it was not measured.
+        occupancy: Share of ``elapsed`` during which the output channel was not empty, 0 to 1.
+        rate: Emitted items per second.
+    """
+
+    info: StageInfo
+    elapsed: float
+    num_calls: int = 0
+    num_failures: int = 0
+    num_success: int = 0
+    num_dropped: int = 0
+    num_in_flight: int = 0
+    num_emitted: int = 0
+    busy: float = 0.0
+    starved: float = 0.0
+    blocked: float = 0.0
+    wall_time: float = 0.0
+    cpu_time: float = 0.0
+    num_cpu_samples: int = 0
+    queue_len: int = 0
+    queue_capacity: int = 0
+    occupied: float = 0.0
+    failures: tuple[ItemFailure, ...] = ()
+    wall_per_call: float = field(init=False)
+    cpu_per_call: float | None = field(init=False)
+    occupancy: float = field(init=False)
+    rate: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        # A frozen dataclass has no other way to set a computed field.
+        put = object.__setattr__
+        put(self, "wall_per_call", self.wall_time / self.num_success if self.num_success else 0.0)
+        put(self, "cpu_per_call", self.cpu_time / self.num_cpu_samples if self.num_cpu_samples else None)
+        put(self, "occupancy", min(1.0, self.occupied / self.elapsed) if self.elapsed > 0 else 0.0)
+        put(self, "rate", self.num_emitted / self.elapsed if self.elapsed > 0 else 0.0)
+
+    def __sub__(self, earlier: "StageStats") -> "StageStats":
+        """Get the interval since ``earlier``: sums are subtracted, means computed anew, momentary values kept.
+
+        Raises:
+            ValueError: The records are of different stages, or ``earlier`` is the later one.
+        """
+        if not isinstance(earlier, StageStats):
+            return NotImplemented
+        if self.info != earlier.info:
+            raise ValueError(f"cannot subtract statistics of different stages: {self.info} and {earlier.info}")
+        _check_order(self.elapsed, earlier.elapsed, str(self.info))
+        return replace(
+            self,
+            elapsed=self.elapsed - earlier.elapsed,
+            num_calls=self.num_calls - earlier.num_calls,
+            num_failures=self.num_failures - earlier.num_failures,
+            num_success=self.num_success - earlier.num_success,
+            num_dropped=self.num_dropped - earlier.num_dropped,
+            num_emitted=self.num_emitted - earlier.num_emitted,
+            busy=self.busy - earlier.busy,
+            starved=self.starved - earlier.starved,
+            blocked=self.blocked - earlier.blocked,
+            wall_time=self.wall_time - earlier.wall_time,
+            cpu_time=self.cpu_time - earlier.cpu_time,
+            num_cpu_samples=self.num_cpu_samples - earlier.num_cpu_samples,
+            occupied=self.occupied - earlier.occupied,
+            failures=tuple(failure for failure in self.failures if failure not in earlier.failures),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStats:
+    """A whole pipeline, from its start (or that of the interval) up to the moment of the record.
+
+    ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table.
+
+    Attributes:
+        elapsed: Seconds since the start.
+        state: ``"new"``, ``"running"``, ``"stopping"``, ``"ended"`` or ``"failed"``.
+        num_threads: Worker threads.
+        num_items: Items given to the consumer.
+        consumer_wait: Seconds the consumer has waited for items.
+        stages: Every stage, in order of stage id.
+    """
+
+    elapsed: float
+    state: PipelineState
+    num_threads: int
+    num_items: int
+    consumer_wait: float
+    stages: tuple[StageStats, ...]
+
+    def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":
+        """Get the interval since ``earlier``; ``state``, ``num_threads`` and momentary values are those of the later.
+
+        Raises:
+            ValueError: The records are of different pipelines, or ``earlier`` is the later one.
+        """
+        if not isinstance(earlier, PipelineStats):
+            return NotImplemented
+        if [stage.info for stage in self.stages] != [stage.info for stage in earlier.stages]:
+            raise ValueError(
+                f"cannot subtract statistics of different pipelines: {_names(self)} and {_names(earlier)}; "
+                "take both records from one pipeline"
+            )
+        _check_order(self.elapsed, earlier.elapsed, "the pipeline")
+        return replace(
+            self,
+            elapsed=self.elapsed - earlier.elapsed,
+            num_items=self.num_items - earlier.num_items,
+            consumer_wait=self.consumer_wait - earlier.consumer_wait,
+            stages=tuple(b - a for b, a in zip(self.stages, earlier.stages, strict=True)),
+        )
+
+    @property
+    def rate(self) -> float:
+        """Items given to the consumer per second."""
+        return self.num_items / self.elapsed if self.elapsed > 0 else 0.0
+
+    @property
+    def limiting_stage(self) -> StageStats | None:
+        """The stage that holds the pipeline back, or ``None`` while nothing has run.
+
+        Behind a bottleneck stages starve, before it they are blocked, and it is itself neither. So each stage is
+        scored with the share of time in which it had work and could do it, ``1 - (starved + blocked) / elapsed``, but
+        at most the time its calls ran, ``busy / elapsed``, which keeps out stages that had ended or had nothing to do.
+        The highest score wins. Among equals (several stages that wait for threads) it is the one whose calls ran
+        longest. Concurrency does not enter: a stage short of threads limits although its slots are free.
+
+        The last stage, the sink, stands for the consumer: it works while it is not waiting, so its score is
+        ``1 - consumer_wait / elapsed``. If no call ended in the time covered, it is the stage with most calls in
+        flight, the last such stage if there are several.
+        """
+        if self.elapsed <= 0 or not self.stages:
+            return None
+        last = len(self.stages) - 1
+        if any(stage.busy > 0 for stage in self.stages) or self.num_items > 0:
+            return self.stages[max(range(len(self.stages)), key=lambda k: (self._score(k), self._busy(k)))]
+        # Calls that never came back explain a standstill better than a consumer that waits, or not, for them.
+        at = max(range(last + 1), key=lambda k: (self.stages[k].num_in_flight, k))
+        return self.stages[at] if self.stages[at].num_in_flight > 0 else None
+
+    def _busy(self, index: int) -> float:
+        if index == len(self.stages) - 1:
+            return max(0.0, self.elapsed - self.consumer_wait)
+        return self.stages[index].busy
+
+    def _score(self, index: int) -> float:
+        stage = self.stages[index]
+        idle = 0.0 if index == len(self.stages) - 1 else (stage.starved + stage.blocked) / self.elapsed
+        return min(max(0.0, 1.0 - idle), self._busy(index) / self.elapsed)
+
+    def __str__(self) -> str:
+        # Late, because the table is written in terms of this class.
+        from spdl.pipeline._observe._stats_table import stats_table
+
+        return stats_table(self)
+
+
+def _names(stats: PipelineStats) -> str:
+    return "[" + ", ".join(str(stage.info) for stage in stats.stages) + "]"
+
+
+def _check_order(later: float, earlier: float, what: str) -> None:
+    if later < earlier:
+        raise ValueError(
+            f"cannot subtract statistics of {what}: the left record ends {earlier - later:.6g} s before the right one; "
+            "write later - earlier"
+        )

@@ -1,0 +1,259 @@
+"""Task hooks: the user's code around stages and calls, and the statistics that are on by default."""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._durations import duration
+from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
+from spdl.pipeline._observe._reporting import report_around_stage, report_every
+from spdl.pipeline._probe import CallCounts, CallReader
+
+__all__ = ["TaskHook", "TaskPerfStats", "TaskStatsHook", "overrides"]
+
+_LOG = logging.getLogger(__name__)
+
+_NO_CALLS = CallCounts(0, 0, 0.0, ())
+
+
+def overrides(hook: object, base: type, name: str) -> bool:
+    """Tell whether ``hook``, an object or a class, brings its own ``name`` in place of that of ``base``.
+
+    A method of a subclass, an attribute of the object itself, and a class that only looks like ``base`` all count.
+    """
+    if isinstance(hook, type):
+        cls: type = hook
+    else:
+        cls = type(hook)
+        if name in getattr(hook, "__dict__", {}):
+            return True
+    return getattr(cls, name, None) is not getattr(base, name)
+
+
+class TaskHook:
+    """Code that runs around a stage and around each of its calls. By default it does nothing.
+
+    Override one method or both with functions decorated by :func:`contextlib.asynccontextmanager`. They run on the
+    event loop thread of the pipeline, whatever thread the op itself runs on.
+
+    .. code-block:: python
+
+        class CountingHook(TaskHook):
+            @asynccontextmanager
+            async def task_hook(self, input_item=None):
+                try:
+                    yield
+                except StopAsyncIteration:  # the end of a generator: not an error
+                    raise
+                except Exception:
+                    self.num_errors += 1
+                    raise
+    """
+
+    def stage_hook(self) -> AbstractAsyncContextManager[Any]:
+        """Get the context manager that is entered before the first call of the stage and left after its last item.
+
+        If it raises, the stage fails.
+        """
+        return nullcontext()
+
+    def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[Any]:
+        """Get the context manager that is entered before each call (each step of a generator) and left after it.
+
+        It sees the exception of the op. Raising on entry: the op is not run and the item is dropped; raising on exit:
+        the result is dropped.
+
+        Args:
+            input_item: The item that the op is called with.
+        """
+        return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPerfStats:
+    """The calls of one stage, in total or within one interval. Times are seconds, of successful calls only.
+
+    Attributes:
+        num_tasks: Calls that ended, well or badly. The end of a generator is no task.
+        num_failures: Calls that ended with an exception.
+        ave_time: Mean time; 0 if none succeeded.
+        p90_time: 90th percentile, an estimate.
+        p99_time: 99th percentile, an estimate.
+    """
+
+    num_tasks: int
+    num_failures: int
+    ave_time: float
+    p90_time: float
+    p99_time: float
+
+
+class TaskStatsHook(TaskHook):
+    """Counts and times the calls of a stage; logs totals at its end and, if asked, every interval.
+
+    Inside a pipeline, a hook that does not override :meth:`task_hook` reads the counters that the engine keeps anyway,
+    and costs nothing per call. Its percentiles are those of the newest calls, at most 1024. A subclass that overrides
+    :meth:`task_hook` and calls it on ``super()`` measures by itself; its percentiles are streaming estimates
+    over all calls. The values of an interval cover that interval only, in both ways.
+
+    Args:
+        info: The stage.
+        interval: Seconds between two calls of :meth:`interval_stats_callback`; not positive: only totals are logged.
+    """
+
+    #: Where time comes from; a subclass can bring its own.
+    _clock: Callable[[], float] = staticmethod(time.perf_counter)
+
+    def __init__(self, info: StageInfo, interval: float = -1) -> None:
+        self.info = info
+        self.interval = interval
+        self._read: CallReader | None = None
+        self._lap_start = _NO_CALLS  # with a reader: what it said when the interval began
+        self._total = _Tally()  # without a reader: own counts, total and of the interval
+        self._lap = _Tally()
+
+    @property
+    def num_tasks(self) -> int:
+        """Calls that ended, well or badly."""
+        return self._total.num_tasks if self._read is None else self._read().num_calls
+
+    @property
+    def num_success(self) -> int:
+        """Calls that ended well."""
+        if self._read is None:
+            return self._total.num_success
+        counts = self._read()
+        return counts.num_calls - counts.num_failures
+
+    @property
+    def ave_time(self) -> float:
+        """Mean time of the calls that ended well, in seconds; 0 before the first."""
+        return self._total_stats().ave_time
+
+    def stage_hook(self) -> AbstractAsyncContextManager[Any]:
+        """Get a context manager that reports at intervals while it is open and logs totals when it is left."""
+        return report_around_stage(self._run_interval, self._log_totals, self.interval)
+
+    def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[Any]:
+        """Get a context manager that counts and times one call."""
+        return _TimedTask(self)
+
+    async def interval_stats_callback(self, stats: TaskPerfStats) -> None:
+        """Do something with the statistics of the interval that has just ended; by default they are logged.
+
+        Override it to send them elsewhere. An exception is logged and the next interval goes on.
+        """
+        _LOG.info("[%s] %s in the last %s", self.info, _describe(stats), duration(self.interval))
+
+    def _attach(self, read: CallReader) -> None:
+        """Take all statistics from the engine's counters from now on."""
+        self._read = read
+
+    async def _run_interval(self) -> None:
+        """Report every interval until cancelled. Returns at once if the interval is not positive."""
+        self._start_lap()
+        await report_every(self.interval, self._report_lap, f"the calls of stage {self.info}")
+
+    async def _report_lap(self) -> None:
+        await self.interval_stats_callback(self._end_lap())
+
+    def _log_totals(self) -> None:
+        """Log what the stage has done in all."""
+        _LOG.info("[%s] %s", self.info, _describe(self._total_stats()))
+
+    def _total_stats(self) -> TaskPerfStats:
+        return self._total.stats() if self._read is None else _between(_NO_CALLS, self._read())
+
+    def _start_lap(self) -> None:
+        if self._read is not None:
+            self._lap_start = self._read()
+        self._lap = _Tally()
+
+    def _end_lap(self) -> TaskPerfStats:
+        """Get the statistics since the last lap, and start the next."""
+        if self._read is None:
+            lap, self._lap = self._lap, _Tally()
+            return lap.stats()
+        before, self._lap_start = self._lap_start, self._read()
+        return _between(before, self._lap_start)
+
+    def _add_success(self, seconds: float) -> None:
+        self._total.add_success(seconds)
+        self._lap.add_success(seconds)
+
+    def _add_failure(self) -> None:
+        self._total.num_failures += 1
+        self._lap.num_failures += 1
+
+
+class _TimedTask(AbstractAsyncContextManager[None]):
+    """One call measured by a ``TaskStatsHook`` itself."""
+
+    __slots__ = ("_hook", "_start")
+
+    def __init__(self, hook: TaskStatsHook) -> None:
+        self._hook = hook
+
+    async def __aenter__(self) -> None:
+        self._start = self._hook._clock()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if exc is None:
+            self._hook._add_success(self._hook._clock() - self._start)
+        elif isinstance(exc, Exception) and not isinstance(exc, StopAsyncIteration):
+            # The end of a generator is no task, and a cancelled call has neither succeeded nor failed.
+            self._hook._add_failure()
+
+
+class _Tally:
+    """Calls counted one by one, with streaming percentiles. Used on the event loop thread only."""
+
+    __slots__ = ("num_failures", "num_success", "p90", "p99", "success_time")
+
+    def __init__(self) -> None:
+        self.num_success = 0
+        self.num_failures = 0
+        self.success_time = 0.0
+        self.p90 = StreamingPercentile(0.90)
+        self.p99 = StreamingPercentile(0.99)
+
+    @property
+    def num_tasks(self) -> int:
+        return self.num_success + self.num_failures
+
+    def add_success(self, seconds: float) -> None:
+        self.num_success += 1
+        self.success_time += seconds
+        self.p90.add(seconds)
+        self.p99.add(seconds)
+
+    def stats(self) -> TaskPerfStats:
+        mean = self.success_time / self.num_success if self.num_success else 0.0
+        return TaskPerfStats(self.num_tasks, self.num_failures, mean, self.p90.value, self.p99.value)
+
+
+def _between(before: CallCounts, now: CallCounts) -> TaskPerfStats:
+    num_tasks = now.num_calls - before.num_calls
+    num_failures = now.num_failures - before.num_failures
+    num_success = num_tasks - num_failures
+    return TaskPerfStats(
+        num_tasks,
+        num_failures,
+        (now.success_time - before.success_time) / num_success if num_success > 0 else 0.0,
+        percentile_of_calls(now.recent, num_success, 0.90),
+        percentile_of_calls(now.recent, num_success, 0.99),
+    )
+
+
+def _describe(stats: TaskPerfStats) -> str:
+    return (
+        f"{stats.num_tasks} calls, {stats.num_failures} failed; time per call: mean {duration(stats.ave_time)}, "
+        f"p90 {duration(stats.p90_time)}, p99 {duration(stats.p99_time)}"
+    )
