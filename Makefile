@@ -1,0 +1,27 @@
+# The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help:
+	@echo "make demo    real photographs through a pipeline, beside Pillow and torch's DataLoader"
+	@echo "make test    all tests"
+	@echo "make check   format, lint, types, layers, native stubs"
+	@echo "make bench   all benchmarks (minutes); scripts/bench NAME runs one"
+	@echo "make clean   removes what the others made: .venv, build, .cache and tool caches"
+
+demo:
+	@scripts/demo
+
+test:
+	@scripts/test
+
+check:
+	@scripts/check
+
+bench:
+	@scripts/bench
+
+clean:
+	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests scripts benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

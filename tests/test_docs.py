@@ -1,0 +1,111 @@
+"""The code in README.md and docs/ runs as printed.
+
+Every block fenced as ``python`` is run, the blocks of one file in order as one program, in an empty folder. A block
+fenced as ``python no-run`` is only compiled. The program keeps the line numbers of the document, so that a traceback
+points into it.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+)(?P<info>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: what follows the opening fence, the line of its first line, and its text."""
+
+    info: tuple[str, ...]
+    line: int
+    text: str
+
+
+def blocks_of(text: str) -> list[Block]:
+    """All fenced blocks of a Markdown text, in order."""
+    found: list[Block] = []
+    opened: tuple[re.Match[str], int] | None = None
+    lines = text.splitlines()
+    for number, line in enumerate(lines, start=1):
+        match = FENCE.match(line)
+        if match is None:
+            continue
+        if opened is None:
+            opened = match, number
+        elif match["ticks"].startswith(opened[0]["ticks"]) and not match["info"].strip():
+            indent = len(opened[0]["indent"])
+            inside = lines[opened[1] : number - 1]
+            body = "\n".join(each[indent:] if not each[:indent].strip() else each for each in inside)
+            found.append(Block(tuple(opened[0]["info"].split()), opened[1] + 1, body))
+            opened = None
+    if opened is not None:
+        raise ValueError(f"the block that opens on line {opened[1]} is never closed")
+    return found
+
+
+def program_of(blocks: list[Block]) -> str:
+    """The blocks to run as one program, each on the lines it has in its document."""
+    lines: list[str] = []
+    for block in blocks:
+        if block.info[:1] == ("python",) and "no-run" not in block.info:
+            lines += [""] * (block.line - 1 - len(lines))
+            lines += block.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+RUNNABLE = [path for path in DOCUMENTS if program_of(blocks_of(path.read_text(encoding="utf-8"))).strip()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
+    """A reader who copies the document's code into a file and runs it sees it work."""
+    script = tmp_path / f"{document.stem}.py"
+    script.write_text(program_of(blocks_of(document.read_text(encoding="utf-8"))), encoding="utf-8")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    said = result.stderr.replace(str(script), str(document.relative_to(ROOT)))
+    assert result.returncode == 0, f"the code of {document.relative_to(ROOT)} fails:\n{said}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_code_in_document_compiles(document: Path) -> None:
+    """Every Python block is valid Python, those that are not run included."""
+    for block in blocks_of(document.read_text(encoding="utf-8")):
+        if block.info[:1] == ("python",):
+            compile("\n" * (block.line - 1) + block.text, str(document), "exec")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    """A relative link names a file that is there."""
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    relative = [target for target in targets if target and not re.match(r"[a-z]+:", target)]
+    assert [target for target in relative if not (document.parent / target).exists()] == []
+
+
+def test_blocks_keep_their_lines() -> None:
+    """A program has its blocks on the lines of the document, leaves out ``no-run``, and takes indented fences."""
+    text = "intro\n```python\na = 1\n```\n```python no-run\nb = 2\n```\n- item\n  ```python\n  c = 3\n  ```\n"
+    assert program_of(blocks_of(text)) == "\n\na = 1\n\n\n\n\n\n\nc = 3\n"
+
+
+def test_open_fence_is_an_error() -> None:
+    """A fence that is never closed would hide what follows it."""
+    with pytest.raises(ValueError, match="line 2 is never closed"):
+        blocks_of("x\n```python\na = 1\n")

@@ -1,0 +1,271 @@
+"""The arrows of the architecture: which package may import which, and which header may include which.
+
+The tables state the rules; the tests only read the code. An import inside a function is as much an arrow as one at the
+top, except where ``lazily`` allows it to a rule: there it closes no cycle at import time.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+NATIVE = ROOT / "native"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the modules at and below ``of`` may import of ours, besides each other."""
+
+    of: str
+    allows: tuple[str, ...] = ()
+    lazily: tuple[str, ...] = ()
+
+
+P = "spdl.pipeline"
+# The longest `of` that fits a module counts for it. `spdl` itself (the version) is open to all.
+RULES = [
+    # packages
+    Rule("spdl", allows=()),
+    Rule("spdl.pipeline", allows=()),
+    Rule("spdl.source", allows=()),
+    Rule("spdl.io", allows=()),
+    Rule("spdl.dataloader", allows=("spdl.pipeline", "spdl.source", "spdl.io")),
+    Rule("spdl.__main__", allows=("spdl._cli",)),
+    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
+    # inside the pipeline
+    Rule(f"{P}._errors"),
+    Rule(f"{P}._info"),
+    Rule(f"{P}._probe"),
+    Rule(f"{P}.defs", allows=(f"{P}._errors",)),
+    Rule(f"{P}._builder", allows=(f"{P}.defs", f"{P}._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
+    # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
+    Rule(
+        f"{P}._engine",
+        allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe"),
+        lazily=(f"{P}.config",),
+    ),
+    # inside the media package
+    Rule("spdl.io._errors"),
+    Rule("spdl.io._types"),
+]
+
+# What a package must never import, at the top or anywhere.
+FORBIDDEN = {
+    "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
+    "spdl.pipeline._observe": ("spdl.pipeline._engine",),
+    "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
+    "spdl.io": ("torch", "spdl.pipeline", "spdl.dataloader"),
+}
+# (module or package, imported): allowed inside a function all the same.
+ON_USE = {
+    ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
+    ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
+}
+# Only these may reach the built extension.
+LOADS_THE_EXTENSION = {"spdl.io._native"}
+
+# Folder of native code: folders that it may include. tests and fuzz may include all.
+INCLUDES: dict[str, set[str]] = {
+    "base": set(),
+    "av": {"base"},
+    "media": {"av", "base"},
+    "jpeg": {"base"},
+    "wav": {"base"},
+    "archive": {"base"},
+    "cuda": {"media", "av", "base"},
+    "bind": {"base", "av", "media", "jpeg", "wav", "archive", "cuda"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One import statement of a module, resolved to the module that is imported."""
+
+    importer: str
+    imported: str
+    line: int
+    in_function: bool
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted((SRC / "spdl").rglob("*.py")):
+        parts = path.relative_to(SRC).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _arrows(importer: str, path: Path) -> Iterator[Arrow]:
+    package = importer if path.name == "__init__.py" else importer.rpartition(".")[0]
+
+    def visit(node: ast.AST, in_function: bool) -> Iterator[Arrow]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Arrow(importer, alias.name, node.lineno, in_function)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            for alias in node.names:
+                # `from package import name`: the arrow goes to the module of that name, if it is one.
+                whole = f"{base}.{alias.name}"
+                yield Arrow(importer, whole if whole in MODULES else base, node.lineno, in_function)
+        inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, inside)
+
+    yield from visit(ast.parse(path.read_text(encoding="utf-8"), str(path)), False)
+
+
+ARROWS = [arrow for name, path in MODULES.items() for arrow in _arrows(name, path)]
+
+
+def _below(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def _rule_of(module: str) -> Rule:
+    return max((rule for rule in RULES if _below(module, rule.of)), key=lambda rule: len(rule.of))
+
+
+def _breaks(arrow: Arrow) -> bool:
+    if not _below(arrow.imported, "spdl") or arrow.imported == "spdl":
+        return False
+    rule = _rule_of(arrow.importer)
+    allowed = (rule.of, *rule.allows, *(rule.lazily if arrow.in_function else ()))
+    # The rule of `spdl` is for its own __init__ only; each package below has one of its own.
+    if rule.of == "spdl":
+        allowed = rule.allows
+    return not any(_below(arrow.imported, package) for package in allowed)
+
+
+def test_imports_follow_the_arrows() -> None:
+    """No module imports one of ours that its rule does not allow."""
+    assert [str(arrow) for arrow in ARROWS if _breaks(arrow)] == []
+
+
+def test_each_package_has_a_rule() -> None:
+    """A package or module added to ``spdl`` has to be put in the table."""
+    top = {name for name in MODULES if name.count(".") == 1}
+    assert top - {rule.of for rule in RULES} == set()
+
+
+@pytest.mark.parametrize("package", FORBIDDEN)
+def test_forbidden_imports_are_absent(package: str) -> None:
+    """What a package must do without is imported nowhere in it, except on use where the table says so."""
+    on_use = {imported for user, imported in ON_USE if user == package}
+    found = [
+        str(arrow)
+        for arrow in ARROWS
+        if _below(arrow.importer, package)
+        for forbidden in FORBIDDEN[package]
+        if _below(arrow.imported, forbidden) and not (arrow.in_function and forbidden in on_use)
+    ]
+    assert found == []
+
+
+def test_private_modules_stay_in_their_package() -> None:
+    """A module whose name starts with ``_`` is imported by the package that holds it, and by nobody else."""
+    found = []
+    for arrow in ARROWS:
+        parts = arrow.imported.split(".")
+        depth = next((i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
+        if parts[0] != "spdl" or depth is None:
+            continue
+        owner, private = ".".join(parts[:depth]), ".".join(parts[: depth + 1])
+        # `spdl` owns its front door only; the packages below it are worlds of their own.
+        in_owner = arrow.importer.count(".") <= 1 if owner == "spdl" else _below(arrow.importer, owner)
+        if not in_owner and not _below(arrow.importer, private):
+            found.append(str(arrow))
+    assert found == []
+
+
+def test_one_module_loads_the_extension() -> None:
+    """Only ``spdl.io._native`` knows where the built extension is."""
+    found = [
+        str(arrow)
+        for arrow in ARROWS
+        if _below(arrow.imported, "spdl.io.lib")
+        and arrow.importer not in LOADS_THE_EXTENSION
+        and not _below(arrow.importer, "spdl.io.lib")
+    ]
+    assert found == []
+
+
+# Calls that can wait, and which positional argument is how long. `get` is also of mappings: only by keyword.
+WAITS = {"wait": 0, "poll": 0, "wait_for": 1, "acquire": 1, "select": 3, "get": None, "put": None}
+
+
+def _polls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Calls that sleep, or that wait for a time written into the code: ``x.wait(0.1)``, ``x.get(timeout=1)``."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        limits = [word.value for word in node.keywords if word.arg == "timeout"]
+        position = WAITS.get(name)
+        if position is not None:
+            limits += node.args[position : position + 1]
+        has_literal = any(isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) for limit in limits)
+        if name == "sleep" or (name in WAITS and has_literal):
+            yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", sorted((SRC / "spdl/pipeline/_engine").rglob("*.py")), ids=lambda path: path.stem)
+def test_engine_never_polls(path: Path) -> None:
+    """The engine waits on conditions and futures: it has no ``sleep`` and no wait with a literal timeout."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    assert [f"{path.name}:{line} {call}" for line, call in _polls(tree)] == []
+
+
+def _native_includes() -> Iterator[tuple[str, int, str]]:
+    """File, line and target, relative to ``native``, of every include in quotes."""
+    if not NATIVE.exists():
+        return
+    for path in sorted(NATIVE.rglob("*")):
+        if path.suffix not in {".h", ".hpp", ".cpp", ".cc", ".inc"}:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
+            if match is None:
+                continue
+            for folder in (path.parent, NATIVE):  # as the compiler looks for it
+                target = (folder / match[1]).resolve()
+                if target.is_file() and target.is_relative_to(NATIVE):
+                    yield str(path.relative_to(NATIVE)), number, str(target.relative_to(NATIVE))
+                    break
+
+
+def test_native_includes_follow_the_arrows() -> None:
+    """Headers are included downwards only: bindings, media, owners of libav objects, base."""
+    found = []
+    for file, line, target in _native_includes():
+        user, used = file.split("/")[0], target.split("/")[0]
+        if user in {"tests", "fuzz"} or user == used:
+            continue
+        if used not in INCLUDES.get(user, set()):
+            found.append(f"native/{file}:{line} includes {target}")
+    assert found == []
+
+
+def test_only_bindings_know_python() -> None:
+    """Outside ``native/bind`` no native file includes Python's or nanobind's headers."""
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in (sorted(NATIVE.rglob("*")) if NATIVE.exists() else [])
+        if path.suffix in {".h", ".hpp", ".cpp"} and path.relative_to(NATIVE).parts[0] != "bind"
+        for match in re.finditer(r"#\s*include\s+[<\"](Python\.h|nanobind/[^>\"]+)", path.read_text(encoding="utf-8"))
+    ]
+    assert found == []

@@ -1,0 +1,112 @@
+"""The package as a whole: what importing costs and brings, and what each public module offers."""
+
+import importlib
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import spdl
+
+SRC = Path(__file__).resolve().parent.parent / "src"
+
+PIPELINE_PUBLIC = ("spdl.pipeline", "spdl.pipeline.defs", "spdl.pipeline.config")
+PUBLIC = (
+    "spdl",
+    *PIPELINE_PUBLIC,
+    "spdl.source",
+    "spdl.source.utils",
+    "spdl.source.imagenet",
+    "spdl.source.local_directory",
+    "spdl.dataloader",
+    "spdl.io",
+    "spdl.io.utils",
+)
+# Modules of later work are not looked for: a public module counts from the day its file is there.
+PRESENT = [
+    name
+    for name in PUBLIC
+    if (SRC / name.replace(".", "/")).with_suffix(".py").exists()
+    or (SRC / name.replace(".", "/") / "__init__.py").exists()
+]
+
+
+def _in_child(code: str) -> str:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    """``spdl.__version__`` tells what is installed."""
+    try:
+        installed = metadata.version("spdl")
+    except metadata.PackageNotFoundError:
+        installed = "unknown"
+    assert spdl.__version__ == installed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["spdl.pipeline", "spdl.source"])
+def test_engine_and_sources_import_nothing_heavy(module: str) -> None:
+    """The engine and the sources work without NumPy, torch and the media package, and do not pull them in."""
+    if module not in PRESENT:
+        pytest.skip(f"{module} is not there")
+    heavy = _in_child(
+        f"import sys, {module}\n"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in {'numpy', 'torch'} or m.startswith('spdl.io')))"
+    )
+    assert heavy == "[]"
+
+
+@pytest.mark.slow
+def test_import_of_spdl_loads_no_subpackage() -> None:
+    """``import spdl`` brings the version and nothing else."""
+    assert _in_child("import sys, spdl\nprint([m for m in sys.modules if m.startswith('spdl.')])") == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [name for name in PRESENT if name != "spdl"])
+def test_import_starts_nothing(module: str) -> None:
+    """Importing a public module starts no thread, writes no output and configures no logging."""
+    state = _in_child(
+        f"import logging, threading\nimport {module}\n"
+        "print(threading.active_count(), logging.getLogger().handlers, logging.getLogger('spdl').handlers)"
+    )
+    assert state == "1 [] []"
+
+
+@pytest.mark.parametrize("module", PRESENT)
+def test_star_import_gives_what_all_names(module: str) -> None:
+    """Every public module has an ``__all__`` without repeats, and ``from module import *`` brings all of it."""
+    names = importlib.import_module(module).__all__
+    assert len(set(names)) == len(names)
+    namespace: dict[str, object] = {}
+    exec(f"from {module} import *", namespace)
+    assert set(names) - namespace.keys() == set()
+
+
+@pytest.mark.parametrize("module", PRESENT)
+def test_public_names_are_documented(module: str) -> None:
+    """Every public class and function has a docstring."""
+    loaded = importlib.import_module(module)
+    things = {name: getattr(loaded, name) for name in loaded.__all__}
+    assert [name for name, thing in things.items() if callable(thing) and not thing.__doc__] == []
+
+
+def test_typed_marker_ships() -> None:
+    """``py.typed`` is there, so that type checkers of users read the annotations."""
+    assert (SRC / "spdl/py.typed").exists()
+
+
+def test_code_names_no_place_of_a_machine() -> None:
+    """No file of the package holds the path of somebody's home or checkout."""
+    found = [
+        f"{path.relative_to(SRC)}: {match[0]}"
+        for path in sorted(SRC.rglob("*.py"))
+        for match in re.finditer(r"['\"\s](/home/|/root/|/Users/|/work/)\w*", path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
