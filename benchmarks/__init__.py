@@ -1,0 +1,1 @@
+"""Measurements against peers; see README.md in this folder."""

@@ -1,0 +1,72 @@
+"""The shapes of pipeline that are measured, and the figures required of them. Data only.
+
+Every case moves the integers ``0 .. n-1`` through stages that return what they were given, into a sink of
+:data:`SINK_SIZE`. Where a peer has no word for a setting, its adapter says what it does instead.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CASES", "NUM_THREADS", "SINK_SIZE", "Case", "case_named"]
+
+#: Items that may wait between the last stage and the consumer.
+SINK_SIZE = 100
+
+#: Threads that a pipeline with sync stages gets, whatever the concurrency of its stages.
+NUM_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One shape of pipeline.
+
+    Attributes:
+        name: What ``--cases`` takes.
+        title: What the table shows.
+        num_stages: Stages between the source and the sink that call the no-op; 0 for none.
+        kind: Whether the no-op is a function or a coroutine function.
+        concurrency: Most calls in flight in each stage.
+        ordered: The stages are asked to emit in input order.
+        batch_size: Items that are aggregated to one list before the sink; ``None`` for no aggregation.
+        required: Least cost of the reference over ours (median wall time per source item).
+    """
+
+    name: str
+    title: str
+    required: float
+    num_stages: int = 0
+    kind: Literal["sync", "async"] = "sync"
+    concurrency: int = 1
+    ordered: bool = False
+    batch_size: int | None = None
+
+    @property
+    def promises_order(self) -> bool:
+        """Whether the output must be in source order: one call at a time keeps it without being asked."""
+        return self.ordered or self.concurrency == 1
+
+
+CASES: tuple[Case, ...] = (
+    Case("source_sink", "source → sink", 50),
+    Case("sync_c4", "one sync stage, concurrency 4", 60, num_stages=1, concurrency=4),
+    Case("sync_c4_ordered", "the same, input order", 50, num_stages=1, concurrency=4, ordered=True),
+    Case("sync3_c1", "three sync stages, concurrency 1 (default)", 60, num_stages=3),
+    Case("sync3_c4", "three sync stages, concurrency 4", 60, num_stages=3, concurrency=4),
+    Case("async_c1", "one async stage, concurrency 1 (default)", 10, num_stages=1, kind="async"),
+    Case("async_c4", "one async stage, concurrency 4", 10, num_stages=1, kind="async", concurrency=4),
+    Case("async3_c1", "three async stages, concurrency 1 (default)", 10, num_stages=3, kind="async"),
+    Case("async3_c4", "three async stages, concurrency 4", 10, num_stages=3, kind="async", concurrency=4),
+    Case("aggregate32", "aggregate(32), per source item", 50, batch_size=32),
+)
+
+
+def case_named(name: str) -> Case:
+    """The case of that name.
+
+    Raises:
+        ValueError: There is none; the message lists those there are.
+    """
+    for case in CASES:
+        if case.name == name:
+            return case
+    raise ValueError(f"no case is called {name!r}; there are: {', '.join(case.name for case in CASES)}")

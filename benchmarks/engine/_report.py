@@ -1,0 +1,148 @@
+"""What the numbers say: figures against what is required, and the tables."""
+
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from ._measure import CaseResult
+from ._peers import OURS, REFERENCE
+
+__all__ = ["Figure", "case_figure", "figures_markdown", "import_figures", "limit_figure", "markdown", "zlib_figure"]
+
+# What a peer has no way to do, and what was not measured.
+_NOTHING = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One required figure and what was measured.
+
+    Attributes:
+        measured: ``None`` if a peer that it needs was not measured.
+        spread: Least and greatest single value.
+    """
+
+    title: str
+    required: str
+    measured: float | None
+    spread: tuple[float, float] | None
+    unit: str
+    passed: bool
+
+    @property
+    def verdict(self) -> str:
+        if self.measured is None:
+            return "NOT MEASURED"
+        return "PASS" if self.passed else "MISS"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "verdict": self.verdict}
+
+
+def case_figure(result: CaseResult) -> Figure:
+    """Median cost of the reference over the median of ours; the spread is over the rounds."""
+    required, title = result.case.required, f"{result.case.title}: reference / ours"
+    ours, reference = result.costs.get(OURS), result.costs.get(REFERENCE)
+    if ours is None or reference is None:
+        return Figure(title, f">= {required:g}", None, None, "x", passed=False)
+    ratio = median(reference.wall_us) / median(ours.wall_us)
+    rounds = [theirs / own for theirs, own in zip(reference.wall_us, ours.wall_us, strict=True)]
+    return Figure(title, f">= {required:g}", ratio, (min(rounds), max(rounds)), "x", passed=ratio >= required)
+
+
+def limit_figure(title: str, limit: float, values: list[float] | None) -> Figure:
+    """A median time in milliseconds that must not be exceeded."""
+    if not values:
+        return Figure(title, f"<= {limit:g} ms", None, None, " ms", passed=False)
+    measured = median(values)
+    return Figure(title, f"<= {limit:g} ms", measured, (min(values), max(values)), " ms", passed=measured <= limit)
+
+
+def import_figures(limit: float, values: list[float] | None, brought: list[str] | None) -> list[Figure]:
+    """Time of the import, and the number of modules it must not bring along."""
+    time = limit_figure("import spdl.pipeline, fresh process", limit, values)
+    if brought is None:
+        return [time]
+    names = f" (it imports {', '.join(brought)})" if brought else ""
+    clean = Figure(
+        f"import brings numpy, torch or spdl.io{names}", "0", len(brought), None, " modules", passed=not brought
+    )
+    return [time, clean]
+
+
+def zlib_figure(peer: str, required: float, rates: dict[str, list[float]] | None) -> Figure:
+    """Throughput of two threads over that of one."""
+    title = f"zlib.compress on 1 MB, 2 threads / 1 thread, {peer}"
+    if rates is None:
+        return Figure(title, f">= {required:g}", None, None, "x", passed=False)
+    ratio = median(rates["2"]) / median(rates["1"])
+    rounds = [two / one for one, two in zip(rates["1"], rates["2"], strict=True)]
+    return Figure(title, f">= {required:g}", ratio, (min(rounds), max(rounds)), "x", passed=ratio >= required)
+
+
+def markdown(results: list[CaseResult], peers: list[str], others: list[tuple[str, dict[str, list[float]], str]]) -> str:
+    """The tables of costs.
+
+    Args:
+        results: Cases, in the order in which they are shown.
+        peers: Columns.
+        others: Further rows: title, values for each peer, unit.
+    """
+    lines = []
+    if results:
+        lines += _costs(results, peers)
+    if others:
+        lines += ["", *_rows(["", *peers]), *(_other_row(*other, peers) for other in others)]
+    return "\n".join(lines).strip()
+
+
+def _costs(results: list[CaseResult], peers: list[str]) -> list[str]:
+    lines = _rows(["µs per item, wall (min to max) / CPU", *peers])
+    for result in results:
+        cells = [result.case.title]
+        for peer in peers:
+            cost = result.costs.get(peer)
+            if cost is None:
+                cells.append(_NOTHING)
+            else:
+                wall = f"{_short(median(cost.wall_us))} ({_short(min(cost.wall_us))} to {_short(max(cost.wall_us))})"
+                cells.append(f"{wall} / {_short(median(cost.cpu_us))}")
+        lines.append(_row(cells))
+    return lines
+
+
+def _other_row(title: str, values: dict[str, list[float]], unit: str, peers: list[str]) -> str:
+    cells = [title]
+    for peer in peers:
+        numbers = values.get(peer)
+        if not numbers:
+            cells.append(_NOTHING)
+        else:
+            cells.append(f"{_short(median(numbers))} {unit} ({_short(min(numbers))} to {_short(max(numbers))})")
+    return _row(cells)
+
+
+def figures_markdown(figures: list[Figure]) -> str:
+    """Required, measured, verdict."""
+    lines = _rows(["figure", "required", "measured (min to max)", "verdict"])
+    for figure in figures:
+        measured = _NOTHING if figure.measured is None else f"{_short(figure.measured)}{figure.unit}"
+        if figure.spread is not None:
+            measured += f" ({_short(figure.spread[0])} to {_short(figure.spread[1])})"
+        lines.append(_row([figure.title, figure.required, measured, figure.verdict]))
+    return "\n".join(lines)
+
+
+def _rows(head: list[str]) -> list[str]:
+    return [_row(head), _row(["---", *["---:"] * (len(head) - 1)])]
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _short(value: float) -> str:
+    """Three significant digits, never in exponent form."""
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,149 @@
+"""One peer in one process: reads a command a line from stdin, answers a line on stdout, both JSON.
+
+``python -m benchmarks.engine._worker PEER``, in the repository, by the peer's interpreter. It does nothing between
+two commands, so that several of these can be measured in turn without disturbing each other.
+
+An answer is ``{"ok": ...}``, or ``{"error": traceback}`` after which the worker goes on. End of stdin ends it.
+"""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ._cases import case_named
+from ._peers import peer_named
+from .adapters import Adapter, CompressesInThreads, GivesFirstItem
+
+__all__ = ["main"]
+
+_MEGABYTE = 1_000_000
+
+
+def main(peer_name: str) -> None:
+    # Whatever a peer prints must not get between the answers: stdout becomes stderr, answers keep the old one.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    adapter = peer_named(peer_name).adapter()
+    for line in sys.stdin:
+        command = json.loads(line)
+        name = command.pop("do")
+        try:
+            answer = {"ok": _COMMANDS[name](adapter, **command)}
+        except Exception:  # noqa: BLE001 - the boundary of the process: the other side raises it
+            answer = {"error": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _describe(adapter: Adapter, cases: list[str]) -> dict[str, Any]:
+    if not adapter.available():
+        return {"available": False}
+    return {
+        "available": True,
+        "versions": adapter.versions(),
+        "cases": [name for name in cases if adapter.supports(case_named(name))],
+        "first_item": isinstance(adapter, GivesFirstItem),
+        "compress": isinstance(adapter, CompressesInThreads),
+    }
+
+
+def _digest(adapter: Adapter, case: str, n: int) -> dict[str, Any]:
+    """What comes out, in a form in which two peers can be compared."""
+    shape = case_named(case)
+    emitted: list[Any] = adapter.make(shape)(n, list)
+    if shape.batch_size is None:
+        sizes, items = [], emitted
+    else:
+        sizes, items = [len(batch) for batch in emitted], [item for batch in emitted for item in batch]
+    return {
+        "count": len(items),
+        "checksum": hashlib.sha256(repr(sorted(items)).encode()).hexdigest()[:16],
+        "in_order": items == sorted(items),
+        "batch_sizes": sizes,
+    }
+
+
+def _time(adapter: Adapter, case: str, n: int) -> dict[str, Any]:
+    """Cost of ``n`` items from before anything is built until everything is stopped."""
+    shape = case_named(case)
+    run = adapter.make(shape)
+    read = _tally if shape.batch_size is None else _tally_batches
+    return _timed(lambda: run(n, read))
+
+
+def _tally(items: Iterable[int]) -> tuple[int, int]:
+    count = total = 0
+    for item in items:
+        count += 1
+        total += item
+    return count, total
+
+
+def _tally_batches(batches: Iterable[list[int]]) -> tuple[int, int]:
+    count = total = 0
+    for batch in batches:
+        count += len(batch)
+        total += sum(batch)
+    return count, total
+
+
+def _first_item(adapter: Adapter, repeat: int) -> list[float]:
+    if not isinstance(adapter, GivesFirstItem):
+        raise TypeError(f"{adapter.name} does not measure its first item")
+    walls = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        adapter.first_item()
+        walls.append(time.perf_counter() - start)
+    return walls
+
+
+def _compress(adapter: Adapter, num_threads: int, num_items: int) -> dict[str, Any]:
+    """zlib on items of 1 MB: real work that releases the GIL."""
+    if not isinstance(adapter, CompressesInThreads):
+        raise TypeError(f"{adapter.name} does not spread calls over threads")
+    items = _text(num_items)
+    return _timed(lambda: adapter.each(_compressed_size, items, num_threads))
+
+
+def _compressed_size(item: bytes) -> int:
+    return len(zlib.compress(item))
+
+
+def _text(num_items: int) -> list[bytes]:
+    """Seeded bytes with the entropy of text, so that zlib has something to do; the same object is used again."""
+    letters = bytes(random.Random(0).choices(b" etaoinshrdlucmf", k=_MEGABYTE))
+    return [letters] * num_items
+
+
+def _timed(call: Callable[[], Any]) -> dict[str, Any]:
+    cpu, start = _cpu_seconds(), time.perf_counter()
+    result = call()
+    wall = time.perf_counter() - start
+    return {"result": result, "wall": wall, "cpu": _cpu_seconds() - cpu}
+
+
+def _cpu_seconds() -> float:
+    """CPU time of all threads, and of the child processes that have ended."""
+    usages = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+_COMMANDS: dict[str, Callable[..., Any]] = {
+    "describe": _describe,
+    "digest": _digest,
+    "time": _time,
+    "first_item": _first_item,
+    "compress": _compress,
+}
+
+if __name__ == "__main__":
+    main(sys.argv[1])
