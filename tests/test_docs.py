@@ -58,7 +58,14 @@ def program_of(blocks: list[Block]) -> str:
     return "\n".join(lines) + "\n"
 
 
-DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+DOCUMENTS = [
+    path
+    for path in (
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+    )
+    if path.exists()
+]
 RUNNABLE = [path for path in DOCUMENTS if program_of(blocks_of(path.read_text(encoding="utf-8"))).strip()]
 
 
@@ -109,3 +116,11 @@ def test_open_fence_is_an_error() -> None:
     """A fence that is never closed would hide what follows it."""
     with pytest.raises(ValueError, match="line 2 is never closed"):
         blocks_of("x\n```python\na = 1\n")
+
+
+def test_changes_are_filed_as_agreed() -> None:
+    """Each file of ``docs/changelog.d`` is named ``<what>.<kind>.md`` and says something."""
+    files = [path for path in (ROOT / "docs/changelog.d").iterdir() if path.name != "README.md"]
+    kinds = "added|changed|fixed|removed|faster"
+    assert [path.name for path in files if not re.fullmatch(rf"[a-z0-9-]+\.({kinds})\.md", path.name)] == []
+    assert [path.name for path in files if not path.read_text(encoding="utf-8").strip()] == []
