@@ -1,0 +1,7 @@
+"""The command line: ``spdl load``. Everything here goes through the public names of the packages below."""
+
+from spdl._cli._exits import CommandError as CommandError
+from spdl._cli._exits import ExitCode as ExitCode
+from spdl._cli._main import main as main
+
+__all__ = ["CommandError", "ExitCode", "main"]

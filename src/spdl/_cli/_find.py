@@ -1,0 +1,82 @@
+"""Finds images under files and folders. Imports of ours only the exit codes."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spdl._cli._exits import CommandError, ExitCode
+
+__all__ = ["Found", "find_images"]
+
+LOADABLE = frozenset({".jpg", ".jpeg"})
+# Known as images, so leaving them out is worth a word. Any other file is none of our business.
+KNOWN = frozenset(
+    {".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif", ".jp2", ".jxl", ".ppm", ".pgm"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Images under some paths.
+
+    Attributes:
+        images: Those to load, in the order of the paths given, sorted by name within a folder.
+        unsupported: How many images of other formats were left out, by suffix.
+    """
+
+    images: tuple[str, ...]
+    unsupported: dict[str, int]
+
+
+def find_images(paths: Iterable[Path]) -> Found:
+    """Find the images among files and below folders; links to folders are not followed.
+
+    Raises:
+        CommandError: A path is missing or cannot be read (``PATH_UNREADABLE``), or there is no image (``NO_IMAGES``).
+    """
+    paths = tuple(paths)
+    images: list[str] = []
+    unsupported: Counter[str] = Counter()
+
+    def add(path: str, suffix: str, *, given: bool) -> None:
+        if suffix in LOADABLE:
+            images.append(path)
+        elif suffix in KNOWN or given:
+            unsupported[suffix] += 1
+
+    for path in paths:
+        if path.is_dir():
+            for folder, subfolders, names in os.walk(path, onerror=_unreadable):
+                subfolders.sort()
+                for name in sorted(names):
+                    add(os.path.join(folder, name), os.path.splitext(name)[1].lower(), given=False)
+        elif path.exists():
+            add(os.fspath(path), path.suffix.lower(), given=True)
+        else:
+            raise CommandError(
+                f"cannot load {str(path)!r}: there is no such file or folder; check the spelling",
+                ExitCode.PATH_UNREADABLE,
+            )
+    if not images:
+        where = ", ".join(repr(str(path)) for path in paths)
+        other = f"; left out: {describe_unsupported(unsupported)}" if unsupported else ""
+        raise CommandError(
+            f"no image found in {where}; looked for {', '.join(sorted(LOADABLE))}, with all subfolders{other}",
+            ExitCode.NO_IMAGES,
+        )
+    return Found(tuple(images), dict(unsupported))
+
+
+def describe_unsupported(unsupported: dict[str, int]) -> str:
+    """Name what was left out: ``12 .png, 3 .webp (not supported yet)``."""
+    listed = ", ".join(f"{count} {suffix or 'without suffix'}" for suffix, count in sorted(unsupported.items()))
+    return f"{listed} (not supported yet)"
+
+
+def _unreadable(error: OSError) -> None:
+    raise CommandError(
+        f"cannot read folder {str(error.filename)!r}: {error.strerror}; check its permissions",
+        ExitCode.PATH_UNREADABLE,
+    ) from error

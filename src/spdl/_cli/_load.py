@@ -1,0 +1,187 @@
+"""``spdl load``: images through a pipeline as batches, measured.
+
+source (paths, epoch by epoch) -> aggregate (lists of paths) -> pipe (one native call a batch) -> sink.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from spdl._cli._exits import CommandError, ExitCode
+from spdl._cli._find import Found, find_images
+from spdl._cli._load_options import LoadOptions
+from spdl._cli._progress import Counts, Progress
+from spdl._cli._report import FailedFile, Outcome, as_json, as_text, one_line
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline.defs import Aggregator
+
+__all__ = ["load"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is left of one batch once it was loaded: the pixels themselves are let go of.
+
+    Attributes:
+        failures: Path and message of each image that could not be loaded.
+    """
+
+    num_images: int
+    num_bytes: int
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBatch:
+    """The op: one list of paths to one batch. An image that fails costs itself only."""
+
+    width: int
+    height: int
+    pix_fmt: str
+
+    def __call__(self, paths: Sequence[str]) -> Batch:
+        from spdl.io import BatchLoadError, load_image_batch
+
+        try:
+            buffer = load_image_batch(paths, width=self.width, height=self.height, pix_fmt=self.pix_fmt, strict=False)
+        except BatchLoadError as error:
+            if len(error.failures) != len(paths):  # not that all of them are bad, but something else
+                raise
+            return Batch(0, 0, tuple((paths[failed.index], one_line(failed.error)) for failed in error.failures))
+        failures = tuple((paths[failed.index], one_line(failed.error)) for failed in buffer.failures)
+        num_images = len(paths) - len(failures)
+        channels = 1 if self.pix_fmt == "gray" else 3
+        return Batch(num_images, num_images * self.width * self.height * channels, failures)
+
+
+class EpochBatches(Aggregator):
+    """Lists of paths, of one epoch each: the last list of an epoch may be shorter, and none spans two."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._epoch = 0
+        self._paths: list[str] = []
+
+    def accumulate(self, item: tuple[int, str]) -> list[str] | None:
+        epoch, path = item
+        batch = self.flush() if len(self._paths) == self._size or epoch != self._epoch else None
+        self._epoch = epoch
+        self._paths.append(path)
+        return batch
+
+    def flush(self) -> list[str] | None:
+        paths, self._paths = self._paths, []
+        return paths or None
+
+    def __repr__(self) -> str:
+        return f"batches({self._size})"
+
+
+def load(options: LoadOptions) -> ExitCode:
+    """Run the command, with its progress on stderr and its result on stdout.
+
+    Raises:
+        CommandError: It cannot run; the error carries the exit code. A run that came to its end, or was interrupted,
+            gives its exit code after its result was written.
+    """
+    found = find_images(options.paths)
+    progress = Progress(None if options.quiet else sys.stderr, len(found.images) * options.epochs)
+    with _warnings_shown(progress):
+        outcome = _run(options, found, progress)
+    print(as_json(outcome) if options.json else as_text(outcome), flush=True)
+    return outcome.code
+
+
+def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
+    pipeline = _build(options, found.images)
+    counts = Counts()
+    failed: dict[str, FailedFile] = {}
+    code = ExitCode.OK
+    elapsed, stats = 0.0, pipeline.stats()
+    start = time.perf_counter()
+    try:
+        with pipeline.auto_stop():
+            try:
+                for batch in pipeline:
+                    _add(batch, counts, failed)
+                    progress.update(counts)
+                    if options.strict and failed:
+                        code = ExitCode.CORRUPT_FILE
+                        break
+            finally:  # before stop(), which would count as time of the run
+                elapsed, stats = time.perf_counter() - start, pipeline.stats()
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except PipelineFailure as failure:
+        raise CommandError(_describe(failure), ExitCode.FAILED) from failure
+    finally:
+        progress.clear()
+    if code is ExitCode.OK and counts.images == 0:
+        code = ExitCode.NOTHING_LOADED
+    return Outcome(options, found, code, counts, tuple(failed.values()), elapsed, stats)
+
+
+def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
+    most = options.threads or _usable_cpus()
+    return (
+        PipelineBuilder()
+        .add_source((epoch, path) for epoch in range(options.epochs) for path in images)
+        .aggregate(EpochBatches(options.batch_size))
+        # A bad image is no failure of the call; whatever else goes wrong would go wrong for every batch.
+        .pipe(
+            LoadBatch(options.width, options.height, options.pix_fmt),
+            name="load_batch",
+            concurrency=most,
+            max_failures=0,
+        )
+        .add_sink(buffer_size=max(3, most))
+        .build(num_threads=options.threads)
+    )
+
+
+def _add(batch: Batch, counts: Counts, failed: dict[str, FailedFile]) -> None:
+    counts.images += batch.num_images
+    counts.batches += batch.num_images > 0
+    counts.failures += len(batch.failures)
+    counts.num_bytes += batch.num_bytes
+    for path, message in batch.failures:
+        failed.setdefault(path, FailedFile(path, message)).times += 1
+
+
+def _describe(failure: PipelineFailure) -> str:
+    """Name what made the stages fail: the cause that crossed a stage's limit says more than the limit."""
+    causes = [error.__cause__ or error for error in failure.exceptions]
+    return "the pipeline failed: " + "; ".join(f"{type(cause).__name__}: {one_line(cause)}" for cause in causes)
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _warnings_shown(progress: Progress) -> Iterator[None]:
+    """Show warnings of the library between drawings of the progress line, for as long as the command runs.
+
+    Those of ``spdl.io`` tell of files that could not be loaded, one by one; the result names them all.
+    """
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not record.name.startswith("spdl.io"):
+                progress.clear()
+                print(f"spdl load: {record.getMessage()}", file=sys.stderr)
+
+    logger, handler = logging.getLogger("spdl"), Handler(logging.WARNING)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate

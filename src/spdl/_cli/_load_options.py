@@ -1,0 +1,120 @@
+"""What ``spdl load`` can be told: its arguments, checked, as one frozen record."""
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
+
+__all__ = ["LoadOptions", "add_parser"]
+
+PIX_FMTS = ("rgb24", "bgr24", "gray")
+
+EPILOG = """\
+A file that cannot be loaded is counted and named at the end, and costs itself only; with --strict it ends the run.
+
+exit codes:
+  0    all went well, or some files could not be loaded and are named
+  1    the pipeline or the installation failed
+  2    wrong options
+  3    a path is missing or cannot be read
+  4    no image was found under the paths
+  5    images were found and none could be loaded
+  6    a file could not be loaded, and --strict was given
+  130  interrupted with Ctrl-C
+
+examples:
+  spdl load photos/
+  spdl load --size 256x256 --batch-size 64 --epochs 3 train/ val/
+  spdl load --json --quiet photos/ > run.json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """Options of one run of ``spdl load``.
+
+    Attributes:
+        paths: Files and folders, as given.
+        width: Of each image in the batch, in pixels.
+        height: Of each image in the batch, in pixels.
+        threads: Worker threads; ``None`` lets the pipeline choose.
+    """
+
+    paths: tuple[Path, ...]
+    batch_size: int = 32
+    width: int = 224
+    height: int = 224
+    threads: int | None = None
+    epochs: int = 1
+    pix_fmt: str = "rgb24"
+    json: bool = False
+    strict: bool = False
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> "LoadOptions":
+        width, height = arguments.size
+        return cls(
+            paths=tuple(arguments.paths),
+            batch_size=arguments.batch_size,
+            width=width,
+            height=height,
+            threads=arguments.threads,
+            epochs=arguments.epochs,
+            pix_fmt=arguments.pix_fmt,
+            json=arguments.json,
+            strict=arguments.strict,
+            quiet=arguments.quiet,
+        )
+
+
+def add_parser(commands: "SubParsers") -> None:
+    """Add ``load`` to the commands of ``spdl``."""
+    parser = commands.add_parser(
+        "load",
+        help="load images as batches and show how fast, and which stage holds it back",
+        description="Find images under the paths, load them through a pipeline as batches, and show how fast that is\n"
+        "and which stage holds it back. Folders are searched with all their subfolders.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="an image, or a folder of images")
+    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="images a batch (default: 32)")
+    parser.add_argument(
+        "--size",
+        type=_size,
+        default=(224, 224),
+        metavar="WxH",
+        help="size of the images in a batch, or one number for a square (default: 224x224); each image is scaled to"
+        " fit, centred and padded",
+    )
+    parser.add_argument(
+        "--threads", type=_positive, metavar="N", help="worker threads (default: as many as there are usable CPUs)"
+    )
+    parser.add_argument("--epochs", type=_positive, default=1, metavar="N", help="times to load all (default: 1)")
+    parser.add_argument("--pix-fmt", choices=PIX_FMTS, default="rgb24", help="pixel format (default: rgb24)")
+    parser.add_argument("--json", action="store_true", help="write the result to stdout as one JSON object instead")
+    parser.add_argument("--strict", action="store_true", help="end at the first file that cannot be loaded")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no table")
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, got {text!r}")
+    return value
+
+
+def _size(text: str) -> tuple[int, int]:
+    """Width and height of ``224x168`` or ``224``."""
+    match = re.fullmatch(r"(\d{1,5})(?:[xX](\d{1,5}))?", text)
+    if match is None or int(match[1]) < 1 or (match[2] is not None and int(match[2]) < 1):
+        raise argparse.ArgumentTypeError(f"must be WIDTHxHEIGHT or one number, in pixels, got {text!r}")
+    return int(match[1]), int(match[2] or match[1])
