@@ -1,5 +1,13 @@
 """What people look at: statistics, hooks, queues, background tasks, log lines. The engine imports none of it."""
 
+from spdl.pipeline._observe._background import BackgroundTask as BackgroundTask
+from spdl.pipeline._observe._background import BackgroundTaskFactory as BackgroundTaskFactory
+from spdl.pipeline._observe._compact_log import describe_error as describe_error
+from spdl.pipeline._observe._compact_log import is_compact_log as is_compact_log
+from spdl.pipeline._observe._compact_log import set_compact_log as set_compact_log
+from spdl.pipeline._observe._create_task import create_task as create_task
+from spdl.pipeline._observe._process_group import ProcessGroupResourceUsage as ProcessGroupResourceUsage
+from spdl.pipeline._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
 from spdl.pipeline._observe._queues import AsyncQueue as AsyncQueue
 from spdl.pipeline._observe._queues import QueuePerfStats as QueuePerfStats
 from spdl.pipeline._observe._queues import StatsQueue as StatsQueue
@@ -16,8 +24,12 @@ from spdl.pipeline._observe._task_hooks import overrides as overrides
 
 __all__ = [
     "AsyncQueue",
+    "BackgroundTask",
+    "BackgroundTaskFactory",
     "ItemFailure",
     "PipelineStats",
+    "ProcessGroupResourceUsage",
+    "ProcessGroupStatsMonitor",
     "QueuePerfStats",
     "StageStats",
     "StatsQueue",
@@ -25,7 +37,11 @@ __all__ = [
     "TaskPerfStats",
     "TaskStatsHook",
     "check_observer",
+    "create_task",
+    "describe_error",
+    "is_compact_log",
     "is_eof",
     "is_epoch_end",
     "overrides",
+    "set_compact_log",
 ]

@@ -1,0 +1,74 @@
+"""``cache_iterator``: an iterable that stops reading its source and repeats what it has. Imports nothing of ours."""
+
+from collections.abc import Iterable, Iterator
+from itertools import cycle, islice
+from typing import TypeVar
+
+__all__ = ["cache_iterator"]
+
+T = TypeVar("T")
+
+
+def cache_iterator(
+    src: Iterable[T],
+    num_caches: int,
+    *,
+    return_caches_after: int | None = None,
+    stop_after: int | None = None,
+    delete_src: bool = True,
+) -> Iterator[T]:
+    """Iterate over ``src`` for a while, then over and over its first items, to see how fast a consumer alone would be.
+
+    .. code-block:: python
+
+        for batch in cache_iterator(loader, num_caches=10, return_caches_after=100, stop_after=1000):
+            train(batch)  # after 100 batches, loading costs nothing
+
+    Args:
+        src: Read item by item, no further than needed.
+        num_caches: How many of the first items are kept.
+        return_caches_after: How many items come from ``src`` before the kept ones are repeated; ``None``:
+            ``num_caches``. If ``src`` has fewer, they are repeated once it ends.
+        stop_after: How many items there are in all; ``None``: it never ends, unless ``src`` is empty.
+        delete_src: Drop the reference to ``src`` when it is no longer read, so that it can release what it holds.
+            Otherwise it stays alive as long as this iterator.
+
+    Raises:
+        ValueError: On the first ``next``: ``num_caches`` is not positive, ``return_caches_after`` or ``stop_after`` is
+            less than ``num_caches``, or ``stop_after`` is less than ``return_caches_after``.
+    """
+    num_from_src = num_caches if return_caches_after is None else return_caches_after
+    _check(num_caches, num_from_src, stop_after)
+
+    kept: list[T] = []
+    num_items = 0
+    iterator = iter(src)
+    for item in islice(iterator, num_from_src):
+        if len(kept) < num_caches:
+            kept.append(item)
+        num_items += 1
+        yield item
+    if delete_src:
+        # The loop variable too: it may be a view into what the source holds.
+        del src, iterator
+        item = None  # type: ignore[assignment]
+    if kept:
+        yield from islice(cycle(kept), None if stop_after is None else stop_after - num_items)
+
+
+def _check(num_caches: int, return_caches_after: int, stop_after: int | None) -> None:
+    if num_caches <= 0:
+        raise ValueError(f"num_caches must be > 0, got {num_caches}")
+    if return_caches_after < num_caches:
+        raise ValueError(
+            f"return_caches_after must be >= num_caches, got {return_caches_after} with num_caches={num_caches}"
+        )
+    if stop_after is None:
+        return
+    if stop_after < num_caches:
+        raise ValueError(f"stop_after must be >= num_caches, got {stop_after} with num_caches={num_caches}")
+    if stop_after < return_caches_after:
+        raise ValueError(
+            f"stop_after must be >= return_caches_after, got {stop_after} with "
+            f"return_caches_after={return_caches_after}"
+        )

@@ -1,0 +1,60 @@
+"""Whether errors of items are logged in one line or with their traceback."""
+
+import os
+from dataclasses import dataclass
+
+__all__ = ["describe_error", "is_compact_log", "raised_at", "set_compact_log"]
+
+_VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
+
+
+@dataclass
+class _Setting:
+    """State of the process by contract: a log style is set once, by the program, for all pipelines."""
+
+    compact: bool | None = None
+
+
+_SETTING = _Setting()
+
+
+def set_compact_log(value: bool | None) -> None:
+    """Choose for this process whether item errors are logged in one line.
+
+    Args:
+        value: ``True``: one line, with the place that raised. ``False``: with the traceback. ``None``: as the
+            environment variable ``SPDL_PIPELINE_COMPACT_LOG`` says (``1``, ``true``, ``yes`` or ``on``); without it,
+            with the traceback.
+
+    Raises:
+        TypeError: ``value`` is neither a bool nor ``None``.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"compact_log must be a bool or None, got {value!r}")
+    _SETTING.compact = value
+
+
+def is_compact_log() -> bool:
+    """Tell whether item errors are logged in one line."""
+    if _SETTING.compact is not None:
+        return _SETTING.compact
+    return os.environ.get(_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def describe_error(exc: BaseException) -> str:
+    """Get an exception in one line, with the place that raised it: ``ValueError: bad size (decode.py:12:resize)``."""
+    first_line, _, rest = str(exc).partition("\n")
+    text = type(exc).__name__ + (f": {first_line}" if first_line else "") + (" …" if rest else "")
+    where = raised_at(exc)
+    return text if where is None else f"{text} ({where})"
+
+
+def raised_at(exc: BaseException) -> str | None:
+    """Get ``<file>:<line>:<function>`` of the innermost frame of an exception; ``None`` if it was never raised."""
+    tb = exc.__traceback__
+    if tb is None:
+        return None
+    while tb.tb_next is not None:
+        tb = tb.tb_next
+    code = tb.tb_frame.f_code
+    return f"{code.co_filename}:{tb.tb_lineno}:{code.co_name}"

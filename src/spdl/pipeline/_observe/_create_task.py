@@ -1,0 +1,110 @@
+"""``create_task``: an asyncio task whose failure shows in the log even if nobody awaits it."""
+
+import asyncio
+import logging
+import weakref
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from spdl.pipeline._observe._compact_log import describe_error, is_compact_log, raised_at
+
+__all__ = ["create_task"]
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Errors seen so far, per loop and raising line. Of the loop, so that a new pipeline starts with a clean sheet and the
+# counts go with their loop. Each loop touches its own counter, from its own thread.
+_SEEN: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Counter[str]] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class _Suppression:
+    threshold: int
+    warning_interval: int
+
+
+def create_task(
+    coro: Coroutine[Any, Any, T],
+    name: str | None = None,
+    log_cancelled: bool = False,
+    suppress_repeated_logs: bool = False,
+    suppression_threshold: int = 5,
+    suppression_warning_interval: int = 100,
+) -> asyncio.Task[T]:
+    """Start a coroutine as :func:`asyncio.create_task` does, and log it when it fails.
+
+    The caller keeps the task: asyncio itself holds it weakly. Awaiting it raises as usual.
+
+    Args:
+        coro: Started on the running loop.
+        name: Of the task, in the log lines.
+        log_cancelled: Log a cancellation as a warning; otherwise it is silent.
+        suppress_repeated_logs: Log errors that the same line raises again and again only as a count.
+        suppression_threshold: From this many errors of one line (per event loop) on, only counts are logged.
+        suppression_warning_interval: How many errors of that line there are between two such counts.
+
+    Returns:
+        The task. A timeout is logged as an error in one line; any other exception with its traceback, or in one line
+        with a compact log (``spdl.pipeline.config.set_compact_log``).
+
+    Raises:
+        ValueError: ``suppression_threshold`` or ``suppression_warning_interval`` is less than 1.
+        RuntimeError: No event loop is running.
+    """
+    try:
+        for argument, value in (
+            ("suppression_threshold", suppression_threshold),
+            ("suppression_warning_interval", suppression_warning_interval),
+        ):
+            if value < 1:
+                raise ValueError(f"{argument} must be >= 1, got {value}")
+        task = asyncio.create_task(coro, name=name)
+    except (ValueError, RuntimeError):
+        coro.close()  # or it would complain that it was never awaited
+        raise
+    suppression = _Suppression(suppression_threshold, suppression_warning_interval) if suppress_repeated_logs else None
+    task.add_done_callback(lambda task: _log_outcome(task, log_cancelled, suppression))
+    return task
+
+
+def _log_outcome(task: asyncio.Task[Any], log_cancelled: bool, suppression: _Suppression | None) -> None:
+    name = task.get_name()
+    if task.cancelled():
+        if log_cancelled:
+            _LOG.warning("Task [%s] was cancelled.", name)
+        return
+    exc = task.exception()
+    if exc is None:
+        return
+    if suppression is not None and not _is_news(task, exc, suppression):
+        return
+    if isinstance(exc, TimeoutError):
+        _LOG.error("Task [%s] timed out: %s", name, describe_error(exc))
+    elif is_compact_log():
+        _LOG.error("Task [%s] failed: %s", name, describe_error(exc))
+    else:
+        _LOG.error("Task [%s] failed.", name, exc_info=exc)
+
+
+def _is_news(task: asyncio.Task[Any], exc: BaseException, suppression: _Suppression) -> bool:
+    """Count an error; tell whether to log it in full. Logs a count instead where one is due."""
+    where = f"{type(exc).__name__} at {raised_at(exc)}"
+    seen = _SEEN.setdefault(task.get_loop(), Counter())
+    seen[where] += 1
+    excess = seen[where] - suppression.threshold
+    if excess < 0:
+        return True
+    if excess == 0:
+        _LOG.warning(
+            "%s: %d errors so far; further ones are only counted, every %d.",
+            where,
+            seen[where],
+            suppression.warning_interval,
+        )
+    elif excess % suppression.warning_interval == 0:
+        _LOG.warning("%s: %d errors so far.", where, seen[where])
+    return False

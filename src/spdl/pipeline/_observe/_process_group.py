@@ -1,0 +1,192 @@
+"""``ProcessGroupStatsMonitor``: samples what a whole process group uses, from a process of its own.
+
+A separate process, because reading the memory maps of large processes takes long and must not take turns with
+the threads that load data.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._errors import WorkerDiedError
+from spdl.pipeline._observe._background import BackgroundTask
+from spdl.pipeline._observe._proc import ProcessGroupResourceUsage, read_group, usage_between
+
+if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+    from multiprocessing.process import BaseProcess
+
+__all__ = ["ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class ProcessGroupStatsMonitor(BackgroundTask):
+    """Awaits ``callback`` with what the process group of this process uses, first at once and then every ``interval``.
+
+    The samples are taken in a daemonic child process. It ends when the task is cancelled, and when this process ends
+    in whatever way. In a daemonic process, which may not have children, :meth:`run` warns and returns.
+
+    Args:
+        callback: Awaited on the event loop, one sample at a time. An exception is logged, and the next sample comes.
+        interval: Seconds between two samples.
+        mp_context: How the child is started; ``None``: with the method set by ``multiprocessing.set_start_method``,
+            else ``forkserver``, else ``spawn``.
+
+    Raises:
+        ValueError: ``interval`` is not positive.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[ProcessGroupResourceUsage], Awaitable[None]],
+        interval: float = 60.0,
+        mp_context: "BaseContext | None" = None,
+    ) -> None:
+        if not interval > 0:
+            raise ValueError(f"interval must be > 0 seconds, got {interval!r}")
+        self._callback = callback
+        self._interval = interval
+        self._mp_context = mp_context
+
+    async def run(self) -> None:
+        """Sample until cancelled.
+
+        Raises:
+            WorkerDiedError: The sampling process ended by itself.
+        """
+        import multiprocessing
+
+        if multiprocessing.current_process().daemon:
+            _LOG.warning("The process group is not monitored: this process is daemonic and cannot start a child.")
+            return
+        context = self._mp_context if self._mp_context is not None else _default_context()
+        reader, writer = context.Pipe(duplex=False)
+        # BaseContext does not declare Process; each concrete context has it.
+        process: BaseProcess = context.Process(  # type: ignore[attr-defined]
+            target=_sample_for_parent,
+            args=(reader, writer, os.getpid(), _group_of_this_process(), self._interval),
+            name="spdl-process-group-stats",
+            daemon=True,
+        )
+        try:
+            try:
+                await _start(process)
+            finally:
+                writer.close()  # so that the end of the child is the end of the stream
+            await self._deliver(reader, process)
+        finally:
+            if process.pid is not None:
+                # It holds nothing that needs cleaning up. After SIGKILL it is gone within milliseconds, and a join
+                # that does not await is completed even if this task is cancelled again.
+                process.kill()
+                process.join()
+            process.close()
+            reader.close()
+
+    async def _deliver(self, reader: "Connection", process: "BaseProcess") -> None:
+        while True:
+            await _readable(reader.fileno(), process.sentinel)
+            try:
+                usage: ProcessGroupResourceUsage | None = reader.recv() if reader.poll() else None
+            except EOFError:
+                usage = None
+            if usage is None:
+                process.join()
+                raise WorkerDiedError(
+                    f"the process that samples process group {_group_of_this_process()} ended "
+                    f"with exit code {process.exitcode}; its standard error says why",
+                    exit_code=process.exitcode,
+                )
+            try:
+                await self._callback(usage)
+            except Exception:  # noqa: BLE001 - the user's code: one failed report is no reason to end the monitor
+                _LOG.exception(
+                    "Callback of the process group monitor failed; the next sample is in %g s.", self._interval
+                )
+
+
+def _default_context() -> "BaseContext":
+    import multiprocessing
+
+    method: str | None = multiprocessing.get_start_method(allow_none=True)
+    if method is None:
+        # Not "fork": the process that runs pipelines has threads.
+        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    return multiprocessing.get_context(method)
+
+
+def _group_of_this_process() -> int:
+    return os.getpgrp() if hasattr(os, "getpgrp") else os.getpid()
+
+
+async def _start(process: "BaseProcess") -> None:
+    """Start a process without blocking the loop, which would take from tens of milliseconds to a second."""
+    loop = asyncio.get_running_loop()
+    started: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if not started.cancelled():
+            if error is None:
+                started.set_result(None)
+            else:
+                started.set_exception(error)
+
+    def start() -> None:
+        error: Exception | None = None
+        try:
+            process.start()
+        except Exception as exc:  # noqa: BLE001 - handed over to the task
+            error = exc
+        loop.call_soon_threadsafe(settle, error)
+
+    thread = threading.Thread(target=start, name="spdl-process-group-start", daemon=True)
+    thread.start()
+    try:
+        await started
+    finally:
+        thread.join()  # when cancelled: a process half started could not be ended
+
+
+async def _readable(*descriptors: int) -> None:
+    """Wait until one of the descriptors can be read. Nothing stays registered, so a slow callback costs no wake-ups."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def settle() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    for descriptor in descriptors:
+        loop.add_reader(descriptor, settle)
+    try:
+        await ready
+    finally:
+        for descriptor in descriptors:
+            loop.remove_reader(descriptor)
+
+
+def _sample_for_parent(reader: "Connection", writer: "Connection", pid: int, pgid: int, interval: float) -> None:
+    """Body of the child."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent ends us
+    reader.close()  # a copy in here would keep a write from failing when the parent has gone
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "runs in a child of multiprocessing only"
+    before = None
+    while True:
+        now = read_group(pgid, exclude=os.getpid())
+        try:
+            writer.send(usage_between(pid, pgid, before, now))
+        except OSError:
+            return  # nobody reads any more
+        before = now
+        if wait([parent.sentinel], timeout=interval):
+            return
