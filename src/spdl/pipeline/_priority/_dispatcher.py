@@ -1,0 +1,177 @@
+"""A priority queue in front of a standard executor: it gets no more work than it has workers, the most urgent first.
+
+Executors of the standard library run work in the order they got it. So work waits here instead, and is passed on only
+when a worker is free to start it. Nothing is known of the executor but ``submit`` and ``shutdown``.
+"""
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from functools import partial
+from typing import Any, NamedTuple
+
+__all__ = ["Dispatcher"]
+
+
+class _Work(NamedTuple):
+    """Ordered by urgency, then by arrival; no two have the same number."""
+
+    rank: int  # minus the priority: a heap gives the smallest first
+    number: int
+    future: Future[Any]
+    call: Callable[[], Future[Any]]  # passes it to the executor
+
+
+class Dispatcher:
+    """Runs calls on an executor it owns, by priority.
+
+    Threading: every method can be called from any thread. ``_lock`` guards all fields below it; neither the executor
+    nor a future's callback is called under it. One thread at a time passes work on (``_dispatching``); it looks again
+    under the lock before it stops, so others that find it busy can leave.
+
+    Args:
+        executor: Owned from now on.
+        num_workers: How many calls the executor can run at once.
+    """
+
+    def __init__(self, executor: Executor, num_workers: int) -> None:
+        self._executor = executor
+        self._num_workers = num_workers
+        self._lock = threading.Lock()
+        self._settled = threading.Condition(self._lock)  # notified when nothing waits and nothing runs
+        self._waiting: list[_Work] = []
+        self._numbers = itertools.count()
+        self._num_running = 0
+        self._dispatching = False
+        self._closed = False
+        self._broken: BrokenExecutor | None = None
+
+    def submit(
+        self, priority: int, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Future[Any]:
+        """Queue a call.
+
+        Raises:
+            RuntimeError: After ``shutdown``.
+            BrokenExecutor: The executor has lost its workers, or could not initialize them.
+        """
+        future: Future[Any] = Future()
+        call = partial(self._executor.submit, fn, *args, **kwargs)
+        with self._lock:
+            if self._broken is not None:
+                raise type(self._broken)(*self._broken.args) from self._broken
+            if self._closed:
+                raise RuntimeError(f"cannot submit {fn!r}: the priority executor has been shut down; make a new one")
+            heapq.heappush(self._waiting, _Work(-priority, next(self._numbers), future, call))
+        self._dispatch()
+        return future
+
+    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+        """Take no more work. What is queued still runs, unless ``cancel_futures``. Can be repeated.
+
+        Args:
+            wait: Return when all work has ended and the workers are joined.
+            cancel_futures: Cancel what has not started.
+        """
+        cancelled: list[_Work] = []
+        with self._lock:
+            self._closed = True
+            if cancel_futures:
+                cancelled, self._waiting = self._waiting, []
+        for work in cancelled:
+            # Both: cancel() runs callbacks, the other wakes wait() and as_completed().
+            work.future.cancel()
+            work.future.set_running_or_notify_cancel()
+        with self._lock:
+            if wait:
+                self._settled.wait_for(self._is_settled)
+            elif not self._is_settled():
+                return  # the end of the last call shuts the executor down
+        self._executor.shutdown(wait=wait)
+
+    def _is_settled(self) -> bool:
+        return not (self._waiting or self._num_running or self._dispatching)
+
+    def _dispatch(self) -> None:
+        """Pass work on while there is some and a worker is free."""
+        with self._lock:
+            if self._dispatching:
+                return
+            self._dispatching = True
+        while (work := self._claim()) is not None:
+            try:
+                inner = work.call()
+            except BrokenExecutor as exc:
+                work.future.set_exception(exc)
+                self._fail_waiting(exc)
+                self._release()
+            except Exception as exc:  # noqa: BLE001 - e.g. no more processes or threads: this call fails, others go on
+                work.future.set_exception(exc)
+                self._release()
+            else:
+                inner.add_done_callback(partial(self._finish, work.future))
+        self._close_if_done()
+
+    def _claim(self) -> _Work | None:
+        """Take the most urgent work and a free worker, or stop dispatching."""
+        with self._lock:
+            while self._waiting and self._num_running < self._num_workers:
+                work = heapq.heappop(self._waiting)
+                if work.future.set_running_or_notify_cancel():  # else: cancelled while it waited
+                    self._num_running += 1
+                    return work
+            self._dispatching = False
+            self._notify_if_settled()
+        return None
+
+    def _finish(self, outer: Future[Any], inner: Future[Any]) -> None:
+        """Hand over a result, then give the worker back. Runs in a thread of the executor."""
+        # The result goes first: what its callbacks submit may be more urgent than what waits.
+        # Cancelled only if the executor was shut down behind our back.
+        exc = CancelledError() if inner.cancelled() else inner.exception()
+        if exc is None:
+            outer.set_result(inner.result())
+        else:
+            outer.set_exception(exc)
+        self._release()
+        if not isinstance(exc, BrokenExecutor):
+            self._dispatch()
+        elif self._has_waiting():
+            # A broken executor fails its futures while it holds its own lock, so calling it from here would deadlock.
+            # The thread ends at once: either submit() raises, which fails what waits, or the op itself had
+            # raised a BrokenExecutor and work goes on.
+            try:
+                threading.Thread(target=self._dispatch, name="spdl-priority-recovery").start()
+            except RuntimeError:  # the interpreter is ending: no thread can start, and nothing will run
+                self._fail_waiting(exc)
+
+    def _release(self) -> None:
+        with self._lock:
+            self._num_running -= 1
+            self._notify_if_settled()
+
+    def _fail_waiting(self, exc: BrokenExecutor) -> None:
+        """The executor is gone: fail everything that waits for it, and all that would come."""
+        with self._lock:
+            self._broken = exc
+            waiting, self._waiting = self._waiting, []
+            self._notify_if_settled()
+        for work in waiting:
+            if work.future.set_running_or_notify_cancel():
+                work.future.set_exception(exc)
+
+    def _has_waiting(self) -> bool:
+        with self._lock:
+            return bool(self._waiting)
+
+    def _notify_if_settled(self) -> None:
+        if self._is_settled():
+            self._settled.notify_all()
+
+    def _close_if_done(self) -> None:
+        with self._lock:
+            if not (self._closed and self._is_settled()):
+                return
+        self._executor.shutdown(wait=False)
