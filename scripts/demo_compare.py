@@ -64,11 +64,11 @@ def by_spdl(paths: list[str], threads: int) -> Batches:
 def fitted(path: str, *, draft: bool) -> np.ndarray:
     """One image by Pillow. ``draft`` lets libjpeg decode at half size where that is enough: faster, and softer."""
     with Image.open(path) as image:
+        scale = min(WIDTH / image.width, HEIGHT / image.height)
+        width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
         if draft:
-            image.draft("RGB", (WIDTH, HEIGHT))
+            image.draft("RGB", (width, height))
         picture = image.convert("RGB")
-    scale = min(WIDTH / picture.width, HEIGHT / picture.height)
-    width, height = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
     batch_slot = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     top, left = (HEIGHT - height) // 2, (WIDTH - width) // 2
     batch_slot[top : top + height, left : left + width] = picture.resize((width, height), Image.Resampling.BICUBIC)
