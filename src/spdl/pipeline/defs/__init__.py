@@ -1,0 +1,49 @@
+"""Descriptions of pipelines. They validate and never run anything; they pickle if what users bring does.
+
+The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` of a slotted frozen
+dataclass raises.
+"""
+
+from ._aggregate import Aggregate as Aggregate
+from ._aggregate import AggregateConfig as AggregateConfig
+from ._aggregate import Aggregator as Aggregator
+from ._aggregate import Collate as Collate
+from ._aggregate import Disaggregate as Disaggregate
+from ._aggregate import DisaggregateConfig as DisaggregateConfig
+from ._merge import Merge as Merge
+from ._merge import MergeConfig as MergeConfig
+from ._pipe import Pipe as Pipe
+from ._pipe import PipeConfig as PipeConfig
+from ._pipeline import PipelineConfig as PipelineConfig
+from ._placement import MAIN_PROCESS as MAIN_PROCESS
+from ._placement import ExecutorConfig as ExecutorConfig
+from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutorConfig
+from ._placement import PlacementConfig as PlacementConfig
+from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
+from ._sink import SinkConfig as SinkConfig
+from ._source import SourceConfig as SourceConfig
+from ._variants import PathVariants as PathVariants
+from ._variants import PathVariantsConfig as PathVariantsConfig
+
+__all__ = [
+    "Aggregate",
+    "AggregateConfig",
+    "Aggregator",
+    "Collate",
+    "Disaggregate",
+    "DisaggregateConfig",
+    "ExecutorConfig",
+    "InterpreterPoolExecutorConfig",
+    "MAIN_PROCESS",
+    "Merge",
+    "MergeConfig",
+    "PathVariants",
+    "PathVariantsConfig",
+    "Pipe",
+    "PipeConfig",
+    "PipelineConfig",
+    "PlacementConfig",
+    "ProcessPoolExecutorConfig",
+    "SinkConfig",
+    "SourceConfig",
+]

@@ -1,0 +1,150 @@
+"""A stage that runs the user's op on every item."""
+
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from spdl.pipeline._errors import InvalidOpError
+
+from ._arguments import as_int, check_max_failures
+from ._repr import describe_callable, describe_object, layers_of
+
+__all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem"]
+
+T = TypeVar("T")
+U = TypeVar("U")
+K_contra = TypeVar("K_contra", contravariant=True)
+V_co = TypeVar("V_co", covariant=True)
+
+Kind: TypeAlias = Literal["sync", "async", "generator", "async_generator"]
+OutputOrder: TypeAlias = Literal["completion", "input"]
+
+
+class SupportsGetItem(Protocol[K_contra, V_co]):
+    """A container as an op: the item is the key or index."""
+
+    def __getitem__(self, key: K_contra, /) -> V_co: ...
+
+
+#: What a pipe can run: any way of calling, sync or async, one output or many; or a container.
+Op: TypeAlias = Callable[[Any], Any] | SupportsGetItem[Any, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class PipeConfig(Generic[T, U]):
+    """A stage that runs an op; made by :func:`Pipe`. Only ``name`` is public."""
+
+    name: str
+    _op: Callable[[Any], Any]
+    _kind: Kind
+    _concurrency: int = 1
+    _executor: Executor | None = None
+    _output_order: OutputOrder = "completion"
+    _max_failures: int | Fraction | None = None  # None: what the pipeline says
+
+    @property
+    def _location(self) -> str:
+        """Where the op is defined: ``module.func at file:line``."""
+        return describe_callable(self._op)
+
+    def __repr__(self) -> str:
+        options = []
+        if self._concurrency != 1:
+            options.append(f"concurrency={self._concurrency}")
+        if self._executor is not None:
+            options.append(f"executor={describe_object(self._executor)}")
+        if self._output_order != "completion":
+            options.append(f"output_order={self._output_order!r}")
+        if self._max_failures is not None:
+            options.append(f"max_failures={self._max_failures}")
+        options.append(f"op={self._location}")
+        return f"{self.name}({', '.join(options)})"
+
+
+def Pipe(
+    op: Op,
+    /,
+    *,
+    concurrency: int = 1,
+    executor: Executor | None = None,
+    name: str | None = None,
+    output_order: OutputOrder = "completion",
+    max_failures: int | Fraction | None = None,
+) -> PipeConfig[Any, Any]:
+    """Describe a stage that runs ``op`` on every item.
+
+    Args:
+        op: A function, object or container. Async functions and async generators run on the event loop, all else on
+            worker threads. Every value that a generator yields is an output; ``None`` is dropped. An object with
+            ``__getitem__`` is a container even if it can be called too: pass its ``__call__`` to have it called.
+        concurrency: Most calls in flight.
+        executor: Where the calls run, in place of the pipeline's worker threads. For sync ops.
+        name: Name of the stage. By default that of the op, or of its class; ``"__getitem__"`` for a container.
+        output_order: ``"completion"``: results are emitted as calls end. ``"input"``: in the order of their inputs.
+        max_failures: How many calls may fail (``int``; negative: any number), or which share of them
+            (:class:`~fractions.Fraction`), before the stage is given up. ``None``: the pipeline's limit.
+
+    Raises:
+        InvalidOpError: ``op`` is nothing that can be run.
+        ValueError: ``concurrency`` is less than 1, ``output_order`` is neither of the two, an async op has an
+            ``executor``, or an async generator is to keep the order of its inputs.
+        TypeError: An argument has the wrong type.
+    """
+    call, kind, default_name = _resolve(op)
+    if (concurrency := as_int("concurrency", concurrency)) < 1:
+        raise ValueError(f"concurrency must be >= 1, got {concurrency}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a str, got {name!r} of type {type(name).__qualname__}")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, got {describe_object(executor)}")
+    if executor is not None and kind in ("async", "async_generator"):
+        raise ValueError(
+            f"executor cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
+        )
+    if output_order not in ("completion", "input"):
+        raise ValueError(f"output_order must be 'completion' or 'input', got {output_order!r}")
+    if output_order == "input" and kind == "async_generator":
+        raise ValueError(f"output_order='input' does not work with an async generator, got {describe_callable(call)}")
+    return PipeConfig(
+        default_name if name is None else name,
+        call,
+        kind,
+        concurrency,
+        executor,
+        output_order,
+        None if max_failures is None else check_max_failures(max_failures),
+    )
+
+
+def _resolve(op: Any) -> tuple[Callable[[Any], Any], Kind, str]:
+    """What is called for each item, how it gives its outputs, and what a stage with it is called."""
+    if not isinstance(op, type) and getattr(type(op), "__getitem__", None) is not None:
+        call = op.__getitem__
+        return call, _kind_of(call), "__getitem__"
+    if not callable(op):
+        raise InvalidOpError(
+            "op must be a function, an object that can be called, or a container with __getitem__, "
+            f"got {describe_object(op)}"
+        )
+    return op, _kind_of(op), _name_of(op)
+
+
+def _kind_of(op: Callable[[Any], Any]) -> Kind:
+    for layer in layers_of(op):
+        if inspect.isasyncgenfunction(layer):
+            return "async_generator"
+        if inspect.iscoroutinefunction(layer):
+            return "async"
+        if inspect.isgeneratorfunction(layer):
+            return "generator"
+    return "sync"
+
+
+def _name_of(op: Callable[[Any], Any]) -> str:
+    while not isinstance(name := getattr(op, "__name__", None), str) and isinstance(op, partial):
+        op = op.func
+    return name if isinstance(name, str) else type(op).__name__

@@ -1,0 +1,144 @@
+"""A whole pipeline, and what can only be judged of the whole."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from spdl.pipeline._errors import UnsupportedPythonError
+
+from ._aggregate import AggregateConfig, DisaggregateConfig
+from ._arguments import validate_max_failures
+from ._merge import MergeConfig
+from ._pipe import PipeConfig
+from ._placement import InterpreterPoolExecutorConfig, MainProcess, PlacementConfig
+from ._repr import indent
+from ._sink import SinkConfig
+from ._source import SourceConfig
+from ._variants import PathVariantsConfig
+
+__all__ = ["PipelineConfig", "StageConfig", "check_limits", "check_regions"]
+
+U = TypeVar("U")
+
+StageConfig: TypeAlias = (
+    PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any] | PathVariantsConfig[Any] | PlacementConfig
+)
+_STAGE_CLASSES = (PipeConfig, AggregateConfig, DisaggregateConfig, PathVariantsConfig, PlacementConfig)
+
+
+@dataclass(frozen=True, repr=False)
+class PipelineConfig(Generic[U]):
+    """A whole pipeline.
+
+    Args:
+        src: Where items come from: a source, or a merge of other pipelines.
+        pipes: The stages in order.
+        sink: The buffer from which outputs are read.
+
+    Raises:
+        TypeError: An argument, or one of the stages, has the wrong type.
+    """
+
+    src: SourceConfig[Any] | MergeConfig
+    pipes: Sequence[StageConfig]
+    sink: SinkConfig[U]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.src, SourceConfig | MergeConfig):
+            raise TypeError(f"src must be a SourceConfig or a MergeConfig, got {type(self.src).__qualname__}")
+        if not isinstance(self.sink, SinkConfig):
+            raise TypeError(f"sink must be a SinkConfig, got {type(self.sink).__qualname__}")
+        if not isinstance(self.pipes, Sequence):
+            raise TypeError(f"pipes must be a sequence of stages, got {type(self.pipes).__qualname__}")
+        for position, stage in enumerate(self.pipes):
+            if isinstance(stage, MergeConfig):
+                raise TypeError(f"a merge cannot be a stage (position {position} of pipes): give it as src")
+            if not isinstance(stage, _STAGE_CLASSES):
+                raise TypeError(
+                    "a stage is made by Pipe, Aggregate, Disaggregate or PathVariants, or is a PlacementConfig, "
+                    f"got {type(stage).__qualname__} at position {position} of pipes"
+                )
+
+    def __repr__(self) -> str:
+        lines = ["PipelineConfig"]
+        if isinstance(self.src, MergeConfig):
+            lines += [" - Source:", indent(repr(self.src), "   ")]
+        else:
+            lines.append(f" - Source: {self.src!r}")
+        lines.append(" - Pipes:")
+        lines += [f"   - {stage!r}" for stage in self.pipes]
+        lines.append(f" - Sink: {self.sink!r}")
+        return "\n".join(lines)
+
+
+def check_limits(config: PipelineConfig[Any], max_failures: int | Fraction) -> None:
+    """Check the failure limit of a pipeline, and those of all its stages: in paths and merged pipelines too.
+
+    Raises:
+        ValueError: A limit that is a fraction is outside of (0, 1].
+        TypeError: A limit is neither an int nor a fraction.
+    """
+    validate_max_failures(max_failures, "the pipeline")
+    for pipe in _pipes_in(config):
+        if pipe._max_failures is not None:
+            validate_max_failures(pipe._max_failures, f"stage {pipe.name!r}")
+
+
+def _pipes_in(config: PipelineConfig[Any]) -> Iterator[PipeConfig[Any, Any]]:
+    if isinstance(config.src, MergeConfig):
+        for upstream in config.src.pipeline_configs:
+            yield from _pipes_in(upstream)
+    for stage in config.pipes:
+        yield from _pipes_of(stage)
+
+
+def _pipes_of(stage: StageConfig) -> Iterator[PipeConfig[Any, Any]]:
+    if isinstance(stage, PipeConfig):
+        yield stage
+    elif isinstance(stage, PathVariantsConfig):
+        for path in stage.paths:
+            for inner in path:
+                yield from _pipes_of(inner)
+
+
+def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
+    """Check the regions between placement marks.
+
+    Args:
+        pipes: The stages of one pipeline.
+        may_stay_open: Whether the last region may go on to the sink, as in a description made by hand.
+
+    Raises:
+        ValueError: A region has no stages, has one that keeps the order of its inputs, or is open at the sink.
+        UnsupportedPythonError: A region of subinterpreters before Python 3.14.
+    """
+    region: PlacementConfig | None = None
+    num_stages = 0
+    for stage in pipes:
+        if isinstance(stage, PlacementConfig):
+            if region is not None and num_stages == 0:
+                raise ValueError(f"the region {region!r} has no stages: add some before {stage!r}, or remove the mark")
+            region, num_stages = (None if isinstance(stage.target, MainProcess) else stage), 0
+            _check_python(stage)
+        elif region is not None:
+            num_stages += 1
+            for pipe in _pipes_of(stage):
+                if pipe._output_order == "input":
+                    raise ValueError(
+                        f"stage {pipe.name!r} with output_order='input' is in the region {region!r}, whose workers run "
+                        "independently of each other and keep no order: move it out, or use 'completion'"
+                    )
+    if region is not None:
+        if not may_stay_open:
+            raise ValueError(f"the region {region!r} must be closed with .to(MAIN_PROCESS) before the sink")
+        if num_stages == 0:
+            raise ValueError(f"the region {region!r} has no stages: add some after it, or remove the mark")
+
+
+def _check_python(mark: PlacementConfig) -> None:
+    if isinstance(mark.target, InterpreterPoolExecutorConfig) and sys.version_info < (3, 14):
+        raise UnsupportedPythonError(
+            f"{mark!r} requires Python 3.14 or later, this is {sys.version.split()[0]}: use ProcessPoolExecutorConfig"
+        )

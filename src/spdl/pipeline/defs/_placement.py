@@ -1,0 +1,171 @@
+"""Marks between stages that say where those after them run."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields
+from typing import Any, Final, final
+
+from ._arguments import as_int
+from ._repr import describe_callable
+
+__all__ = [
+    "MAIN_PROCESS",
+    "ExecutorConfig",
+    "InterpreterPoolExecutorConfig",
+    "MainProcess",
+    "PlacementConfig",
+    "ProcessPoolExecutorConfig",
+]
+
+_START_METHODS = ("fork", "spawn", "forkserver")
+
+
+@final
+class MainProcess:
+    """Type of :data:`MAIN_PROCESS`, its only instance."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> "MainProcess":
+        try:
+            return MAIN_PROCESS
+        except NameError:  # the one below
+            return super().__new__(cls)
+
+    def __reduce__(self) -> str:
+        return "MAIN_PROCESS"
+
+    def __repr__(self) -> str:
+        return "MAIN_PROCESS"
+
+
+#: Target of a mark that closes a region: the stages after it run where the pipeline was built.
+MAIN_PROCESS: Final = MainProcess()
+
+
+@dataclass(frozen=True, repr=False)
+class ExecutorConfig:
+    """A pool of workers, described so that it can be pickled. Base class; use one of the subclasses.
+
+    A subclass that overrides ``_build`` can be the target of a region too.
+
+    Args:
+        max_workers: Number of workers; ``None``: that of the CPUs.
+        initializer: Called once in each worker before anything else runs there.
+        initargs: Its arguments.
+
+    Raises:
+        ValueError: ``max_workers`` is less than 1.
+        TypeError: An argument has the wrong type.
+    """
+
+    max_workers: int | None = None
+    initializer: Callable[..., object] | None = None
+    initargs: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_workers is not None and (num := as_int("max_workers", self.max_workers)) < 1:
+            raise ValueError(f"max_workers must be >= 1, or None for the number of CPUs, got {num}")
+        if self.initializer is not None and not callable(self.initializer):
+            raise TypeError(
+                f"initializer must be callable, got an object of type {type(self.initializer).__qualname__}"
+            )
+        object.__setattr__(self, "initargs", tuple(self.initargs))
+
+    def _build(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the pool that runs a region's stages. For subclasses."""
+        raise NotImplementedError(f"{type(self).__qualname__} does not say how to make its workers: override _build")
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None or value == ():
+                continue
+            if field.name == "initializer":
+                value = describe_callable(value)
+            elif field.name == "initargs":  # these may be large, or secret
+                value = f"<{len(value)} {'value' if len(value) == 1 else 'values'}>"
+            else:
+                value = repr(value)
+            shown.append(f"{field.name}={value}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class ProcessPoolExecutorConfig(ExecutorConfig):
+    """Worker processes.
+
+    Args:
+        max_workers: Number of workers; ``None``: that of the CPUs.
+        initializer: Called once in each worker before anything else runs there.
+        initargs: Its arguments.
+        mp_context: How they are started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
+
+    Raises:
+        ValueError: ``max_workers`` is less than 1, or ``mp_context`` is no such way.
+        TypeError: An argument has the wrong type.
+    """
+
+    mp_context: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mp_context is not None and self.mp_context not in _START_METHODS:
+            raise ValueError(f"mp_context must be one of {', '.join(_START_METHODS)}, or None, got {self.mp_context!r}")
+
+
+@dataclass(frozen=True, repr=False)
+class InterpreterPoolExecutorConfig(ExecutorConfig):
+    """Worker subinterpreters. Can be described on any Python; a pipeline with them needs Python 3.14."""
+
+
+@dataclass(frozen=True, repr=False)
+class PlacementConfig:
+    """The mark of a region's start or end.
+
+    Args:
+        target: Where the stages after the mark run.
+        name: Name of the mark.
+        buffer_size: Most items in one transfer: into the region for a mark that opens it, out of it for one that
+            closes it.
+
+    Raises:
+        TypeError: ``target`` is a running executor, or nothing of the kind.
+        ValueError: ``buffer_size`` is less than 1.
+    """
+
+    target: ExecutorConfig | MainProcess
+    name: str = "placement"
+    buffer_size: int = 1
+
+    def __post_init__(self) -> None:
+        target: object = self.target
+        if isinstance(target, Executor):
+            raise TypeError(
+                "target must be a description of workers (ProcessPoolExecutorConfig, InterpreterPoolExecutorConfig) or "
+                f"MAIN_PROCESS, not a live Executor such as this {type(target).__qualname__}. To run one stage on it, "
+                "pass it to pipe(executor=...)"
+            )
+        if not _is_target(target):
+            raise TypeError(
+                "target must be a ProcessPoolExecutorConfig, an InterpreterPoolExecutorConfig or MAIN_PROCESS, "
+                f"got {target.__qualname__ if isinstance(target, type) else type(target).__qualname__}"
+            )
+        try:
+            size = as_int("buffer_size", self.buffer_size)
+        except TypeError as exc:
+            raise ValueError(str(exc)) from None
+        if size < 1:
+            raise ValueError(f"buffer_size must be >= 1, got {size}")
+
+    def __repr__(self) -> str:
+        size = "" if self.buffer_size == 1 else f", buffer_size={self.buffer_size}"
+        return f"placement({self.target!r}{size})"
+
+
+def _is_target(target: object) -> bool:
+    if isinstance(target, MainProcess | ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig):
+        return True
+    # The base class alone makes no workers; a subclass of its own kind does if it says how.
+    return isinstance(target, ExecutorConfig) and type(target)._build is not ExecutorConfig._build

@@ -1,0 +1,110 @@
+"""Short names for what users bring: never its contents, and never by running the user's own ``__repr__``."""
+
+import functools
+import inspect
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+__all__ = ["describe_callable", "describe_object", "describe_source", "indent", "layers_of"]
+
+# An object whose class gets its __call__ from an object of yet another class, and so on: nobody goes deeper by intent.
+_MAX_LAYERS = 32
+
+
+def layers_of(op: object) -> Iterator[object]:
+    """Get what is called when ``op`` is called, from the outside in: partials, methods, objects' ``__call__``.
+
+    Decorators are not looked through: what they return is what runs.
+    """
+    for _ in range(_MAX_LAYERS):
+        yield op
+        if isinstance(op, functools.partial | functools.partialmethod):
+            op = op.func
+        elif inspect.ismethod(op) or isinstance(op, staticmethod | classmethod):
+            op = op.__func__
+        elif isinstance(op, FunctionType | BuiltinFunctionType | MethodWrapperType | type):
+            return
+        else:
+            call = inspect.getattr_static(type(op), "__call__", None)
+            if call is None or isinstance(call, WrapperDescriptorType | MethodDescriptorType):
+                return  # implemented in C
+            op = call
+
+
+def describe_object(obj: object) -> str:
+    """Like the ``repr`` that every object inherits: class and address."""
+    return f"<{type(obj).__name__} object at {id(obj):#x}>"
+
+
+def describe_source(source: object) -> str:
+    """``<Cls at file:line>`` where the place of its class is known, else class and address."""
+    place = _place_of_class(type(source))
+    return describe_object(source) if place is None else f"<{type(source).__name__} at {place}>"
+
+
+def describe_callable(op: Callable[..., Any]) -> str:
+    """Where ``op`` is defined: ``module.func at file:line``; for objects that can be called it is their class.
+
+    Partials and decorators made with :func:`functools.wraps` are looked through. What has no source has a name only.
+    """
+    while isinstance(op, functools.partial):
+        op = op.func
+    if inspect.ismethod(op):
+        op = op.__func__
+    for _ in range(_MAX_LAYERS):
+        wrapped = inspect.getattr_static(op, "__wrapped__", None)
+        if not callable(wrapped):
+            break
+        op = wrapped
+    if isinstance(op, BuiltinFunctionType | MethodWrapperType):
+        owner = op.__self__
+        if owner is None or inspect.ismodule(owner):
+            return _qualified(op)
+        return f"{_qualified(owner if isinstance(owner, type) else type(owner))}.{op.__name__}"
+    code = getattr(op, "__code__", None)
+    if isinstance(code, CodeType):
+        return f"{_qualified(op)} at {code.co_filename}:{code.co_firstlineno}"
+    if inspect.isroutine(op):
+        return _qualified(op)
+    cls = op if isinstance(op, type) else type(op)
+    place = _place_of_class(cls)
+    return _qualified(cls) if place is None else f"{_qualified(cls)} at {place}"
+
+
+def indent(text: str, prefix: str) -> str:
+    """Put ``prefix`` before each line."""
+    return "\n".join(prefix + line for line in text.split("\n"))
+
+
+def _qualified(obj: Any) -> str:
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__qualname__
+    module = getattr(obj, "__module__", None)
+    return f"{module}.{name}" if module and module not in ("__main__", "builtins") else str(name)
+
+
+def _place_of_class(cls: type) -> str | None:
+    """``file:line`` of a class statement, without parsing the file as :func:`inspect.getsourcelines` does."""
+    codes = [code for value in vars(cls).values() if isinstance(code := getattr(value, "__code__", None), CodeType)]
+    filename = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    # Methods made by a decorator (dataclass) say "<string>"; a class made in a function has the file of its module.
+    first = min((code.co_firstlineno for code in codes if code.co_filename == filename), default=None)
+    line = vars(cls).get("__firstlineno__")  # from Python 3.13 on
+    if filename is None:
+        return None
+    if line is None:
+        statement = re.compile(rf"\s*class\s+{re.escape(cls.__name__)}\b")
+        lines = linecache.getlines(filename)[:first]
+        # The last one before its first method is it, also where an inner or a redefined class has the same name.
+        line = next((n for n in range(len(lines), 0, -1) if statement.match(lines[n - 1])), None)
+    return None if line is None else f"{filename}:{line}"

@@ -1,0 +1,41 @@
+"""Where a pipeline's items come from."""
+
+from collections.abc import AsyncIterable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ._repr import describe_source
+
+__all__ = ["SourceConfig"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, repr=False)
+class SourceConfig(Generic[T]):
+    """The source of a pipeline.
+
+    Args:
+        source: What is iterated. If both ways are there, the pipeline prefers ``__aiter__``.
+        continuous: Iterate it again and again. Each pass is an epoch.
+
+    Raises:
+        ValueError: It can be iterated in neither way.
+    """
+
+    source: Iterable[T] | AsyncIterable[T]
+    continuous: bool = False
+
+    def __post_init__(self) -> None:
+        # iter() and aiter() ask the class, not the object; a class itself, say `list`, cannot be iterated.
+        cls = type(self.source)
+        if getattr(cls, "__iter__", None) is None and getattr(cls, "__aiter__", None) is None:
+            if isinstance(self.source, type):
+                given = f"the class {self.source.__qualname__} itself"
+            else:
+                given = f"an object of type {cls.__qualname__}"
+            raise ValueError(f"source must have __iter__ or __aiter__, got {given}")
+
+    def __repr__(self) -> str:
+        continuous = ", continuous=True" if self.continuous else ""
+        return f"SourceConfig(source={describe_source(self.source)}{continuous})"

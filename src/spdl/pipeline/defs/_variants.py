@@ -1,0 +1,86 @@
+"""A stage that sends each item down one of several paths."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ._aggregate import AggregateConfig, DisaggregateConfig
+from ._pipe import PipeConfig
+
+__all__ = ["PathVariants", "PathVariantsConfig", "PathStage"]
+
+T = TypeVar("T")
+
+PathStage: TypeAlias = "PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any] | PathVariantsConfig[Any]"
+
+
+@dataclass(frozen=True, repr=False)
+class PathVariantsConfig(Generic[T]):
+    """Several paths of stages, and what chooses one; made by :func:`PathVariants`.
+
+    Args:
+        name: Name of the stage.
+        router: Gets an item and returns the index of its path. Sync or async. If ``batched``, it gets a list of items
+            and returns an index for each.
+        paths: The stages of each path.
+        batched: Items are lists, whose elements are sent down their paths and joined again.
+
+    Raises:
+        ValueError: ``router`` cannot be called; there is no path, or one without stages; a path has something in it
+            that is not a pipe, aggregate, disaggregate or path variants.
+    """
+
+    name: str
+    router: Callable[[Any], Any]
+    paths: tuple[tuple[PathStage, ...], ...]
+    batched: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.router):
+            raise ValueError(f"router must be callable, got an object of type {type(self.router).__qualname__}")
+        paths = tuple(_as_path(i, path) for i, path in enumerate(self.paths))
+        if not paths:
+            raise ValueError("path variants need at least one path, got none")
+        object.__setattr__(self, "paths", paths)
+
+    def __repr__(self) -> str:
+        paths = (f"path{i}=[{', '.join(map(repr, path))}]" for i, path in enumerate(self.paths))
+        return f"PathVariants({', '.join(paths)})"
+
+
+def _as_path(index: int, path: object) -> tuple[PathStage, ...]:
+    if not isinstance(path, Sequence):
+        raise ValueError(f"path {index} must be a sequence of stages, got {type(path).__qualname__}")
+    if not path:
+        raise ValueError(f"path {index} is empty: each path needs at least one stage")
+    for position, stage in enumerate(path):
+        if not isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig):
+            raise ValueError(
+                f"path {index}, position {position}: a path holds Pipe, Aggregate, Disaggregate and PathVariants "
+                f"configs, got {type(stage).__qualname__}"
+            )
+    return tuple(path)
+
+
+def PathVariants(
+    router: Callable[[Any], Any],
+    paths: Sequence[Sequence[PathStage]],
+    name: str | None = None,
+    batched: bool = False,
+) -> PathVariantsConfig[Any]:
+    """Describe a stage that sends each item down one of several paths.
+
+    Args:
+        router: Gets an item and returns the index of its path. Sync or async. If ``batched``, it gets a list of items
+            and returns an index for each.
+        paths: The stages of each path: pipes, aggregates, disaggregates, path variants.
+        name: Name of the stage; ``"path_variants"`` by default.
+        batched: Items are lists, whose elements are sent down their paths and joined again.
+
+    Raises:
+        ValueError: As :class:`PathVariantsConfig`.
+    """
+    if not isinstance(paths, Sequence):
+        raise ValueError(f"paths must be a sequence of paths, got {type(paths).__qualname__}")
+    stages = tuple(_as_path(i, path) for i, path in enumerate(paths))
+    return PathVariantsConfig("path_variants" if name is None else name, router, stages, bool(batched))
