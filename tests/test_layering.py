@@ -41,12 +41,13 @@ RULES = [
     Rule(f"{P}._errors"),
     Rule(f"{P}._info"),
     Rule(f"{P}._probe"),
+    Rule(f"{P}._marks"),
     Rule(f"{P}.defs", allows=(f"{P}._errors",)),
     Rule(f"{P}._builder", allows=(f"{P}.defs", f"{P}._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
         f"{P}._engine",
-        allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe"),
+        allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe", f"{P}._marks"),
         lazily=(f"{P}.config",),
     ),
     # inside the media package
@@ -73,12 +74,13 @@ LOADS_THE_EXTENSION = {"spdl.io._native"}
 INCLUDES: dict[str, set[str]] = {
     "base": set(),
     "av": {"base"},
-    "media": {"av", "base"},
-    "jpeg": {"base"},
+    "image": {"base"},
+    "media": {"av", "image", "base"},
+    "jpeg": {"image", "base"},
     "wav": {"base"},
     "archive": {"base"},
     "cuda": {"media", "av", "base"},
-    "bind": {"base", "av", "media", "jpeg", "wav", "archive", "cuda"},
+    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "cuda"},
 }
 
 
@@ -218,6 +220,8 @@ def _polls(tree: ast.AST) -> Iterator[tuple[int, str]]:
         position = WAITS.get(name)
         if position is not None:
             limits += node.args[position : position + 1]
+        if name == "sleep" and ast.unparse(node) == "asyncio.sleep(0)":  # lets other tasks run, and waits for nothing
+            continue
         has_literal = any(isinstance(limit, ast.Constant) and isinstance(limit.value, int | float) for limit in limits)
         if name == "sleep" or (name in WAITS and has_literal):
             yield node.lineno, ast.unparse(node)

@@ -1,0 +1,102 @@
+"""The scripts behind the front door, as far as they can be tested without installing anything."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "scripts"
+
+
+@pytest.fixture
+def make_photos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """``scripts/make_photos.py``, with two noisy pictures in the place of the wallpapers."""
+    spec = importlib.util.spec_from_file_location("make_photos", SCRIPTS / "make_photos.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "make_photos", module)
+    spec.loader.exec_module(module)
+    wallpapers = tmp_path / "wallpapers"
+    wallpapers.mkdir()
+    for name, size in (("a_by_nobody", (700, 600)), ("b_by_nobody", (520, 520))):
+        Image.effect_noise(size, 60).save(wallpapers / f"{name}.jpg")
+    monkeypatch.setattr(module, "WALLPAPERS", wallpapers)
+    return module
+
+
+def _run(module: ModuleType, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["make_photos.py", *words])
+    code = module.main()
+    assert isinstance(code, int)
+    return code
+
+
+@pytest.mark.slow
+def test_photos_are_the_same_each_time(
+    make_photos: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same arguments give the same files; a folder that is complete is left as it is."""
+    for folder in ("one", "two"):
+        assert _run(make_photos, monkeypatch, "--count", "5", str(tmp_path / folder)) == 0
+    one, two = ([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.jpg"))] for name in ("one", "two"))
+    assert len(one) == 5
+    assert one == two
+    capsys.readouterr()
+    assert _run(make_photos, monkeypatch, "--count", "5", str(tmp_path / "one")) == 0
+    assert "made earlier" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_photos_of_another_recipe_are_replaced(
+    make_photos: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A folder with files missing, or of another count, is made anew; nothing else is left beside it."""
+    folder = tmp_path / "photos" / "set"
+    _run(make_photos, monkeypatch, "--count", "2", str(folder))
+    _run(make_photos, monkeypatch, "--count", "3", str(folder))
+    assert len(list(folder.rglob("*.jpg"))) == 3
+    next(folder.rglob("*.jpg")).unlink()
+    _run(make_photos, monkeypatch, "--count", "3", str(folder))
+    assert len(list(folder.rglob("*.jpg"))) == 3
+    assert os.listdir(folder.parent) == ["set"]
+
+
+def test_photos_never_replace_a_folder_of_somebody_else(
+    make_photos: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that the script did not make is left alone."""
+    (tmp_path / "mine").mkdir()
+    assert _run(make_photos, monkeypatch, "--count", "2", str(tmp_path / "mine")) == 1
+    assert "was not made by this script" in capsys.readouterr().err
+
+
+def test_no_photographs_is_one_sentence(
+    make_photos: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without photographs the script says what to install."""
+    monkeypatch.setattr(make_photos, "WALLPAPERS", tmp_path / "nowhere")
+    monkeypatch.setattr(make_photos, "SHIPPED", {})
+    assert _run(make_photos, monkeypatch, str(tmp_path / "photos")) == 1
+    assert "install Debian's lomiri-wallpapers-16.04" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"]])
+def test_setup_says_what_it_takes(words: list[str]) -> None:
+    """A wrong purpose changes nothing and exits with 2."""
+    result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|demo|bench\n")
+
+
+def test_make_names_only_scripts_that_are_there() -> None:
+    """Each target of the Makefile but ``help`` and ``clean`` is one executable script."""
+    named = re.findall(r"^\t@(scripts/\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert named == ["scripts/demo", "scripts/test", "scripts/check", "scripts/bench"]
+    assert [name for name in named if not os.access(ROOT / name, os.X_OK)] == []
