@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._observe._background import BackgroundTask
-from spdl.pipeline._observe._proc import ProcessGroupResourceUsage, read_group, usage_between
+from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
 
 if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
     from multiprocessing.connection import Connection
@@ -175,6 +175,8 @@ def _sample_for_parent(reader: "Connection", writer: "Connection", pid: int, pgi
     """Body of the child."""
     import multiprocessing
     from multiprocessing.connection import wait
+
+    from spdl.pipeline._observe._proc import read_group, usage_between
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent ends us
     reader.close()  # a copy in here would keep a write from failing when the parent has gone

@@ -3,7 +3,6 @@
 import os
 import sys
 import threading
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent import futures
@@ -31,7 +30,7 @@ class _PriorityPool(ABC):
     is_process_pool = False
 
     def __init__(self, num_workers: int, options: dict[str, Any]) -> None:
-        self._set_up(uuid.uuid4().hex, num_workers, options)
+        self._set_up(os.urandom(16).hex(), num_workers, options)
         self._dispatcher_here()  # at once, so that bad arguments are refused here
         register(self._identity, self)
 
