@@ -2,6 +2,8 @@
 
 The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` of a slotted frozen
 dataclass raises.
+
+``validate_max_failures``, ``check_limits`` and ``check_regions`` judge what only a build can; they are for the package.
 """
 
 from ._aggregate import Aggregate as Aggregate
@@ -10,11 +12,14 @@ from ._aggregate import Aggregator as Aggregator
 from ._aggregate import Collate as Collate
 from ._aggregate import Disaggregate as Disaggregate
 from ._aggregate import DisaggregateConfig as DisaggregateConfig
+from ._arguments import validate_max_failures as validate_max_failures
 from ._merge import Merge as Merge
 from ._merge import MergeConfig as MergeConfig
 from ._pipe import Pipe as Pipe
 from ._pipe import PipeConfig as PipeConfig
 from ._pipeline import PipelineConfig as PipelineConfig
+from ._pipeline import check_limits as check_limits
+from ._pipeline import check_regions as check_regions
 from ._placement import MAIN_PROCESS as MAIN_PROCESS
 from ._placement import ExecutorConfig as ExecutorConfig
 from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutorConfig
