@@ -269,13 +269,18 @@ def test_an_op_that_raises_a_broken_pool_error_does_not_break_the_pool() -> None
 class RefusingExecutor(Executor):
     """Refuses the first call, as an executor does that cannot start a thread, and runs the others at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: BaseException | None = None) -> None:
         self.num_calls = 0
+        self.refusal = refusal if refusal is not None else OSError("no more processes")
+        self.shutdowns: list[bool] = []
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.shutdowns.append(wait)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         self.num_calls += 1
         if self.num_calls == 1:
-            raise OSError("no more processes")
+            raise self.refusal
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
@@ -286,6 +291,23 @@ def test_a_call_that_the_executor_refuses_fails_alone() -> None:
     dispatcher = Dispatcher(RefusingExecutor(), 1)
     with pytest.raises(OSError, match="no more processes"):
         dispatcher.submit(1, double, (1,), {}).result()
+    assert dispatcher.submit(1, double, (2,), {}).result() == 4
+    dispatcher.shutdown(wait=True, cancel_futures=False)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_executor_is_shut_down_as_the_pool_is(wait: bool) -> None:
+    """One shutdown with wait is one with wait: after one without, a pool of processes could not be joined."""
+    executor = RefusingExecutor()
+    Dispatcher(executor, 1).shutdown(wait=wait, cancel_futures=False)
+    assert executor.shutdowns == [wait]
+
+
+def test_an_interrupt_while_a_worker_starts_leaves_the_dispatcher_usable() -> None:
+    """Ctrl-C arrives at the caller, the interrupted call fails with it, later ones run, and shutdown returns."""
+    dispatcher = Dispatcher(RefusingExecutor(KeyboardInterrupt()), 1)
+    with pytest.raises(KeyboardInterrupt):
+        dispatcher.submit(1, double, (1,), {})
     assert dispatcher.submit(1, double, (2,), {}).result() == 4
     dispatcher.shutdown(wait=True, cancel_futures=False)
 

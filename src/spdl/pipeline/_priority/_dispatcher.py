@@ -46,6 +46,7 @@ class Dispatcher:
         self._num_running = 0
         self._dispatching = False
         self._closed = False
+        self._joined = False  # somebody waits for the end, and shuts the executor down
         self._broken: BrokenExecutor | None = None
 
     def submit(
@@ -78,18 +79,19 @@ class Dispatcher:
         cancelled: list[_Work] = []
         with self._lock:
             self._closed = True
+            self._joined = self._joined or wait
             if cancel_futures:
                 cancelled, self._waiting = self._waiting, []
         for work in cancelled:
             # Both: cancel() runs callbacks, the other wakes wait() and as_completed().
             work.future.cancel()
             work.future.set_running_or_notify_cancel()
-        with self._lock:
-            if wait:
+        # Passes on what Ctrl-C has left behind; without wait, shuts the executor down if there is nothing left.
+        self._dispatch()
+        if wait:
+            with self._lock:
                 self._settled.wait_for(self._is_settled)
-            elif not self._is_settled():
-                return  # the end of the last call shuts the executor down
-        self._executor.shutdown(wait=wait)
+            self._executor.shutdown(wait=True)
 
     def _is_settled(self) -> bool:
         return not (self._waiting or self._num_running or self._dispatching)
@@ -100,19 +102,29 @@ class Dispatcher:
             if self._dispatching:
                 return
             self._dispatching = True
-        while (work := self._claim()) is not None:
-            try:
-                inner = work.call()
-            except BrokenExecutor as exc:
-                work.future.set_exception(exc)
-                self._fail_waiting(exc)
-                self._release()
-            except Exception as exc:  # noqa: BLE001 - e.g. no more processes or threads: this call fails, others go on
-                work.future.set_exception(exc)
-                self._release()
-            else:
-                inner.add_done_callback(partial(self._finish, work.future))
+        try:
+            while (work := self._claim()) is not None:
+                self._pass_on(work)
+        except BaseException:  # Ctrl-C while the executor starts a worker
+            with self._lock:
+                self._dispatching = False
+                self._notify_if_settled()
+            raise
         self._close_if_done()
+
+    def _pass_on(self, work: _Work) -> None:
+        try:
+            inner = work.call()
+        except BaseException as exc:
+            work.future.set_exception(exc)
+            if isinstance(exc, BrokenExecutor):
+                self._fail_waiting(exc)
+            self._release()
+            if not isinstance(exc, Exception):
+                raise
+            # Else only this call has failed, e.g. no process could be started for it; others go on.
+        else:
+            inner.add_done_callback(partial(self._finish, work.future))
 
     def _claim(self) -> _Work | None:
         """Take the most urgent work and a free worker, or stop dispatching."""
@@ -172,6 +184,7 @@ class Dispatcher:
 
     def _close_if_done(self) -> None:
         with self._lock:
-            if not (self._closed and self._is_settled()):
+            # Not if somebody waits: an executor of processes that was shut down without wait can be joined no more.
+            if not self._closed or self._joined or not self._is_settled():
                 return
         self._executor.shutdown(wait=False)
