@@ -7,7 +7,7 @@ own. Whatever the difference is, it is not in how the two are called.
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.engine._cases import NUM_THREADS, SINK_SIZE, Case
 
@@ -41,11 +41,11 @@ class SpdlPipeline:
         from spdl.pipeline import PipelineBuilder
 
         op = noop_async if case.kind == "async" else noop
+        output_order: Literal["input", "completion"] = "input" if case.ordered else "completion"
 
         def run(n: int, read: Reader) -> Any:
-            builder = PipelineBuilder().add_source(range(n))
+            builder: PipelineBuilder[Any, Any] = PipelineBuilder().add_source(range(n))
             for _ in range(case.num_stages):
-                output_order = "input" if case.ordered else "completion"
                 builder.pipe(op, concurrency=case.concurrency, output_order=output_order)
             if case.batch_size is not None:
                 builder.aggregate(case.batch_size)
@@ -59,7 +59,9 @@ class SpdlPipeline:
         from spdl.pipeline import PipelineBuilder
 
         # The source is longer than the buffers, so that stopping finds the pipeline at work.
-        builder = PipelineBuilder().add_source(range(1000)).pipe(noop, concurrency=4).add_sink(SINK_SIZE)
+        builder: PipelineBuilder[Any, Any] = (
+            PipelineBuilder().add_source(range(1000)).pipe(noop, concurrency=4).add_sink(SINK_SIZE)
+        )
         pipeline = builder.build(num_threads=4)
         with pipeline.auto_stop():
             return pipeline.get_item(timeout=30)
@@ -67,7 +69,9 @@ class SpdlPipeline:
     def each(self, op: Callable[[bytes], int], items: list[bytes], num_threads: int) -> int:
         from spdl.pipeline import PipelineBuilder
 
-        builder = PipelineBuilder().add_source(items).pipe(op, concurrency=num_threads).add_sink(SINK_SIZE)
+        builder: PipelineBuilder[Any, Any] = (
+            PipelineBuilder().add_source(items).pipe(op, concurrency=num_threads).add_sink(SINK_SIZE)
+        )
         pipeline = builder.build(num_threads=num_threads)
         with pipeline.auto_stop():
             return sum(pipeline)
