@@ -10,18 +10,20 @@ from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
     Disaggregate,
+    ExecutorConfig,
+    MainProcess,
+    Op,
+    OutputOrder,
+    PathStage,
     PathVariants,
     Pipe,
     PipelineConfig,
     PlacementConfig,
     SinkConfig,
     SourceConfig,
+    StageConfig,
     check_regions,
 )
-from spdl.pipeline.defs._pipe import Op, OutputOrder
-from spdl.pipeline.defs._pipeline import StageConfig
-from spdl.pipeline.defs._placement import ExecutorConfig, MainProcess
-from spdl.pipeline.defs._variants import PathStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline

@@ -3,7 +3,8 @@
 The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` of a slotted frozen
 dataclass raises.
 
-``validate_max_failures``, ``check_limits`` and ``check_regions`` judge what only a build can; they are for the package.
+``__all__`` is the contract. The other names are for the package: types of arguments, and the checks that only a build
+can make (``validate_max_failures``, ``check_limits``, ``check_regions``).
 """
 
 from ._aggregate import Aggregate as Aggregate
@@ -15,18 +16,23 @@ from ._aggregate import DisaggregateConfig as DisaggregateConfig
 from ._arguments import validate_max_failures as validate_max_failures
 from ._merge import Merge as Merge
 from ._merge import MergeConfig as MergeConfig
+from ._pipe import Op as Op
+from ._pipe import OutputOrder as OutputOrder
 from ._pipe import Pipe as Pipe
 from ._pipe import PipeConfig as PipeConfig
 from ._pipeline import PipelineConfig as PipelineConfig
+from ._pipeline import StageConfig as StageConfig
 from ._pipeline import check_limits as check_limits
 from ._pipeline import check_regions as check_regions
 from ._placement import MAIN_PROCESS as MAIN_PROCESS
 from ._placement import ExecutorConfig as ExecutorConfig
 from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutorConfig
+from ._placement import MainProcess as MainProcess
 from ._placement import PlacementConfig as PlacementConfig
 from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
 from ._sink import SinkConfig as SinkConfig
 from ._source import SourceConfig as SourceConfig
+from ._variants import PathStage as PathStage
 from ._variants import PathVariants as PathVariants
 from ._variants import PathVariantsConfig as PathVariantsConfig
 

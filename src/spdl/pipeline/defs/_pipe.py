@@ -99,8 +99,9 @@ def Pipe(
         raise ValueError(f"concurrency must be >= 1, got {concurrency}")
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name must be a str, got {name!r} of type {type(name).__qualname__}")
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, got {describe_object(executor)}")
+    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+        given = f"the class {executor.__name__} itself" if isinstance(executor, type) else describe_object(executor)
+        raise TypeError(f"executor must be a concurrent.futures.Executor, got {given}")
     if executor is not None and kind in ("async", "async_generator"):
         raise ValueError(
             f"executor cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"

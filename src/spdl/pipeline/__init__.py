@@ -1,0 +1,84 @@
+"""The pipeline engine: sources, stages and sinks on threads, an event loop and executors.
+
+Start with ``PipelineBuilder``. Statistics come with ``Pipeline.stats()``; process-wide defaults are in
+``spdl.pipeline.config``, the declarative form in ``spdl.pipeline.defs``. Imports neither NumPy, torch nor
+``spdl.io``.
+"""
+
+from ._build import build_pipeline as build_pipeline
+from ._builder import PipelineBuilder as PipelineBuilder
+from ._cache_iterator import cache_iterator as cache_iterator
+from ._errors import FailureLimitError as FailureLimitError
+from ._errors import InternalError as InternalError
+from ._errors import InvalidOpError as InvalidOpError
+from ._errors import PipelineError as PipelineError
+from ._errors import PipelineFailure as PipelineFailure
+from ._errors import PipelineStateError as PipelineStateError
+from ._errors import PipelineStructureError as PipelineStructureError
+from ._errors import RemoteOpError as RemoteOpError
+from ._errors import UnsupportedPythonError as UnsupportedPythonError
+from ._errors import WorkerDiedError as WorkerDiedError
+from ._errors import WorkerError as WorkerError
+from ._errors import WorkerTimeoutError as WorkerTimeoutError
+from ._info import StageInfo as StageInfo
+from ._observe import AsyncQueue as AsyncQueue
+from ._observe import BackgroundTask as BackgroundTask
+from ._observe import BackgroundTaskFactory as BackgroundTaskFactory
+from ._observe import ItemFailure as ItemFailure
+from ._observe import PipelineStats as PipelineStats
+from ._observe import ProcessGroupResourceUsage as ProcessGroupResourceUsage
+from ._observe import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
+from ._observe import QueuePerfStats as QueuePerfStats
+from ._observe import StageStats as StageStats
+from ._observe import StatsQueue as StatsQueue
+from ._observe import TaskHook as TaskHook
+from ._observe import TaskPerfStats as TaskPerfStats
+from ._observe import TaskStatsHook as TaskStatsHook
+from ._observe import create_task as create_task
+from ._observe import is_eof as is_eof
+from ._observe import is_epoch_end as is_epoch_end
+from ._pipeline import Pipeline as Pipeline
+from ._priority import PriorityExecutorEntrypoint as PriorityExecutorEntrypoint
+from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
+from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
+from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
+
+__all__ = [
+    "AsyncQueue",
+    "BackgroundTask",
+    "BackgroundTaskFactory",
+    "FailureLimitError",
+    "InternalError",
+    "InvalidOpError",
+    "ItemFailure",
+    "Pipeline",
+    "PipelineBuilder",
+    "PipelineError",
+    "PipelineFailure",
+    "PipelineStateError",
+    "PipelineStats",
+    "PipelineStructureError",
+    "PriorityExecutorEntrypoint",
+    "PriorityInterpreterPoolExecutor",
+    "PriorityProcessPoolExecutor",
+    "PriorityThreadPoolExecutor",
+    "ProcessGroupResourceUsage",
+    "ProcessGroupStatsMonitor",
+    "QueuePerfStats",
+    "RemoteOpError",
+    "StageInfo",
+    "StageStats",
+    "StatsQueue",
+    "TaskHook",
+    "TaskPerfStats",
+    "TaskStatsHook",
+    "UnsupportedPythonError",
+    "WorkerDiedError",
+    "WorkerError",
+    "WorkerTimeoutError",
+    "build_pipeline",
+    "cache_iterator",
+    "create_task",
+    "is_eof",
+    "is_epoch_end",
+]

@@ -1,0 +1,163 @@
+"""``build_pipeline``: from a description to a ``Pipeline``, with the observers that were asked for."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from . import config as _config
+from ._engine import GraphOptions, build_graph
+from ._info import StageInfo
+from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._pipeline import Pipeline
+from ._wiring import Wiring, make_merge_queues
+from .defs import PipelineConfig
+from .defs._arguments import validate_max_failures
+
+__all__ = ["build_pipeline", "default_num_threads"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+_pipeline_ids = itertools.count()
+
+U = TypeVar("U")
+
+
+def build_pipeline(
+    pipeline_cfg: PipelineConfig[U],
+    /,
+    *,
+    num_threads: int | None = None,
+    max_failures: int | Fraction = -1,
+    report_stats_interval: float = -1,
+    queue_class: Callable[..., AsyncQueue] | None = None,
+    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
+    stage_id: int = 0,
+    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
+    use_thread_output_queue: bool = False,
+) -> Pipeline[U]:
+    """Build a pipeline from its description. Nothing is started.
+
+    Args:
+        pipeline_cfg: What ``PipelineBuilder.get_config`` returns, or a hand-made ``PipelineConfig``.
+        num_threads: Worker threads shared by all sync ops. ``None``: chosen from the CPUs this process may use.
+        max_failures: Failed items, summed over all stages, that are tolerated: a count, or a ``Fraction`` of all calls
+            (looked at from the 100th call on). Negative: any number.
+        report_stats_interval: Seconds between reports of the default hook and queue in the log; ``-1``: only at the
+        end. queue_class: Called with ``(info, buffer_size=n)`` for every stage; the result observes the stage's
+        output. task_hook_factory: Called with the ``StageInfo`` of every stage; returns its hooks. stage_id: Number
+        of the first stage. background_tasks: Run on the event loop beside the pipeline, after those of
+        ``config.set_default_background_tasks``. use_thread_output_queue: Accepted, no effect: the sink can always be
+        read from any thread.
+
+    Raises:
+        ValueError: An argument is out of range; the sources of a merge are of mixed kinds.
+        TypeError: An argument has the wrong type; a queue class does what an observer cannot.
+    """
+    try:
+        return _build(
+            pipeline_cfg,
+            num_threads=num_threads,
+            max_failures=max_failures,
+            interval=report_stats_interval,
+            queue_class=queue_class,
+            task_hook_factory=task_hook_factory,
+            first_stage_id=stage_id,
+            background_tasks=[*(_config.get_default_background_tasks() or ()), *(background_tasks or ())],
+        )
+    except Exception as exc:
+        exc.add_note(f"while building\n{pipeline_cfg!r}")
+        raise
+
+
+def _build(
+    cfg: PipelineConfig[U],
+    *,
+    num_threads: int | None,
+    max_failures: int | Fraction,
+    interval: float,
+    queue_class: Callable[..., AsyncQueue] | None,
+    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None,
+    first_stage_id: int,
+    background_tasks: Sequence[BackgroundTaskFactory],
+) -> Pipeline[U]:
+    _call_back(cfg)
+    if num_threads is None:
+        num_threads = default_num_threads()
+    elif isinstance(num_threads, bool) or not isinstance(num_threads, int):
+        raise TypeError(f"num_threads must be an int or None, got {num_threads!r}")
+    elif num_threads < 1:
+        raise ValueError(f"num_threads must be >= 1, got {num_threads}")
+    validate_max_failures(max_failures)
+    wiring = Wiring(task_hook_factory, queue_class, interval)
+    engine = build_graph(
+        cfg,
+        GraphOptions(
+            pipeline_id=next(_pipeline_ids),
+            num_threads=num_threads,
+            max_failures=max_failures,
+            first_stage_id=first_stage_id,
+            wire=wiring.wire,
+            make_merge_queues=make_merge_queues,
+            report_failure=_log_failed_item,
+        ),
+    )
+    wiring.attach(engine)
+    for factory in background_tasks:
+        engine.loop.background.append((getattr(factory, "__name__", repr(factory)), _runner(factory)))
+    return Pipeline(engine, repr(cfg))
+
+
+def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:
+    async def run() -> None:
+        await factory().run()
+
+    return run
+
+
+def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
+    if is_compact_log():
+        _LOG.error("stage %s dropped item %s (source position %s): %s", stage, item, position, describe_error(error))
+    else:
+        _LOG.error("stage %s dropped item %s (source position %s)", stage, item, position, exc_info=error)
+
+
+def _call_back(cfg: PipelineConfig[Any]) -> None:
+    callback = _config.get_default_build_callback()
+    if callback is None:
+        return
+    try:
+        callback(cfg)
+    except Exception as exc:  # noqa: BLE001 - an observer must not break the build
+        _LOG.error("the build callback %r failed", callback, exc_info=exc)
+
+
+def default_num_threads() -> int:
+    """One thread per CPU that this process may use, and at least 4, so that a few waits overlap; at most 32."""
+    return max(4, min(32, _usable_cpus()))
+
+
+def _usable_cpus() -> int:
+    """CPUs by affinity, cut to the quota of the container (cgroup v2 ``cpu.max``, v1 ``cpu.cfs_quota_us``)."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _container_quota()
+    return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus
+
+
+def _container_quota() -> float | None:
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            limit, period = file.read().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
+            quota = int(file.read())
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
+            return quota / int(file.read()) if quota > 0 else None
+    except (OSError, ValueError):
+        return None

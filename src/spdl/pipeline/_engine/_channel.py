@@ -1,0 +1,140 @@
+"""The bounded buffer between two stages.
+
+A channel has one producing and one consuming stage. Its deque may hold more than ``capacity``: what is beyond it are
+results of finished calls that wait for room. Such a result keeps the concurrency slot of its call (see
+``Stage.has_slot``), so at most ``capacity`` items wait in the channel and each call in flight holds one more.
+``closed`` is state, not an item; an epoch mark takes a place like an item, so that a source of empty epochs cannot
+run away. Everything here is guarded by the engine's lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from spdl.pipeline._probe import ChannelCounts
+
+if TYPE_CHECKING:
+    from ._origin import Origin
+    from ._stages._base import Node
+
+__all__ = ["MARK", "Channel", "Entry"]
+
+Entry: TypeAlias = "tuple[Any, Origin]"
+
+#: The end of an epoch. Compared by identity.
+MARK: Final[Entry] = ("end of epoch", ())
+
+RECENT = 1024
+
+
+class Channel:
+    """FIFO of ``(value, origin)`` entries, with the times that observers read."""
+
+    __slots__ = (
+        "capacity",
+        "closed",
+        "consumer",
+        "items",
+        "num_get",
+        "num_marks",
+        "occupied",
+        "occupied_since",
+        "producer",
+    )
+
+    producer: Node
+    consumer: Node
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.items: deque[Entry] = deque()
+        self.closed = False  # the producer will put nothing more
+        self.num_marks = 0  # marks among the items
+        self.num_get = 0
+        self.occupied = 0.0
+        self.occupied_since = 0.0
+
+    def put(self, entry: Entry, now: float) -> None:
+        """Append an entry; never blocks. The producer checked for a slot when it took its input."""
+        items = self.items
+        if not items:
+            self.occupied_since = now
+        items.append(entry)
+        if len(items) > self.capacity:
+            self.producer.counters.begin_blocked(now)
+        self.consumer.on_input(now)
+
+    def put_mark(self, now: float) -> None:
+        self.num_marks += 1
+        if not self.items:
+            self.occupied_since = now
+        self.items.append(MARK)
+        self.consumer.on_input(now)
+
+    def take(self, now: float | None = None) -> Entry:
+        """Remove the oldest entry and tell the producer that there is room.
+
+        Without ``now`` the clock is read if needed.
+        """
+        items = self.items
+        entry = items.popleft()
+        if entry is MARK:
+            self.num_marks -= 1
+        else:
+            self.num_get += 1
+        if not items:
+            self.occupied += (perf_counter() if now is None else now) - self.occupied_since
+        if len(items) + 1 >= self.capacity:
+            self.made_room(now)
+        return entry
+
+    def made_room(self, now: float | None) -> None:
+        """An entry was taken.
+
+        Nobody waits for room below ``capacity - 1``: a call waits beyond it, a generator at it.
+        """
+        producer = self.producer
+        if producer.counters.blocked_since is not None and len(self.items) == self.capacity:
+            producer.counters.end_blocked(perf_counter() if now is None else now)
+        producer.on_room()
+
+    def close(self, now: float) -> None:
+        """No more input will come. Idempotent, cannot block."""
+        if not self.closed:
+            self.closed = True
+            self.consumer.on_input(now)
+
+    def discard(self, keep: int = 0) -> None:
+        """Forget all entries but the oldest ``keep``. Their positions stay pending."""
+        items = self.items
+        while len(items) > keep:
+            if items.pop() is MARK:
+                self.num_marks -= 1
+            if not items:
+                self.occupied += perf_counter() - self.occupied_since
+
+    @property
+    def overflow(self) -> int:
+        """Finished results that wait for room."""
+        n = len(self.items) - self.capacity
+        return n if n > 0 else 0
+
+    def occupied_until(self, now: float) -> float:
+        return self.occupied + (now - self.occupied_since if self.items else 0.0)
+
+    def counts(self, started: float, now: float) -> ChannelCounts:
+        put, get = self.producer.counters, self.consumer.counters
+        return ChannelCounts(
+            elapsed=now - started,
+            num_items=self.num_get,
+            num_put=self.num_get + len(self.items) - self.num_marks,
+            put_wait=put.blocked_until(now),
+            get_wait=get.starved_until(now),
+            recent_put_waits=tuple(put.recent_blocked),
+            recent_get_waits=tuple(get.recent_starved),
+            num_put_waits=put.num_blocked,
+            num_get_waits=get.num_starved,
+            occupied=self.occupied_until(now),
+        )

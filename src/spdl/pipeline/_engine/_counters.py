@@ -1,0 +1,105 @@
+"""What the engine adds up about one stage, while it holds its lock anyway. Guarded by the engine's lock.
+
+``starved`` is time with a free slot and no input; ``blocked`` is time with a finished result and no room for it. Both
+are kept as an open period (``*_since``) plus a sum, so nothing is computed while a state lasts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from spdl.pipeline._probe import CallCounts
+
+__all__ = ["Counters"]
+
+_RECENT = 1024
+
+#: What is shorter is an item passing from stage to stage on one thread; nobody waited.
+_WAIT = 20e-6
+
+
+class Counters:
+    """Sums over the life of a stage."""
+
+    __slots__ = (
+        "blocked",
+        "blocked_since",
+        "cpu_time",
+        "num_blocked",
+        "num_calls",
+        "num_cpu_samples",
+        "num_dropped",
+        "num_emitted",
+        "num_failures",
+        "num_starved",
+        "other_time",
+        "recent",
+        "recent_blocked",
+        "recent_starved",
+        "starved",
+        "starved_since",
+        "success_time",
+    )
+
+    def __init__(self) -> None:
+        self.num_calls = 0
+        self.num_failures = 0
+        self.num_dropped = 0
+        self.num_emitted = 0
+        self.success_time = 0.0
+        self.other_time = 0.0  # of calls that failed, and of the last steps of generators
+        self.recent: deque[float] = deque(maxlen=_RECENT)
+        self.cpu_time = 0.0
+        self.num_cpu_samples = 0
+        self.starved = 0.0
+        self.starved_since: float | None = None
+        self.num_starved = 0
+        self.recent_starved: deque[float] = deque(maxlen=_RECENT)
+        self.blocked = 0.0
+        self.blocked_since: float | None = None
+        self.num_blocked = 0
+        self.recent_blocked: deque[float] = deque(maxlen=_RECENT)
+
+    @property
+    def busy(self) -> float:
+        return self.success_time + self.other_time
+
+    def begin_starved(self, now: float) -> None:
+        if self.starved_since is None:
+            self.starved_since = now
+
+    def end_starved(self, now: float) -> None:
+        if self.starved_since is not None:
+            waited = now - self.starved_since
+            self.starved_since = None
+            self.starved += waited
+            if waited > _WAIT:
+                self.recent_starved.append(waited)
+                self.num_starved += 1
+
+    def begin_blocked(self, now: float) -> None:
+        if self.blocked_since is None:
+            self.blocked_since = now
+
+    def end_blocked(self, now: float) -> None:
+        if self.blocked_since is not None:
+            waited = now - self.blocked_since
+            self.blocked_since = None
+            self.blocked += waited
+            if waited > _WAIT:
+                self.recent_blocked.append(waited)
+                self.num_blocked += 1
+
+    def starved_until(self, now: float) -> float:
+        return self.starved + (now - self.starved_since if self.starved_since is not None else 0.0)
+
+    def blocked_until(self, now: float) -> float:
+        return self.blocked + (now - self.blocked_since if self.blocked_since is not None else 0.0)
+
+    def freeze(self, now: float) -> None:
+        """The stage has ended: close open periods."""
+        self.end_starved(now)
+        self.end_blocked(now)
+
+    def counts(self) -> CallCounts:
+        return CallCounts(self.num_calls, self.num_failures, self.success_time, tuple(self.recent))

@@ -1,0 +1,384 @@
+"""From descriptions to stages and channels: a pure function, nothing is started.
+
+Stage ids are given in the order of ``api``: source, stages, sink; a merge before its sub-pipelines; path variants one
+for the router, then the stages of the paths, then the merge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._failures import FailureReporter, Limit
+from spdl.pipeline._engine._lanes import ExecutorLane, SourceLane
+from spdl.pipeline._engine._lanes._executor import is_process_pool
+from spdl.pipeline._engine._lanes._remote import (
+    call_remotely,
+    collect_remotely,
+    unpack_remote,
+    unpack_remote_generator,
+)
+from spdl.pipeline._engine._scheduler import Engine
+from spdl.pipeline._engine._stages import (
+    AggregateStage,
+    AsyncGeneratorStage,
+    BatchedPathMerge,
+    CallStage,
+    CollateStage,
+    CustomMergeStage,
+    GeneratorStage,
+    HookedGenerator,
+    HookedOp,
+    JobStage,
+    MergeStage,
+    Node,
+    OrderedCallStage,
+    RouterStage,
+    Sink,
+    SourceNode,
+    steps_on_thread,
+)
+from spdl.pipeline._errors import PipelineError
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline.defs import (
+    AggregateConfig,
+    Collate,
+    DisaggregateConfig,
+    MergeConfig,
+    PathVariantsConfig,
+    Pipe,
+    PipeConfig,
+    PipelineConfig,
+    PlacementConfig,
+    SourceConfig,
+)
+from spdl.pipeline.defs._arguments import validate_max_failures
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph"]
+
+NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
+
+#: At most so many items wait between two stages.
+CHANNEL_CAPACITY = 2
+
+
+@dataclass
+class StageWiring:
+    """What observers want of one node; ``node`` and ``channel`` are filled in by the graph."""
+
+    task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
+    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # make async context managers around the stage
+    node: Node | None = None
+    channel: Channel | None = None
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """What a build may choose. ``wire`` is called once per stage, and once per path, in order of stage id."""
+
+    pipeline_id: int
+    num_threads: int
+    max_failures: int | Fraction
+    first_stage_id: int
+    wire: Callable[[StageInfo, NodeKind, int], StageWiring]
+    make_merge_queues: Callable[[CustomMergeStage], tuple[list[Any], Any]]
+    report_failure: FailureReporter
+
+
+def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
+    """Make an engine with all nodes and channels of ``config``."""
+    if _has_mixed_sources(config):
+        raise ValueError("Mixed continuous mode: continuous and ordinary sources cannot be merged into one pipeline")
+    return _Builder(config, options).build()
+
+
+def _sources(config: PipelineConfig[Any]) -> list[SourceConfig[Any]]:
+    if isinstance(config.src, MergeConfig):
+        return [source for sub in config.src.pipeline_configs for source in _sources(sub)]
+    return [config.src]
+
+
+def _has_mixed_sources(config: PipelineConfig[Any]) -> bool:
+    return len({source.continuous for source in _sources(config)}) > 1
+
+
+class _Builder:
+    """Walks the description once, downstream."""
+
+    def __init__(self, config: PipelineConfig[Any], options: GraphOptions) -> None:
+        self.config = config
+        self.options = options
+        self.engine = Engine(options.pipeline_id, options.num_threads, len(_sources(config)), options.report_failure)
+        self.next_id = options.first_stage_id
+        self.num_sources = 0
+        self.limit = Limit(options.max_failures, is_own=False) if _is_limited(options.max_failures) else None
+
+    def build(self) -> Engine:
+        engine = self.engine
+        capacity = self.config.sink.buffer_size
+        tail = self.add_pipeline(self.config, last_capacity=capacity)
+        info = self.info("sink")
+        sink = engine.sink = Sink(engine, info)
+        self.add(sink, [tail], [], self.options.wire(info, "sink", capacity))
+        engine.num_live = len(engine.nodes)
+        # The most downstream first: a worker takes what is nearest to the consumer.
+        engine.pool.stages.reverse()
+        engine.loop.stages.reverse()
+        return engine
+
+    # -- names and nodes
+
+    def info(self, name: str, concurrency: int = 1, *, stage_id: int | None = None) -> StageInfo:
+        if stage_id is None:
+            stage_id = self.next_id
+            self.next_id += 1
+        return StageInfo(self.options.pipeline_id, str(stage_id), name, concurrency if concurrency > 1 else None)
+
+    def add(self, node: Node, inboxes: list[Channel], outs: list[Channel], wiring: StageWiring) -> None:
+        node.connect(inboxes, outs)
+        wiring.node = node
+        wiring.channel = outs[0] if outs else inboxes[0]
+        if wiring.stage_hooks:
+            node.num_hooks = len(wiring.stage_hooks)
+            self.engine.loop.hooks.append((node, wiring.stage_hooks))
+        self.engine.nodes.append(node)
+
+    # -- the parts
+
+    def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
+        """Source and stages; the sink is not this pipeline's if it is merged. Returns the last channel."""
+        pipes = list(config.pipes)
+        if isinstance(config.src, MergeConfig):
+            tail = self.add_merge(config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
+        else:
+            tail = self.add_source(config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
+        return self.add_pipes(pipes, tail, last_capacity, None)
+
+    def add_source(self, config: SourceConfig[Any], capacity: int) -> Channel:
+        info = self.info("src")
+        wiring = self.options.wire(info, "source", capacity)
+        node = SourceNode(self.engine, info, config.source, continuous=config.continuous, number=self.num_sources)
+        self.num_sources += 1
+        out = Channel(capacity)
+        self.add(node, [], [out], wiring)
+        if node.is_async:
+            self.engine.loop.sources.append(node)
+        else:
+            self.engine.sources.append(SourceLane(self.engine, node))
+        return out
+
+    def add_merge(self, config: MergeConfig, capacity: int) -> Channel:
+        info = self.info("merge")
+        wiring = self.options.wire(info, "stage", capacity)
+        tails = [self.add_pipeline(sub) for sub in config.pipeline_configs]
+        out = Channel(capacity)
+        if config.op is None:
+            self.add(MergeStage(self.engine, info), tails, [out], wiring)
+            return out
+        node = CustomMergeStage(self.engine, info)
+        self.add(node, tails, [out], wiring)
+        inputs, output = self.options.make_merge_queues(node)
+        self.engine.loop.merges.append((node, config.op, inputs, output))
+        return out
+
+    def add_pipes(self, pipes: list[Any], tail: Channel, last_capacity: int, block: RouterStage | None) -> Channel:
+        for number, config in enumerate(pipes):
+            out = Channel(last_capacity if number == len(pipes) - 1 else CHANNEL_CAPACITY)
+            first = len(self.engine.nodes)
+            if isinstance(config, PipeConfig):
+                self.add_pipe(config, tail, out)
+            elif isinstance(config, AggregateConfig):
+                self.add_aggregate(config, tail, out)
+            elif isinstance(config, DisaggregateConfig):
+                self.add_disaggregate(config, tail, out)
+            elif isinstance(config, PathVariantsConfig):
+                self.add_variants(config, tail, out)
+            elif isinstance(config, PlacementConfig):
+                raise PipelineError(
+                    f"{config!r}: execution regions (.to()) are not available in this version; "
+                    "give the stage an executor instead: pipe(op, executor=ProcessPoolExecutor(...))"
+                )
+            else:
+                raise TypeError(f"not a stage description: {config!r}")
+            for node in self.engine.nodes[first:]:
+                if node.block is None:
+                    node.block = block
+            tail = out
+        return tail
+
+    def add_pipe(self, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
+        info = self.info(config.name, config._concurrency)
+        wiring = self.options.wire(info, "stage", out.capacity)
+        make = self.make_hooked if wiring.task_hooks else self.make_plain
+        stage = make(config, info, wiring)
+        own = config._max_failures
+        if own is None:
+            stage.budget = self.limit
+        elif _is_limited(validate_max_failures(own, f"stage {config.name!r}")):
+            stage.budget = Limit(own, is_own=True)
+        self.add(stage, [tail], [out], wiring)
+
+    def make_plain(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
+        """A stage whose op runs on its natural lane."""
+        engine, op, kind = self.engine, config._op, config._kind
+        ordered = config._output_order == "input" and config._concurrency > 1
+        lane: Any = engine.pool
+        if kind in ("async", "async_generator"):
+            lane = engine.loop
+        elif config._executor is not None:
+            lane = ExecutorLane(engine, config._executor)
+        arguments: dict[str, Any] = {"limit": config._concurrency, "lane": lane, "location": config._location}
+        stage: CallStage
+        if kind == "async_generator":
+            stage = AsyncGeneratorStage(engine, info, op, **arguments)
+        elif kind == "generator":
+            stage = GeneratorStage(engine, info, op, ordered=ordered, **arguments)
+        else:
+            stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+        if isinstance(lane, ExecutorLane):
+            lane.stage = stage
+            engine.executors.append(lane)
+        else:
+            lane.stages.append(stage)
+        return stage
+
+    def make_hooked(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
+        """A stage with the user's task hooks: its calls are async, on the loop."""
+        engine = self.engine
+        ordered = config._output_order == "input" and config._concurrency > 1
+        arguments: dict[str, Any] = {"limit": config._concurrency, "lane": engine.loop, "location": config._location}
+        stage: CallStage
+        if config._kind in ("async_generator", "generator"):
+            hooked = HookedGenerator(info, wiring.task_hooks, self.async_generator(config, info))
+            if ordered:
+                raise PipelineError(
+                    f"stage {info}: output_order='input' of a generator cannot be kept under task hooks of your own"
+                )
+            stage = AsyncGeneratorStage(engine, info, hooked, **arguments)
+        else:
+            op = HookedOp(info, wiring.task_hooks, self.async_op(config, info))
+            stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+        engine.loop.stages.append(stage)
+        return stage
+
+    def job_stage(self, info: StageInfo) -> JobStage:
+        job = JobStage(self.engine, info)
+        self.engine.pool.stages.append(job)  # type: ignore[arg-type] # looks like a stage to the pool
+        return job
+
+    def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        op, executor = config._op, config._executor
+        if config._kind == "async":
+            return op
+        if executor is None:
+            job = self.job_stage(info)
+            return lambda item: job.call(op, item, item)
+        if not is_process_pool(executor):
+            return lambda item: asyncio.get_running_loop().run_in_executor(executor, op, item)
+
+        async def remote(item: Any) -> Any:
+            outcome = await asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
+            value, error = unpack_remote(outcome)
+            if error is not None:
+                raise error
+            return value
+
+        return remote
+
+    def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
+        op, executor = config._op, config._executor
+        if config._kind == "async_generator":
+            return op
+        if executor is None:
+            job = self.job_stage(info)
+            return lambda item: steps_on_thread(job.call, op, item)
+        if not is_process_pool(executor):
+
+            async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
+                return await asyncio.get_running_loop().run_in_executor(executor, function, argument)
+
+            return lambda item: steps_on_thread(call, op, item)
+
+        async def remote(item: Any) -> AsyncIterator[Any]:
+            outcome = await asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
+            collected = unpack_remote_generator(outcome)
+            for value in collected.values:
+                yield value
+            if collected.error is not None:
+                raise collected.error
+
+        return remote
+
+    def add_aggregate(self, config: AggregateConfig[Any], tail: Channel, out: Channel) -> None:
+        info = self.info(config.name)
+        wiring = self.options.wire(info, "stage", out.capacity)
+        if type(config.op) is Collate and not wiring.task_hooks:
+            node: Node = CollateStage(self.engine, info, config.op.num_items, drop_last=config.drop_last)
+        else:
+            hooks = wiring.task_hooks
+            lane: Any = self.engine.loop if hooks else self.engine.pool
+            stage = AggregateStage(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
+            if hooks:
+                stage.set_hooks(hooks, self.job_stage(info))
+            lane.stages.append(stage)
+            node = stage
+        self.add(node, [tail], [out], wiring)
+
+    def add_disaggregate(self, config: DisaggregateConfig[Any], tail: Channel, out: Channel) -> None:
+        info = self.info(config.name)
+        wiring = self.options.wire(info, "stage", out.capacity)
+        location = "disaggregate()"
+        stage: CallStage
+        if wiring.task_hooks:
+            job = self.job_stage(info)
+            hooked = HookedGenerator(info, wiring.task_hooks, lambda item: steps_on_thread(job.call, iter, item))
+            stage = AsyncGeneratorStage(self.engine, info, hooked, limit=1, lane=self.engine.loop, location=location)
+            self.engine.loop.stages.append(stage)
+        else:
+            stage = GeneratorStage(self.engine, info, iter, limit=1, lane=self.engine.pool, location=location)
+            self.engine.pool.stages.append(stage)
+        stage.budget = self.limit
+        self.add(stage, [tail], [out], wiring)
+
+    def add_variants(self, config: PathVariantsConfig[Any], tail: Channel, out: Channel) -> None:
+        engine = self.engine
+        router_id = self.next_id
+        info = self.info(config.name)
+        channels = [Channel(CHANNEL_CAPACITY) for _ in config.paths]
+        wirings = [
+            self.options.wire(self.info(f"path_variants_path{number}", stage_id=router_id), "path", CHANNEL_CAPACITY)
+            for number in range(len(channels))
+        ]
+        wiring = self.options.wire(info, "router", CHANNEL_CAPACITY)
+        for number, path_wiring in enumerate(wirings):
+            wiring.stage_hooks.extend(path_wiring.stage_hooks)
+            path_wiring.channel = channels[number]
+        described = Pipe(config.router)  # tells sync from async, and where it is defined
+        is_async = described._kind == "async"
+        lane: Any = engine.loop if is_async else engine.pool
+        router = RouterStage(engine, info, described._op, limit=1, lane=lane, location=described._location)
+        lane.stages.append(router)
+        self.add(router, [tail], channels, wiring)
+        for path_wiring in wirings:
+            path_wiring.node = router
+        first = len(engine.nodes)
+        tails = [
+            self.add_pipes(list(path), channel, CHANNEL_CAPACITY, router)
+            for path, channel in zip(config.paths, channels, strict=True)
+        ]
+        info = self.info("path_variants_merge")
+        wiring = self.options.wire(info, "stage", out.capacity)
+        merge: Node = BatchedPathMerge(engine, info, router) if config.batched else MergeStage(engine, info)
+        router.members = engine.nodes[first:]
+        self.add(merge, tails, [out], wiring)
+
+
+def _is_limited(value: int | Fraction) -> bool:
+    return not (isinstance(value, int) and value < 0)

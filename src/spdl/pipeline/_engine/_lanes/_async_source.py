@@ -1,0 +1,98 @@
+"""An async source, iterated by a task of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._errors import PipelineError
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._stages import SourceNode
+
+__all__ = ["iterate_async_source"]
+
+
+async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
+    """Feed ``node`` until the source, or the pipeline, has ended. The iterator gets ``aclose`` on every way out."""
+    error: BaseException | None = None
+    waiter = _RoomWaiter(engine, node)
+    task = asyncio.current_task()
+    assert task is not None
+    try:
+        while await _one_pass(engine, node, waiter) and node.continuous:
+            if not await waiter.wait():
+                break
+            with engine.lock:
+                if node.ended:
+                    break
+                node.out.put_mark(perf_counter())
+            if not await waiter.wait():
+                break
+    except asyncio.CancelledError as exc:
+        if not node.ended:
+            error = PipelineError(f"the async source {type(node.iterable).__name__} was cancelled from inside")
+            error.__cause__ = exc
+        else:
+            task.uncancel()
+    except Exception as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
+        error = exc
+    with engine.lock:
+        now = perf_counter()
+        if node.ended:
+            return
+        if error is not None:
+            error.add_note(f"source of the pipeline, at position {node.positions.num_issued}")
+            engine.fail(node, error, now)
+        else:
+            node.end(now)
+
+
+class _RoomWaiter:
+    """Waits until the source node may give another item."""
+
+    def __init__(self, engine: Engine, node: SourceNode) -> None:
+        self.engine = engine
+        self.node = node
+
+    async def wait(self) -> bool:
+        """False: the pipeline wants no more."""
+        engine, node = self.engine, self.node
+        while True:
+            with engine.lock:
+                if node.ended:
+                    return False
+                if node.has_room():
+                    return True
+                room = asyncio.get_running_loop().create_future()
+                node.waiting = lambda room=room: engine.loop.notify(room)
+            await room
+
+
+async def _one_pass(engine: Engine, node: SourceNode, waiter: _RoomWaiter) -> bool:
+    iterator: Any = aiter(node.iterable)
+    counters = node.counters
+    try:
+        began = perf_counter()
+        while True:
+            try:
+                value = await anext(iterator)
+            except StopAsyncIteration:
+                with engine.lock:
+                    return not node.ended
+            now = perf_counter()
+            with engine.lock:
+                counters.other_time += now - began
+                if node.ended:
+                    return False
+                node.emit(value, now)
+                has_room = node.has_room()
+            value = None
+            if not has_room and not await waiter.wait():
+                return False
+            began = perf_counter()
+    finally:
+        if (aclose := getattr(iterator, "aclose", None)) is not None:
+            await aclose()

@@ -1,0 +1,320 @@
+"""The event loop: async ops, async sources, custom merge ops, hooks of the user's, background tasks.
+
+One thread runs one loop, started only if something needs it. Async ops run in *slots*: tasks that work like the threads
+of the pool (complete one ticket, claim the most downstream next), so a call costs no task of its own and an item may
+pass through several async stages without a turn of the loop. Everything that other threads want done here is noted
+under the engine's lock and goes over in one wake-up (``_kick``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._ticket import Ticket
+
+from ._async_source import iterate_async_source
+from ._base import EngineThread
+from ._merge_op import run_merge_op
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._stages import CallStage, CustomMergeStage, Node, SourceNode
+
+__all__ = ["LoopLane"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+#: A slot lets the loop turn after this many calls, for an op that never waits would starve the other tasks.
+_CALLS_PER_TURN = 32
+
+
+class _Slot:
+    """One task that runs async calls, one after the other."""
+
+    __slots__ = ("idle", "task", "ticket")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.ticket: Ticket | None = None
+        self.idle: asyncio.Future[None] | None = None
+
+
+class LoopLane:
+    """Fields are guarded by the engine's lock; slots and tasks are touched on the loop's thread only."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.stages: list[CallStage] = []  # the most downstream first
+        self.sources: list[SourceNode] = []
+        self.merges: list[tuple[CustomMergeStage, Callable[..., Any], list[Any], Any]] = []  # node, op, queues
+        self.hooks: list[tuple[Node, list[Callable[[], Any]]]] = []  # stage hooks, by node
+        self.background: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self.thread: EngineThread | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.stopping = False
+        self.is_claiming = False
+        self.num_waking = 0
+        self._kicked = False
+        self._to_wake: list[asyncio.Future[None]] = []
+        self._to_cancel: list[_Slot] = []
+        self._tasks_to_cancel: list[int] = []
+        self._leave: dict[int, asyncio.Future[None]] = {}  # per node: let the stage hooks leave
+        # on the loop's thread only
+        self._idle: list[_Slot] = []
+        self._slots: list[_Slot] = []  # each slot's ticket is guarded by the lock
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._node_tasks: dict[int, asyncio.Task[Any]] = {}  # async sources and merge ops, by id of the node
+        self._max_slots = 0
+        self._over: asyncio.Future[None] | None = None
+        self._num_entering = 0
+
+    def is_needed(self) -> bool:
+        return bool(self.stages or self.sources or self.merges or self.hooks or self.background)
+
+    # -- under the lock, from any thread
+
+    def offer(self, stage: CallStage) -> None:
+        if not self._kicked and not self.num_waking and not self.is_claiming and stage.ready():
+            self._kick()
+
+    def cancel_calls(self, stage: CallStage) -> None:
+        for slot in self._slots:
+            ticket = slot.ticket
+            if ticket is not None and ticket.stage is stage:
+                ticket.cancelled = True
+                self._to_cancel.append(slot)
+        self._kick()
+
+    def cancel_task(self, node: Node) -> None:
+        """Cancel the task of an async source or of a merge op."""
+        self._tasks_to_cancel.append(id(node))
+        self._kick()
+
+    def notify(self, future: asyncio.Future[None]) -> None:
+        """Resolve ``future`` on the loop."""
+        self._to_wake.append(future)
+        self._kick()
+
+    def leave_hooks(self, node: Node) -> None:
+        self.notify(self._leave[id(node)])
+
+    def stop(self) -> None:
+        """All nodes have ended: end the loop when the hooks have left."""
+        self.stopping = True
+        self._kick()
+
+    def _kick(self) -> None:
+        if not self._kicked and self.loop is not None:
+            self._kicked = True
+            self.loop.call_soon_threadsafe(self._on_kick)
+
+    # -- the thread
+
+    def start(self) -> None:
+        """Start the loop's thread; ``engine.hooks_entered`` is set when all stage hooks have been entered."""
+        self.thread = EngineThread(f"spdl-{self.engine.pipeline_id}-loop", self._run)
+        self.thread.start()
+
+    def _run(self, thread: EngineThread) -> None:
+        engine = self.engine
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._main())
+        except BaseException as exc:  # noqa: BLE001 - nobody else would see it
+            with engine.lock:
+                self.loop = None
+                engine.broken(exc)
+        finally:
+            with engine.lock:
+                self.loop = None
+            engine.hooks_entered.set()
+
+    async def _main(self) -> None:
+        engine = self.engine
+        loop = asyncio.get_running_loop()
+        self._max_slots = sum(stage.limit for stage in self.stages)
+        self._over = loop.create_future()
+        for node, _ in self.hooks:
+            self._leave[id(node)] = loop.create_future()
+        self._num_entering = len(self.hooks)
+        self._entered = asyncio.Event()
+        with engine.lock:
+            self.loop = loop
+        background = [loop.create_task(self._in_background(name, make), name=name) for name, make in self.background]
+        holders = [loop.create_task(self._hold_hooks(node, hooks)) for node, hooks in self.hooks]
+        if holders:
+            await self._entered.wait()  # no item may reach a stage before its hooks
+        engine.hooks_entered.set()
+        for source in self.sources:
+            self._node_tasks[id(source)] = self._spawn(iterate_async_source(engine, source))
+        for node, op, inputs, output in self.merges:
+            self._node_tasks[id(node)] = self._spawn(run_merge_op(engine, node, op, inputs, output))
+        with engine.lock:
+            self._kick()
+        await self._over
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*holders, *background, *self._tasks, return_exceptions=True)
+        with engine.lock:
+            self.loop = None  # nothing may be scheduled from here on
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            with self.engine.lock:
+                self.engine.broken(exc)
+
+    def _on_kick(self) -> None:
+        """On the loop: do what the other threads asked for."""
+        engine = self.engine
+        with engine.lock:
+            self._kicked = False
+            to_wake, self._to_wake = self._to_wake, []
+            to_cancel, self._to_cancel = self._to_cancel, []
+            tasks_to_cancel, self._tasks_to_cancel = self._tasks_to_cancel, []
+            self._pass_on()
+            over = self.stopping
+        for future in to_wake:
+            if not future.done():
+                future.set_result(None)
+        for slot in to_cancel:
+            if slot.ticket is not None and slot.ticket.cancelled and slot.task is not None:
+                slot.task.cancel()
+        for key in tasks_to_cancel:
+            if (task := self._node_tasks.get(key)) is not None:
+                task.cancel()
+        if over and self._over is not None and not self._over.done():
+            self._over.set_result(None)
+            with engine.lock:
+                while self._idle:
+                    self._wake_slot()
+
+    # -- slots
+
+    def _claim(self, now: float) -> Ticket | None:
+        for stage in self.stages:
+            if stage.ready():
+                return stage.take(now)
+        return None
+
+    def _pass_on(self) -> None:
+        """Under the lock, on the loop: see that a slot takes what there is to claim."""
+        if self.num_waking:
+            return
+        for stage in self.stages:
+            if stage.ready():
+                break
+        else:
+            return
+        if self._idle:
+            self._wake_slot()
+        elif len(self._slots) < self._max_slots and not self.stopping:
+            slot = _Slot()
+            self._slots.append(slot)
+            slot.task = self._spawn(self._work(slot))
+            self.num_waking += 1
+
+    def _wake_slot(self) -> None:
+        idle = self._idle.pop().idle
+        assert idle is not None
+        idle.set_result(None)
+        self.num_waking += 1
+
+    async def _work(self, slot: _Slot) -> None:
+        """Body of a slot: complete one ticket and claim the next under a single acquisition of the lock."""
+        engine, lock = self.engine, self.engine.lock
+        ticket: Ticket | None = None
+        was_waking = True
+        num_calls = 0
+        now = perf_counter()
+        while True:
+            with lock:
+                self.is_claiming = True
+                try:
+                    if was_waking:
+                        self.num_waking -= 1
+                        was_waking = False
+                    if ticket is not None:
+                        slot.ticket = None
+                        ticket.stage.finish(ticket, now)
+                    ticket = slot.ticket = self._claim(now)
+                    if ticket is not None:
+                        if self._max_slots > 1:
+                            self._pass_on()
+                    elif self.stopping:
+                        return
+                    else:
+                        slot.idle = asyncio.get_running_loop().create_future()
+                        self._idle.append(slot)
+                finally:
+                    self.is_claiming = False
+            if engine.to_close:
+                engine.close_generators()
+            if ticket is None:
+                assert slot.idle is not None
+                await slot.idle
+                was_waking = True
+                now = perf_counter()
+                continue
+            try:
+                await ticket.stage.run_async(ticket)
+                num_calls += 1
+                if num_calls % _CALLS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                # The engine cancels calls, not slots. The runner cancels slots, when the loop is torn down.
+                if not (ticket.cancelled or ticket.stage.cancelled) or slot.task is None or slot.task.uncancel() > 0:
+                    raise
+            now = perf_counter()
+
+    # -- hooks and background tasks
+
+    async def _hold_hooks(self, node: Node, hooks: list[Callable[[], Any]]) -> None:
+        """Enter the stage hooks of a node, wait for its end, leave them.
+
+        Never cancelled: a hook's last work always runs.
+        """
+        engine = self.engine
+        entered = False
+        try:
+            async with AsyncExitStack() as stack:
+                for hook in hooks:
+                    await stack.enter_async_context(hook())
+                entered = True
+                self._hook_entered()
+                await self._leave[id(node)]
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+            exc.add_note(f"in a stage hook of {node.info}, on {'exit' if entered else 'entry'}")
+            with engine.lock:
+                engine.fail(node, exc, perf_counter())
+        finally:
+            if not entered:
+                self._hook_entered()
+            with engine.lock:
+                node.num_hooks = 0
+                if node.ended:
+                    node.close_outputs(perf_counter())
+
+    def _hook_entered(self) -> None:
+        self._num_entering -= 1
+        if self._num_entering == 0:
+            self._entered.set()
+
+    async def _in_background(self, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await make()
+        except asyncio.CancelledError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - a background task's error is logged only
+            _LOG.error("background task %s of pipeline %d failed", name, self.engine.pipeline_id, exc_info=exc)

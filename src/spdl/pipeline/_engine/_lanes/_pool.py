@@ -1,0 +1,165 @@
+"""The pool: ``num_threads`` threads shared by all sync ops of a pipeline.
+
+A worker completes its ticket and claims the next in the same acquisition of the lock. Two rules keep wake-ups few and
+nobody waiting in vain:
+
+- At most one idle worker is being woken at a time. Whoever brings work wakes one only if none is on its way.
+- A worker that is about to run user code first makes sure that, if there is more to claim, somebody else is awake or on
+  the way (``_pass_on``). So work never waits for a call to return while a worker is idle.
+
+Workers are started as they are needed, by the same rule.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
+from spdl.pipeline._engine._ticket import Ticket
+
+from ._base import EngineThread
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+
+__all__ = ["PoolLane"]
+
+
+class PoolLane:
+    """Guarded by the engine's lock, except for what a worker does between two acquisitions."""
+
+    def __init__(self, engine: Engine, num_threads: int) -> None:
+        self.engine = engine
+        self.num_threads = num_threads
+        self.stages: list[CallStage] = []  # the most downstream first; set by the graph
+        self.threads: list[EngineThread] = []
+        self.num_started = 0
+        self.idle: list[Any] = []  # locks that idle workers wait on
+        self.num_waking = 0  # woken, or started, and not yet at the lock
+        self.busy = 0  # calls running, on workers and on helping source threads
+        self.is_claiming = False  # a worker holds the lock and will claim before it lets go
+        self.stopping = False
+
+    # -- under the lock
+
+    def offer(self, stage: CallStage) -> None:
+        if self.idle and not self.num_waking and not self.is_claiming and stage.ready():
+            self._wake()
+
+    def cancel_calls(self, stage: CallStage) -> None:
+        """A thread cannot be interrupted: the calls run on, and what they return is discarded."""
+
+    def _wake(self) -> None:
+        self.num_waking += 1
+        self.idle.pop().release()
+
+    def claim(self, now: float) -> Ticket | None:
+        """The most downstream ticket that can run, if a thread's worth of calls is free."""
+        if self.busy < self.num_threads:
+            for stage in self.stages:
+                if stage.ready():
+                    self.busy += 1
+                    return stage.take(now)
+        return None
+
+    def claim_cheap(self, now: float) -> Ticket | None:
+        """A ticket whose op has shown itself to be shorter than a thread switch.
+
+        For a source thread with nothing to do.
+        """
+        if self.busy < self.num_threads and self.idle:
+            for stage in self.stages:
+                if stage.cheap_score >= CHEAP_SCORE and stage.ready():
+                    self.busy += 1
+                    return stage.take(now)
+        return None
+
+    def pass_on(self) -> bool:
+        """Before user code runs: see that somebody takes what else there is. True: the caller must start a worker."""
+        if self.num_waking or self.busy >= self.num_threads:
+            return False
+        if self.idle:
+            for stage in self.stages:
+                if stage.ready():
+                    self._wake()
+                    break
+            return False
+        if self.num_started < self.num_threads:
+            self.num_started += 1
+            self.num_waking += 1
+            return True
+        return False
+
+    def wake_for_rest(self) -> None:
+        """Wake a worker for what the caller could not take itself."""
+        if self.idle and not self.num_waking and self.busy < self.num_threads and any(s.ready() for s in self.stages):
+            self._wake()
+
+    def stop(self) -> None:
+        """Workers leave as soon as they have nothing in hand."""
+        self.stopping = True
+        while self.idle:
+            self._wake()
+
+    # -- not under the lock
+
+    def start(self) -> None:
+        """Start the first worker; it starts the second when it finds work, and so on."""
+        with self.engine.lock:
+            if self.stopping or not self.stages:
+                return
+            self.num_started += 1
+            self.num_waking += 1
+        self.start_worker()
+
+    def start_worker(self) -> None:
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-worker-{len(self.threads)}", self._work)
+        self.threads.append(thread)
+        thread.start()
+
+    def _work(self, thread: EngineThread) -> None:
+        """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock."""
+        engine, lock = self.engine, self.engine.lock
+        wake_up = threading.Lock()
+        wake_up.acquire()
+        ticket: Ticket | None = None
+        was_waking = True
+        now = perf_counter()
+        while True:
+            must_start = False
+            with lock:
+                try:
+                    self.is_claiming = True
+                    if was_waking:
+                        self.num_waking -= 1
+                        was_waking = False
+                    if ticket is not None:
+                        self.busy -= 1
+                        ticket.stage.finish(ticket, now)
+                    ticket = self.claim(now)
+                    if ticket is not None:
+                        must_start = self.pass_on()
+                    elif self.stopping:
+                        break
+                    else:
+                        self.idle.append(wake_up)
+                except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+                    engine.broken(exc)
+                    break
+                finally:
+                    self.is_claiming = False
+            if engine.to_close:
+                engine.close_generators()
+            if ticket is not None:
+                if must_start:
+                    self.start_worker()
+                thread.ticket = ticket
+                ticket.stage.run(ticket)
+                thread.ticket = None
+            else:
+                wake_up.acquire()
+                was_waking = True
+            now = perf_counter()
+        engine.close_generators()

@@ -1,0 +1,143 @@
+"""Origins: which source positions an item came from, and when a position is consumed.
+
+An origin is one small value that travels with every item:
+
+- ``int``: a position of the only source;
+- ``SourcePosition``: a position of one of several merged sources;
+- ``Part``: the k-th output of a call that may give many (a generator, a sub-batch of a path);
+- ``tuple``: the origins of everything that went into an aggregate.
+
+``Ledger.release(origin)`` says that an item is out of the pipeline's hands: taken by the consumer, dropped on
+purpose, or in the failure ledger. When nothing that descends from a source position is left, the position is
+*consumed*. Items that a stop or a cancellation discards are never released, so their positions stay pending; that is
+what exact resume needs. Everything here is guarded by the engine's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Branch", "Ledger", "Origin", "Part", "Positions", "SourcePosition", "describe"]
+
+
+class SourcePosition(NamedTuple):
+    """The ``position``-th item of the ``source``-th source; used where a pipeline merges several."""
+
+    source: int
+    position: int
+
+
+class Branch:
+    """One call with many outputs: counts those still alive, and passes the release on when the last has gone."""
+
+    __slots__ = ("live", "num_outputs", "on_gone", "open", "parent")
+
+    def __init__(self, parent: Origin, on_gone: Callable[[], None] | None = None) -> None:
+        self.parent = parent
+        self.live = 0
+        self.num_outputs = 0
+        self.open = True  # more outputs may come
+        self.on_gone = on_gone  # called instead of releasing the parent
+
+    def output(self) -> Part:
+        """The origin of the next output."""
+        part = Part(self, self.num_outputs)
+        self.num_outputs += 1
+        self.live += 1
+        return part
+
+
+class Part:
+    """Origin of one output of a ``Branch``."""
+
+    __slots__ = ("branch", "index")
+
+    def __init__(self, branch: Branch, index: int) -> None:
+        self.branch = branch
+        self.index = index
+
+
+Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
+
+
+class Positions:
+    """The positions of one source: how many it gave, and which are consumed."""
+
+    __slots__ = ("above", "low", "num_issued")
+
+    def __init__(self) -> None:
+        self.num_issued = 0
+        self.low = 0  # every position below is consumed
+        self.above: set[int] = set()  # consumed positions above ``low``
+
+    def consume(self, index: int) -> None:
+        if index != self.low:
+            self.above.add(index)
+            return
+        low = index + 1
+        above = self.above
+        while low in above:
+            above.remove(low)
+            low += 1
+        self.low = low
+
+    def is_consumed(self, index: int) -> bool:
+        return index < self.low or index in self.above
+
+    @property
+    def num_consumed(self) -> int:
+        return self.low + len(self.above)
+
+
+class Ledger:
+    """The positions of all sources of a pipeline."""
+
+    __slots__ = ("sources",)
+
+    def __init__(self, num_sources: int) -> None:
+        self.sources = [Positions() for _ in range(num_sources)]
+
+    def release(self, origin: Origin) -> None:
+        """Count out what came from ``origin``. Iterative for chains: a generator of generators may be deep."""
+        while True:
+            if type(origin) is int:
+                self.sources[0].consume(origin)
+                return
+            if isinstance(origin, Part):
+                branch = origin.branch
+            elif isinstance(origin, SourcePosition):
+                self.sources[origin.source].consume(origin.position)
+                return
+            else:
+                assert isinstance(origin, tuple)
+                for one in origin:
+                    self.release(one)
+                return
+            branch.live -= 1
+            if branch.live or branch.open:
+                return
+            if branch.on_gone is not None:
+                branch.on_gone()
+                return
+            origin = branch.parent
+
+    def end_branch(self, branch: Branch) -> None:
+        """No more outputs will come from ``branch``."""
+        branch.open = False
+        if branch.live == 0:
+            if branch.on_gone is not None:
+                branch.on_gone()
+            else:
+                self.release(branch.parent)
+
+
+def describe(origin: Origin) -> object:
+    """The origin as plain values: an index, ``(origin, k)``, or a tuple of origins."""
+    if isinstance(origin, Part):
+        return (describe(origin.branch.parent), origin.index)
+    if isinstance(origin, SourcePosition):
+        return origin
+    if isinstance(origin, tuple):
+        return tuple(describe(one) for one in origin)
+    return origin

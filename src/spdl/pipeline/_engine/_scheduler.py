@@ -1,0 +1,348 @@
+"""The engine of one pipeline: its lock, its nodes, its lanes; how it fails, how it stops, how it is read.
+
+All scheduling state of a pipeline is guarded by ``Engine.lock``, which is held for microseconds and never while user
+code runs. What runs next is decided in the lanes (``claim``) and the nodes (``finish``); this file holds what
+concerns the graph as a whole. The engine never refers to the handle (``Pipeline``) that owns it, so the handle can be
+collected while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl.pipeline._errors import InternalError
+
+from ._channel import MARK
+from ._ending import Stuck, join_all, register
+from ._lanes import LoopLane, PoolLane
+from ._origin import Ledger
+from ._stages import CallStage, Sink
+
+if TYPE_CHECKING:
+    from ._failures import FailureRecord, FailureReporter
+    from ._lanes import ExecutorLane, SourceLane
+    from ._stages import Node
+
+__all__ = ["END", "EPOCH", "Engine", "EngineState"]
+
+
+class EngineState(Enum):
+    NEW = "new"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class _Nothing(Enum):
+    """What a read found instead of an item."""
+
+    END = "end of the stream"
+    EPOCH = "end of the epoch"
+
+
+END: Final = _Nothing.END
+EPOCH: Final = _Nothing.EPOCH
+
+
+class Engine:
+    """Made by ``build_graph``. Methods take the lock themselves unless their docstring says "under the lock"."""
+
+    log = logging.getLogger("spdl.pipeline")
+    clock = staticmethod(perf_counter)
+
+    def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
+        self.pipeline_id = pipeline_id
+        self.report_failure = report_failure  # not under the lock
+        self.lock = threading.Lock()
+        self.ledger = Ledger(num_sources)
+        self.nodes: list[Node] = []  # upstream before downstream
+        self.num_live = 0  # nodes that have not ended
+        self.sink: Sink
+        self.pool = PoolLane(self, num_threads)
+        self.loop = LoopLane(self)
+        self.executors: list[ExecutorLane] = []
+        self.sources: list[SourceLane] = []
+        self.state = EngineState.NEW
+        self.started = 0.0
+        self.ended_at: float | None = None
+        self.num_failures = 0  # failed items, of all stages
+        self.stage_failures: list[tuple[str, BaseException]] = []
+        self.num_items = 0  # given to the consumer
+        self.consumer_wait = 0.0
+        self.hooks_entered = threading.Event()
+        #: Generators to close and futures to cancel: user code, so it is done by whoever next has no lock.
+        self.to_close: deque[Callable[[], Any]] = deque()
+        self.on_ended: list[Callable[[], None]] = []  # totals to log; run once, by whoever joins the threads
+        self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
+
+    # -- start
+
+    def start(self, timeout: float | None) -> bool:
+        """Start all lanes. False: the user's stage hooks were not entered in time."""
+        with self.lock:
+            self.state = EngineState.RUNNING
+            self.started = now = perf_counter()
+            for node in self.nodes:
+                if node.inboxes:
+                    node.counters.begin_starved(now)
+        register(self)
+        if self.loop.is_needed():
+            self.loop.start()
+            if not self.hooks_entered.wait(timeout):
+                return False
+        self.pool.start()
+        for executor in self.executors:
+            executor.start()
+        for source in self.sources:
+            source.start()
+        return True
+
+    # -- failure and the end of nodes, under the lock
+
+    def fail(self, node: Node, error: BaseException, now: float) -> None:
+        """A stage fails: it ends its output, the stages before it are cancelled, those after it drain."""
+        if node.cancelled:
+            return
+        info = node.info
+        error.add_note(f"Pipeline stage: {info.pipeline_id}:{info.stage_id}:{info.stage_name}")
+        self.stage_failures.append((info.stage_name, error))
+        was_ended = node.ended
+        doomed = self._upstream_of(node)
+        spared = self._downstream_of(node)
+        block = node.block
+        while block is not None:  # a failing path takes its router and the other paths with it
+            doomed |= {block, *block.members} | self._upstream_of(block)
+            block = block.block
+        if not was_ended:
+            node.cancel(now)
+        doomed -= spared
+        for other in reversed(self.nodes):
+            if other in doomed and not other.ended:
+                other.cancel(now)
+
+    def cancel_upstream(self, node: Node, now: float) -> None:
+        doomed = self._upstream_of(node)
+        for other in reversed(self.nodes):
+            if other in doomed and not other.ended:
+                other.cancel(now)
+
+    def _upstream_of(self, node: Node) -> set[Node]:
+        found: set[Node] = set()
+        todo = [node]
+        while todo:
+            for channel in todo.pop().inboxes:
+                if channel.producer not in found:
+                    found.add(channel.producer)
+                    todo.append(channel.producer)
+        return found
+
+    def _downstream_of(self, node: Node) -> set[Node]:
+        found = {node}
+        todo = [node]
+        while todo:
+            for channel in todo.pop().outs:
+                if channel.consumer not in found:
+                    found.add(channel.consumer)
+                    todo.append(channel.consumer)
+        return found
+
+    def leave_stage_hooks(self, node: Node) -> None:
+        self.loop.leave_hooks(node)
+
+    def node_ended(self, node: Node) -> None:
+        self.num_live -= 1
+        if self.num_live == 0:
+            self.ended_at = perf_counter()
+            if self.state is not EngineState.STOPPING:
+                self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
+            self._release_lanes()
+
+    def _release_lanes(self) -> None:
+        self.pool.stop()
+        self.loop.stop()
+        for executor in self.executors:
+            executor.stop()
+
+    def broken(self, error: BaseException) -> None:
+        """A broken invariant of the engine: make it an error that the consumer sees, never a hang."""
+        if not isinstance(error, InternalError):
+            wrapped = InternalError(
+                f"the engine of pipeline {self.pipeline_id} is broken by {error!r}; please report this"
+            )
+            wrapped.__cause__ = error
+            error = wrapped
+        self.log.critical("pipeline %d is broken", self.pipeline_id, exc_info=error)
+        self.stage_failures.append(("engine", error))
+        self.state = EngineState.FAILED
+        for node in self.nodes:
+            node.cancelled = node.ended = True
+            if isinstance(node, CallStage):
+                node.limit = 0
+        sink = self.sink
+        sink.inbox.closed = True
+        if sink.waiting is not None:
+            sink.waiting()
+            sink.waiting = None
+        self._release_lanes()
+
+    # -- counts, under the lock
+
+    def num_counted_calls(self) -> int:
+        return sum(node.num_counted_calls for node in self.nodes if isinstance(node, CallStage))
+
+    def newest_failure(self) -> FailureRecord | None:
+        newest = [node.failures[-1] for node in self.nodes if node.failures]
+        return newest[-1] if newest else None
+
+    # -- user code that must not run under the lock
+
+    def close_later(self, generator: Any) -> None:
+        """Under the lock: close a generator as soon as somebody is without the lock."""
+        close = getattr(generator, "close", None)
+        if close is not None:
+            self.to_close.append(close)
+
+    def close_generators(self) -> None:
+        while True:
+            try:
+                close = self.to_close.popleft()
+            except IndexError:
+                return
+            try:
+                close()
+            except BaseException as exc:
+                self.log.error("closing a generator of pipeline %d failed", self.pipeline_id, exc_info=exc)
+
+    # -- reading
+
+    def read(self, timeout: float | None) -> Any:
+        """The next item, ``EPOCH`` or ``END``. ``TimeoutError`` if nothing comes in time."""
+        channel = self.sink.inbox
+        items = channel.items
+        with self.lock:
+            if items and items[0] is not MARK:
+                value, origin = channel.take()
+                self.num_items += 1
+                self.ledger.release(origin)
+                return value
+            found, value = self._next()
+        return value if found else self._read_waiting(timeout)
+
+    def _next(self) -> tuple[bool, Any]:
+        channel = self.sink.inbox
+        if channel.items:
+            entry = channel.take()
+            if entry is MARK:
+                return True, EPOCH
+            self.num_items += 1
+            self.ledger.release(entry[1])
+            return True, entry[0]
+        return channel.closed, END
+
+    def _read_waiting(self, timeout: float | None) -> Any:
+        sink = self.sink
+        arrived = threading.Lock()
+        arrived.acquire()
+        began = perf_counter()
+        deadline = None if timeout is None else began + timeout
+        sink.counters.begin_starved(began)
+        try:
+            while True:
+                with self.lock:
+                    found, value = self._next()
+                    if found:
+                        return value
+                    sink.waiting = arrived.release
+                if deadline is None:
+                    arrived.acquire()
+                else:
+                    remaining = deadline - perf_counter()
+                    if remaining <= 0 or not arrived.acquire(timeout=min(remaining, threading.TIMEOUT_MAX)):
+                        with self.lock:
+                            found, value = self._next()  # it may have come at the last moment
+                        if found:
+                            return value
+                        raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
+        finally:
+            now = perf_counter()
+            sink.waiting = None
+            sink.counters.end_starved(now)
+            self.consumer_wait += now - began
+
+    async def read_async(self, timeout: float | None) -> Any:  # noqa: ASYNC109 - the contract has it
+        """``read`` for a coroutine: waits without blocking its loop. Cancellation loses no item."""
+        loop = asyncio.get_running_loop()
+        sink = self.sink
+        began = perf_counter()
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    with self.lock:
+                        found, value = self._next()
+                        if found:
+                            return value
+                        arrived = loop.create_future()
+                        sink.waiting = _threadsafe(loop, arrived)
+                    sink.counters.begin_starved(began)
+                    await arrived
+        except TimeoutError:
+            raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s") from None
+        finally:
+            now = perf_counter()
+            with self.lock:
+                sink.waiting = None
+                sink.counters.end_starved(now)
+                self.consumer_wait += now - began
+
+    # -- the end
+
+    def request_stop(self) -> None:
+        """Cancel everything that has not ended.
+
+        What is in the sink, up to its capacity, stays readable. Does not block.
+        """
+        with self.lock:
+            if self.state not in (EngineState.NEW, EngineState.RUNNING):
+                return
+            self.state = EngineState.STOPPING
+            now = perf_counter()
+            for node in reversed(self.nodes):
+                if not node.ended:
+                    node.cancel(now)
+
+    def join(self, timeout: float) -> list[Stuck]:
+        """Wait for all threads, at most ``timeout`` s for ops and a second for sources.
+
+        Returns what is still running.
+        """
+        self.close_generators()
+        stuck = join_all(self, timeout)
+        self.close_generators()
+        with self.lock:
+            if self.state is EngineState.STOPPING:
+                self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
+            callbacks, self.on_ended = self.on_ended, []
+        for callback in callbacks:
+            callback()
+        return stuck
+
+
+def _threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:
+    def resolve() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the consumer's loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(resolve)
+
+    return wake

@@ -1,0 +1,42 @@
+"""One file per stage kind.
+
+What it takes in, and what it does with the outcome of a call. All under the engine's lock.
+"""
+
+from ._aggregate import AggregateStage as AggregateStage
+from ._aggregate import CollateStage as CollateStage
+from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
+from ._base import Node as Node
+from ._call import CallStage as CallStage
+from ._call import OrderedCallStage as OrderedCallStage
+from ._generator import GeneratorStage as GeneratorStage
+from ._hooked import HookedGenerator as HookedGenerator
+from ._hooked import HookedOp as HookedOp
+from ._hooked import JobStage as JobStage
+from ._hooked import steps_on_thread as steps_on_thread
+from ._merge import CustomMergeStage as CustomMergeStage
+from ._merge import MergeStage as MergeStage
+from ._sink import Sink as Sink
+from ._source import SourceNode as SourceNode
+from ._variants import BatchedPathMerge as BatchedPathMerge
+from ._variants import RouterStage as RouterStage
+
+__all__ = [
+    "AggregateStage",
+    "AsyncGeneratorStage",
+    "BatchedPathMerge",
+    "CallStage",
+    "CollateStage",
+    "CustomMergeStage",
+    "GeneratorStage",
+    "HookedGenerator",
+    "HookedOp",
+    "JobStage",
+    "MergeStage",
+    "Node",
+    "OrderedCallStage",
+    "RouterStage",
+    "Sink",
+    "SourceNode",
+    "steps_on_thread",
+]

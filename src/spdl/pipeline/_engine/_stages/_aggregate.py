@@ -1,0 +1,248 @@
+"""Aggregates: many inputs, one output.
+
+``CollateStage`` is the plain "lists of n". It has no user code, so it needs no lane: whoever brings the item adds it.
+``AggregateStage`` runs a user's ``Aggregator`` on the pool, one item at a time, and its ``flush`` as a call of its own.
+
+An output's origin is the tuple of the origins of everything accumulated since the output before. An aggregator that
+keeps an item back for a later output thus counts it with the earlier one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._errors import PipelineError
+
+from ._base import Node
+from ._call import CallStage
+from ._hooked import HookedOp, JobStage
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._lanes import Lane
+    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline.defs import Aggregator
+
+__all__ = ["AggregateStage", "CollateStage"]
+
+
+class CollateStage(Node):
+    """Lists of ``num_items`` items, made by whoever completes the call upstream."""
+
+    __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "pumping", "values")
+
+    def __init__(self, engine: Engine, info: StageInfo, num_items: int, *, drop_last: bool) -> None:
+        super().__init__(engine, info)
+        self.num_items = num_items
+        self.drop_last = drop_last
+        self.values: list[Any] = []
+        self.origins: list[Origin] = []
+        self.pumping = False
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.inbox, self.out = inboxes[0], outs[0]
+
+    def on_input(self, now: float) -> None:
+        self.pump(now)
+
+    def on_room(self) -> None:
+        if self.inbox.items or self.inbox.closed:
+            self.pump(self.engine.clock())
+
+    def pump(self, now: float) -> None:
+        if self.pumping or self.ended:
+            return
+        self.pumping = True
+        inbox, out, counters = self.inbox, self.out, self.counters
+        items, out_items = inbox.items, out.items
+        counters.end_starved(now)
+        while len(out_items) <= out.capacity:
+            if items:
+                entry = inbox.take()
+                if entry is MARK:
+                    self.flush(now)
+                    out.put_mark(now)
+                    continue
+                counters.num_calls += 1
+                self.values.append(entry[0])
+                self.origins.append(entry[1])
+                if len(self.values) == self.num_items:
+                    self.emit(now)
+            elif inbox.closed:
+                self.flush(now)
+                self.end(now)
+                break
+            else:
+                break
+        if not items and not self.ended:
+            counters.begin_starved(now)
+        self.pumping = False
+
+    def emit(self, now: float) -> None:
+        values, origins = self.values, tuple(self.origins)
+        self.values, self.origins = [], []
+        self.counters.num_emitted += 1
+        self.out.put((values, origins), now)
+
+    def flush(self, now: float) -> None:
+        if not self.values:
+            return
+        if not self.drop_last:
+            self.emit(now)
+            return
+        self.counters.num_dropped += len(self.values)
+        for origin in self.origins:
+            self.engine.ledger.release(origin)
+        self.values, self.origins = [], []
+
+    @property
+    def num_in_flight(self) -> int:
+        return len(self.values)
+
+    def drop_work(self) -> None:
+        self.values, self.origins = [], []
+
+
+_FLUSH: Final = object()
+
+
+class AggregateStage(CallStage):
+    """Runs ``accumulate`` for every item and ``flush`` at the ends; an exception in either fails the stage."""
+
+    __slots__ = ("aggregator", "drop_last", "flushed", "hooks", "job", "origins")
+
+    def __init__(
+        self, engine: Engine, info: StageInfo, aggregator: Aggregator[Any, Any], *, drop_last: bool, lane: Lane
+    ) -> None:
+        super().__init__(
+            engine,
+            info,
+            aggregator.accumulate,
+            limit=1,
+            lane=lane,
+            location=f"{type(aggregator).__qualname__}.accumulate",
+        )
+        self.aggregator = aggregator
+        self.drop_last = drop_last
+        self.flushed = False  # since the last item
+        self.origins: list[Origin] = []
+        self.hooks: list[Any] = []
+        self.job: JobStage | None = None
+
+    def set_hooks(self, hooks: list[Any], job: JobStage) -> None:
+        """Hooks of the user's: the calls run on the loop, between the hooks, and the aggregator on a worker thread."""
+        self.hooks = hooks
+        self.job = job
+
+    def flush_due(self) -> bool:
+        if self.flushed or self.ended:
+            return False
+        inbox = self.inbox
+        if inbox.items:
+            return inbox.items[0] is MARK
+        return inbox.closed and not self.drop_last
+
+    def ready(self) -> bool:
+        return self.has_slot() and (self.flush_due() or (bool(self.inbox.items) and self.inbox.items[0] is not MARK))
+
+    def take(self, now: float) -> Ticket:
+        if self.flush_due():
+            self.running += 1
+            return Ticket(self, _FLUSH, (), now)
+        return super().take(now)
+
+    def run(self, ticket: Ticket) -> None:
+        try:
+            ticket.result = self.call(ticket.value)
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+            self.settle_error(ticket, exc)
+
+    def call(self, value: Any) -> Any:
+        return self.aggregator.flush() if value is _FLUSH else self.op(value)
+
+    async def run_async(self, ticket: Ticket) -> None:
+        value, job = ticket.value, self.job
+        assert job is not None
+        hooks = [] if value is _FLUSH and self.drop_last else self.hooks
+        item = None if value is _FLUSH else value
+        hooked = HookedOp(self.info, hooks, lambda _: job.call(self.call, value, value))
+        try:
+            ticket.result = await hooked(item)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+            self.settle_error(ticket, exc)
+
+    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
+        """Items already inside the aggregator cannot be told apart, so its error fails the stage."""
+        if isinstance(exc, Exception):
+            what = "flush" if ticket.value is _FLUSH else f"item {short_repr(ticket.value)}"
+            exc.add_note(f"in aggregate stage {self.info}, {what}, aggregator {type(self.aggregator).__qualname__}")
+            ticket.fatal = exc
+        else:
+            ticket.fatal = PipelineError(f"aggregator of stage {self.info} raised {type(exc).__name__}")
+            ticket.fatal.__cause__ = exc
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            return
+        is_flush = ticket.value is _FLUSH
+        if self.account(ticket, now):
+            discard = is_flush and self.drop_last
+            if not is_flush:
+                self.flushed = False
+                self.origins.append(ticket.origin)
+            else:
+                self.flushed = True
+            if discard:
+                self.counters.num_calls -= 1  # only a reset: not a call that anybody asked for
+            if ticket.result is not None and not discard:
+                self.counters.num_emitted += 1
+                origins = tuple(self.origins)
+                self.origins = []
+                self.out.put((ticket.result, origins), now)
+            elif is_flush:
+                self.counters.num_dropped += len(self.origins)
+                for origin in self.origins:
+                    self.engine.ledger.release(origin)
+                self.origins = []
+        self.after_call(now)
+
+    def settle(self, now: float) -> None:
+        inbox = self.inbox
+        while not self.ended and self.is_idle():
+            if self.flush_due():
+                self.lane.offer(self)
+                return
+            if inbox.items:
+                if inbox.items[0] is not MARK or self.out.overflow:
+                    return
+                inbox.take()
+                self.flushed = False
+                self.out.put_mark(now)
+            elif inbox.closed:
+                if self.drop_last:
+                    self.counters.num_dropped += len(self.origins)
+                    for origin in self.origins:
+                        self.engine.ledger.release(origin)
+                self.end(now)
+            else:
+                return
+
+    def on_room(self) -> None:
+        if self.inbox.items or self.flush_due():
+            self.lane.offer(self)
+            if self.inbox.num_marks:
+                self.settle(self.engine.clock())
+
+    def drop_work(self) -> None:
+        super().drop_work()
+        self.origins = []

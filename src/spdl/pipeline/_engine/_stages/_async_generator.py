@@ -1,0 +1,144 @@
+"""Calls of an async generator function: one task drives a generator from its first step to its close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._origin import Branch
+from spdl.pipeline._engine._ticket import Ticket
+
+from ._call import CallStage
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._lanes import LoopLane
+
+__all__ = ["AsyncGeneratorStage"]
+
+
+class AsyncGeneratorStage(CallStage):
+    """Emits every yielded value as it is produced.
+
+    A generator with a value and no room for it waits, keeping its slot.
+    """
+
+    __slots__ = ("num_ends", "num_parked", "room_waiters")
+
+    lane: LoopLane
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.num_ends = 0
+        self.num_parked = 0
+        self.room_waiters: deque[asyncio.Future[None]] = deque()
+
+    def has_slot(self) -> bool:
+        return self.running < self.limit
+
+    def take(self, now: float) -> Ticket:
+        ticket = super().take(now)
+        ticket.branch = Branch(ticket.origin)
+        return ticket
+
+    async def run_async(self, ticket: Ticket) -> None:
+        """Step the generator to its end. The last step, or the error, is left to ``finish``."""
+        engine = self.engine
+        generator = None
+        try:
+            generator = self.op(ticket.value)
+            while True:
+                value = await anext(generator)
+                now = engine.clock()
+                with engine.lock:
+                    if self.cancelled:
+                        return
+                    self.account(ticket, now)
+                    if value is None:
+                        self.counters.num_dropped += 1
+                    if self.budget is not None and self.check_budget(now):
+                        return
+                if value is not None:
+                    await self.place(ticket, value)
+                    value = None
+                ticket.started = engine.clock()
+        except StopAsyncIteration:
+            ticket.done = True
+        except asyncio.CancelledError as exc:
+            if ticket.cancelled or self.cancelled:
+                raise
+            self.settle_error(
+                ticket, RuntimeError(f"generator of stage {self.info} was cancelled from inside: {exc!r}")
+            )
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+            self.settle_error(ticket, exc)
+        finally:
+            if generator is not None and not ticket.done and hasattr(generator, "aclose"):
+                await self.close(generator)
+
+    async def close(self, generator: Any) -> None:
+        try:
+            await generator.aclose()
+        except Exception as exc:
+            self.engine.log.error("closing an async generator of stage %s failed", self.info, exc_info=exc)
+
+    async def place(self, ticket: Ticket, value: Any) -> None:
+        """Put one output as soon as there is room."""
+        engine, out = self.engine, self.out
+        while True:
+            with engine.lock:
+                if self.cancelled:
+                    return
+                now = engine.clock()
+                if len(out.items) < out.capacity:
+                    assert ticket.branch is not None
+                    self.counters.num_emitted += 1
+                    out.put((value, ticket.branch.output()), now)
+                    return
+                self.counters.begin_blocked(now)
+                self.num_parked += 1
+                room = asyncio.get_running_loop().create_future()
+                self.room_waiters.append(room)
+            try:
+                await room
+            finally:
+                with engine.lock:
+                    self.num_parked -= 1
+                    if not self.num_parked:
+                        self.counters.end_blocked(engine.clock())
+                    if room in self.room_waiters:  # cancelled while it waited
+                        self.room_waiters.remove(room)
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            return
+        if ticket.error is not None or ticket.fatal is not None:
+            self.account(ticket, now)
+        else:
+            self.num_ends += 1
+            self.counters.other_time += now - ticket.started
+        if not self.cancelled:
+            assert ticket.branch is not None
+            self.engine.ledger.end_branch(ticket.branch)
+        self.after_call(now)
+
+    def count_failure(self, ticket: Ticket) -> None:
+        assert ticket.error is not None
+        self.counters.num_failures += 1
+        self.failures.append(ticket.error)
+        self.engine.num_failures += 1
+
+    @property
+    def num_counted_calls(self) -> int:
+        return self.counters.num_calls + self.num_ends
+
+    def on_room(self) -> None:
+        if self.room_waiters and len(self.out.items) < self.out.capacity:
+            self.lane.notify(self.room_waiters.popleft())
+        super().on_room()
+
+    def drop_work(self) -> None:
+        super().drop_work()
+        while self.room_waiters:
+            self.lane.notify(self.room_waiters.popleft())

@@ -1,0 +1,356 @@
+"""Calls of a function: one input, at most one output; in completion order or in input order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from time import thread_time
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._channel import MARK, Channel, Entry
+from spdl.pipeline._engine._failures import Limit, log_failure
+from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._errors import PipelineError
+
+from ._base import Node
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._lanes import Lane
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["CallStage", "OrderedCallStage"]
+
+#: A call this short is cheaper to run where it was found than to hand to another thread: waking one costs about 25 us
+#: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
+_CHEAP_CALL = 50e-6
+_CHEAP_SCORE_MAX = 64
+CHEAP_SCORE = 32
+
+#: Reading a thread's CPU clock is a system call (0.6 us where measured). Short calls are sampled, long ones all
+#: measured.
+_LONG_CALL = 200e-6
+_CPU_SAMPLE_EVERY = 32
+
+
+class CallStage(Node):
+    """Runs ``op`` on each item, with at most ``limit`` calls in flight."""
+
+    __slots__ = (
+        "budget",
+        "cheap_score",
+        "cpu_countdown",
+        "in_items",
+        "inbox",
+        "lane",
+        "limit",
+        "location",
+        "op",
+        "out",
+        "out_items",
+        "running",
+    )
+
+    def __init__(
+        self, engine: Engine, info: StageInfo, op: Callable[[Any], Any], *, limit: int, lane: Lane, location: str
+    ) -> None:
+        super().__init__(engine, info)
+        self.op = op
+        self.limit = limit
+        self.lane = lane
+        self.location = location
+        self.budget: Limit | None = None
+        self.running = 0
+        self.cheap_score = 0
+        self.cpu_countdown = 0
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.inbox = inboxes[0]
+        self.out = outs[0]
+        self.in_items: deque[Entry] = self.inbox.items  # the deques themselves: looked at for every call
+        self.out_items: deque[Entry] = self.out.items
+
+    # -- what the lanes use
+
+    def has_slot(self) -> bool:
+        """A call may start: results that wait for room keep the slot of their call."""
+        waiting = len(self.out.items) - self.out.capacity
+        return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
+
+    def ready(self) -> bool:
+        items = self.in_items
+        if not items or items[0] is MARK:
+            return False
+        waiting = len(self.out_items) - self.out.capacity
+        return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
+
+    def take(self, now: float) -> Ticket:
+        """Claim the oldest input. Only when ``ready()``. ``Channel.take`` is written out here: it is the hot path."""
+        inbox, items = self.inbox, self.in_items
+        value, origin = items.popleft()
+        inbox.num_get += 1
+        self.running += 1
+        if not items:
+            inbox.occupied += now - inbox.occupied_since
+            if self.running < self.limit and self.counters.starved_since is None:
+                self.counters.starved_since = now
+        if len(items) + 1 >= inbox.capacity:
+            inbox.made_room(now)
+        ticket = Ticket(self, value, origin, now)
+        if self.cpu_countdown > 0:
+            self.cpu_countdown -= 1
+        else:
+            ticket.sample_cpu = True
+        return ticket
+
+    def run(self, ticket: Ticket) -> None:
+        """Call the op. Never under the lock; never raises."""
+        try:
+            if ticket.sample_cpu:
+                began = thread_time()
+                ticket.result = self.op(ticket.value)
+                self.note_cpu(thread_time() - began)
+            else:
+                ticket.result = self.op(ticket.value)
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
+            self.settle_error(ticket, exc)
+
+    async def run_async(self, ticket: Ticket) -> None:
+        """Await the op.
+
+        On the loop, never under the lock; raises nothing but the cancellation of an unfinished call.
+        """
+        try:
+            ticket.result = await self.op(ticket.value)
+        except asyncio.CancelledError as exc:
+            if ticket.cancelled or self.cancelled:
+                raise
+            self.settle_error(ticket, RuntimeError(f"op of stage {self.info} was cancelled from inside: {exc!r}"))
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
+            self.settle_error(ticket, exc)
+
+    def note_cpu(self, spent: float) -> None:
+        # Two threads may add at once; a lost sample changes a mean by nothing that matters, a lock here would cost
+        # more.
+        self.counters.cpu_time += spent
+        self.counters.num_cpu_samples += 1
+
+    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
+        """An ordinary exception costs the item.
+
+        Anything else (``SystemExit`` …) fails the stage. Not under the lock.
+        """
+        if isinstance(exc, Exception):
+            if not ticket.cancelled:
+                ticket.error = log_failure(
+                    self.engine.report_failure, self.info, ticket.origin, ticket.value, exc, self.location
+                )
+            return
+        failure = PipelineError(
+            f"op of stage {self.info} raised {type(exc).__name__}, which is no ordinary exception; the stage is stopped"
+        )
+        failure.__cause__ = exc
+        ticket.fatal = failure
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        """Take the outcome of a call and give its slot back. ``emit`` is written out here: it is the hot path."""
+        self.running -= 1
+        if self.cancelled:
+            return
+        counters = self.counters
+        if self.account(ticket, now):
+            value = ticket.result
+            if value is None:
+                counters.num_dropped += 1
+                self.engine.ledger.release(ticket.origin)
+            else:
+                counters.num_emitted += 1
+                out, items = self.out, self.out_items
+                if not items:
+                    out.occupied_since = now
+                items.append((value, ticket.origin))
+                if len(items) > out.capacity:
+                    counters.begin_blocked(now)
+                out.consumer.on_input(now)
+        inbox = self.inbox
+        if not self.in_items and counters.starved_since is None:
+            counters.starved_since = now
+        if self.budget is not None or inbox.closed or inbox.num_marks:
+            self.after_call(now)
+
+    # -- parts of finish
+
+    def account(self, ticket: Ticket, now: float) -> bool:
+        """Count the call. True if there may be a result to deliver."""
+        counters = self.counters
+        wall = now - ticket.started
+        if ticket.error is not None or ticket.fatal is not None:
+            counters.other_time += wall
+            if ticket.fatal is not None:
+                self.engine.fail(self, ticket.fatal, now)
+            else:
+                counters.num_calls += 1
+                self.count_failure(ticket)
+            return False
+        counters.num_calls += 1
+        counters.success_time += wall
+        counters.recent.append(wall)
+        if wall < _CHEAP_CALL:
+            if self.cheap_score < _CHEAP_SCORE_MAX:
+                self.cheap_score += 1
+        elif self.cheap_score > 0:
+            self.cheap_score -= 16  # two long calls in a row end the help; one preempted call does not
+        if ticket.sample_cpu and wall < _LONG_CALL:
+            self.cpu_countdown = _CPU_SAMPLE_EVERY
+        return True
+
+    def count_failure(self, ticket: Ticket) -> None:
+        assert ticket.error is not None
+        self.counters.num_failures += 1
+        self.failures.append(ticket.error)
+        self.engine.num_failures += 1
+        self.engine.ledger.release(ticket.origin)
+
+    def emit(self, value: Any, origin: Any, now: float) -> None:
+        if value is None:
+            self.counters.num_dropped += 1
+            self.engine.ledger.release(origin)
+        else:
+            self.counters.num_emitted += 1
+            self.out.put((value, origin), now)
+
+    def after_call(self, now: float) -> None:
+        """A slot is free again: check the failure limit, then marks, the end, or a lack of input."""
+        if self.ended or (self.budget is not None and self.check_budget(now)):
+            return
+        inbox = self.inbox
+        if not inbox.items:
+            self.counters.begin_starved(now)
+        if inbox.num_marks or inbox.closed:
+            self.settle(now)
+
+    def check_budget(self, now: float) -> bool:
+        """Fail the stage if its limit, or the pipeline's, is exceeded."""
+        assert self.budget is not None
+        if self.budget.is_own:
+            num_failures, num_calls = self.counters.num_failures, self.num_counted_calls
+        else:
+            num_failures = self.engine.num_failures
+            if not num_failures:
+                return False
+            num_calls = self.engine.num_counted_calls()
+        if not self.budget.exceeded(num_failures, num_calls):
+            return False
+        error = self.budget.error(self.info, num_failures, num_calls)
+        last = self.failures[-1] if self.failures else self.engine.newest_failure()
+        if last is not None:
+            error.__cause__ = last.error
+        self.engine.fail(self, error, now)
+        return True
+
+    @property
+    def num_counted_calls(self) -> int:
+        """Calls as failure limits count them."""
+        return self.counters.num_calls
+
+    # -- told by the neighbours
+
+    def on_input(self, now: float) -> None:
+        inbox = self.inbox
+        if self.in_items:
+            counters = self.counters
+            if counters.starved_since is not None:
+                counters.end_starved(now)
+            if not self.lane.is_claiming:
+                self.lane.offer(self)
+        if inbox.num_marks or inbox.closed:
+            self.settle(now)
+
+    def on_room(self) -> None:
+        if self.inbox.items:
+            self.lane.offer(self)
+            if self.inbox.num_marks:
+                self.settle(self.engine.clock())
+
+    @property
+    def num_in_flight(self) -> int:
+        return self.running
+
+    def num_free(self) -> int:
+        free = self.limit - self.running - self.out.overflow
+        return free if free > 0 else 0
+
+    def is_idle(self) -> bool:
+        """Nothing in flight and nothing held back."""
+        return self.running == 0
+
+    def settle(self, now: float) -> None:
+        """Forward marks whose turn has come, and end when the input has ended."""
+        inbox = self.inbox
+        while not self.ended and self.is_idle():
+            if inbox.items:
+                if inbox.items[0] is not MARK or self.out.overflow:
+                    return
+                inbox.take()
+                self.out.put_mark(now)
+            elif inbox.closed:
+                self.end(now)
+            else:
+                return
+
+    def drop_work(self) -> None:
+        self.limit = 0
+        self.lane.cancel_calls(self)
+
+
+class OrderedCallStage(CallStage):
+    """Emits in input order: finished calls wait for those before them, each keeping its slot."""
+
+    __slots__ = ("queue",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.queue: deque[Ticket] = deque()  # in input order; the reorder buffer
+
+    def ready(self) -> bool:
+        items = self.in_items
+        if not items or items[0] is MARK:
+            return False
+        waiting = len(self.out_items) - self.out.capacity
+        held = len(self.queue)
+        return held + waiting < self.limit if waiting > 0 else held < self.limit
+
+    def has_slot(self) -> bool:
+        return len(self.queue) + self.out.overflow < self.limit
+
+    def take(self, now: float) -> Ticket:
+        ticket = super().take(now)
+        self.queue.append(ticket)
+        return ticket
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            return
+        if self.account(ticket, now):
+            ticket.done = True
+        elif not self.cancelled:
+            self.queue.remove(ticket)
+        queue = self.queue
+        while queue and queue[0].done:
+            first = queue.popleft()
+            self.emit(first.result, first.origin, now)
+        self.after_call(now)
+
+    def is_idle(self) -> bool:
+        return not self.queue
+
+    def num_free(self) -> int:
+        free = self.limit - len(self.queue) - self.out.overflow
+        return free if free > 0 else 0
+
+    def drop_work(self) -> None:
+        super().drop_work()
+        self.queue.clear()

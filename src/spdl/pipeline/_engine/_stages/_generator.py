@@ -1,0 +1,202 @@
+"""Calls with any number of outputs: sync generators on threads and executors, and disaggregation.
+
+A generator call is resumable. After each step it is in one of three places: *running* on a lane, *parked* with
+outputs that wait for room, or *resumable*, waiting for a thread. It keeps its slot in all three. In input order only
+the oldest call may emit; the others run until they have an output and then wait for their turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._failures import log_failure
+from spdl.pipeline._engine._origin import Branch
+from spdl.pipeline._engine._ticket import Ticket
+
+from ._call import CallStage
+
+__all__ = ["Collected", "GeneratorStage"]
+
+
+class Collected:
+    """All outputs of a generator that ran to its end in another process, and how it ended."""
+
+    __slots__ = ("error", "values")
+
+    def __init__(self, values: list[Any], error: Exception | None) -> None:
+        self.values = values
+        self.error = error
+
+
+class GeneratorStage(CallStage):
+    """Emits every yielded value as it is produced, while there is room."""
+
+    __slots__ = ("calls", "num_ends", "ordered", "parked", "pumping", "resumable")
+
+    def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.ordered = ordered
+        self.calls: deque[Ticket] = deque()  # all generators that are alive, in input order
+        self.parked: deque[Ticket] = deque()
+        self.resumable: deque[Ticket] = deque()
+        self.pumping = False
+        self.num_ends = 0
+
+    # -- what the lanes use
+
+    def has_slot(self) -> bool:
+        return len(self.calls) < self.limit
+
+    def ready(self) -> bool:
+        if self.resumable:
+            return True
+        items = self.inbox.items
+        return bool(items) and items[0] is not MARK and len(self.calls) < self.limit
+
+    def take(self, now: float) -> Ticket:
+        if self.resumable:
+            ticket = self.resumable.popleft()
+            ticket.started = now
+            self.running += 1
+            return ticket
+        ticket = super().take(now)
+        ticket.branch = Branch(ticket.origin)
+        ticket.outputs = deque()
+        self.calls.append(ticket)
+        return ticket
+
+    def step(self, ticket: Ticket) -> None:
+        """One step of the generator, made at the first. Not under the lock."""
+        generator = ticket.generator
+        if generator is None:
+            generator = ticket.generator = self.op(ticket.value)
+        try:
+            ticket.result = next(generator)
+        except StopIteration:
+            ticket.done = True
+
+    def run(self, ticket: Ticket) -> None:
+        try:
+            self.step(ticket)
+        except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+            ticket.done = True
+            self.settle_error(ticket, exc)
+
+    def settle_collected(self, ticket: Ticket, collected: Collected) -> None:
+        """The generator ran in another process; not under the lock."""
+        ticket.done = True
+        ticket.result = collected
+        if collected.error is not None and not ticket.cancelled:
+            ticket.error = log_failure(
+                self.engine.report_failure, self.info, ticket.origin, ticket.value, collected.error, self.location
+            )
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            self.engine.close_later(ticket.generator)
+            return
+        result, ticket.result = ticket.result, None
+        if isinstance(result, Collected):
+            for value in result.values:
+                self.add_output(ticket, value)
+        if ticket.done and ticket.error is None and ticket.fatal is None:
+            self.num_ends += 1
+            self.counters.other_time += now - ticket.started
+        elif self.account(ticket, now):
+            self.add_output(ticket, result)
+        if self.ended:  # the call's error failed the stage
+            return
+        if ticket.outputs:
+            self.parked.append(ticket)
+        else:
+            self.proceed(ticket)
+        if self.parked:
+            self.pump(now)  # in input order, the end of the oldest call lets the next one emit
+        self.after_call(now)
+
+    def count_failure(self, ticket: Ticket) -> None:
+        assert ticket.error is not None
+        self.counters.num_failures += 1
+        self.failures.append(ticket.error)
+        self.engine.num_failures += 1
+
+    @property
+    def num_counted_calls(self) -> int:
+        return self.counters.num_calls + self.num_ends
+
+    # -- outputs
+
+    def add_output(self, ticket: Ticket, value: Any) -> None:
+        if value is None:
+            self.counters.num_dropped += 1
+        else:
+            assert ticket.branch is not None
+            assert ticket.outputs is not None
+            ticket.outputs.append((value, ticket.branch.output()))
+
+    def pump(self, now: float) -> None:
+        """Move waiting outputs while there is room. Not re-entered: putting may make room at once."""
+        if self.pumping:
+            return
+        self.pumping = True
+        out = self.out
+        while self.parked and len(out.items) < out.capacity:
+            ticket = self.calls[0] if self.ordered else self.parked[0]
+            if not ticket.outputs:
+                break  # the oldest call has no output yet; the others wait for it
+            entry = ticket.outputs.popleft()
+            if not ticket.outputs:
+                self.parked.remove(ticket)
+                self.proceed(ticket)
+            self.counters.num_emitted += 1
+            out.put(entry, now)
+            if self.ended:
+                break
+        self.pumping = False
+        if self.parked:
+            self.counters.begin_blocked(now)
+        else:
+            self.counters.end_blocked(now)
+
+    def proceed(self, ticket: Ticket) -> None:
+        """The call has no output left to place: it ends, or wants a thread."""
+        if not ticket.done:
+            self.resumable.append(ticket)
+            self.lane.offer(self)
+            return
+        self.calls.remove(ticket)
+        assert ticket.branch is not None
+        self.engine.ledger.end_branch(ticket.branch)
+
+    # -- told by the neighbours
+
+    def on_room(self) -> None:
+        if self.parked:
+            now = self.engine.clock()
+            self.pump(now)
+            if self.inbox.num_marks or self.inbox.closed:
+                self.settle(now)
+        super().on_room()
+
+    @property
+    def num_in_flight(self) -> int:
+        return len(self.calls)
+
+    def num_free(self) -> int:
+        return max(0, self.limit - len(self.calls))
+
+    def is_idle(self) -> bool:
+        return not self.calls
+
+    def drop_work(self) -> None:
+        super().drop_work()
+        for ticket in self.calls:
+            ticket.cancelled = True
+        for ticket in (*self.parked, *self.resumable):
+            self.engine.close_later(ticket.generator)
+        self.calls.clear()
+        self.parked.clear()
+        self.resumable.clear()

@@ -1,0 +1,176 @@
+"""Ops between hooks of the user's. Hooks are async, so such a stage runs on the loop; a sync op between them still
+runs on a worker thread, through a ``JobStage``, or in its executor.
+
+An exception of the op fails the item, after the hooks have seen it. An exception of a hook, or a hook that swallows
+the op's exception, drops the item.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl.pipeline._engine._ticket import Ticket
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["HookedGenerator", "HookedOp", "JobStage", "steps_on_thread"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+_END: Final = object()
+
+
+class JobStage:
+    """Single calls that the loop wants run on a worker thread. To the pool it looks like a stage; it never ends."""
+
+    cheap_score = 0
+
+    def __init__(self, engine: Engine, info: StageInfo) -> None:
+        self.engine = engine
+        self.info = info
+        self.waiting: deque[Ticket] = deque()
+
+    # -- what the pool uses, under the lock
+
+    def ready(self) -> bool:
+        return bool(self.waiting)
+
+    def take(self, now: float) -> Ticket:
+        ticket = self.waiting.popleft()
+        ticket.started = now
+        return ticket
+
+    def run(self, ticket: Ticket) -> None:
+        """Not under the lock."""
+        function, argument = ticket.generator
+        try:
+            ticket.result = function(argument)
+        except BaseException as exc:  # noqa: BLE001 - handed to the awaiting call
+            ticket.fatal = exc
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.engine.loop.notify(ticket.handle)
+
+    # -- on the loop
+
+    async def call(self, function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
+        """``function(argument)`` on a worker thread; ``item`` is what a report about a stuck op names."""
+        ticket = Ticket(self, item, (), 0.0)  # type: ignore[arg-type]
+        ticket.generator = (function, argument)
+        ticket.handle = asyncio.get_running_loop().create_future()
+        with self.engine.lock:
+            self.waiting.append(ticket)
+            self.engine.pool.offer(self)  # type: ignore[arg-type]
+        await ticket.handle
+        if ticket.fatal is not None:
+            raise ticket.fatal
+        return ticket.result
+
+
+class _HookFailed(Exception):
+    """A hook raised; the original is the cause."""
+
+
+async def _between(
+    hooks: list[Any], info: StageInfo, item: Any, call: Callable[[], Awaitable[Any]]
+) -> tuple[Any, bool]:
+    """Await ``call`` between the task hooks. Returns its result and whether it ran to its end without an exception."""
+    error: BaseException | None = None
+    completed = False
+    result: Any = None
+    try:
+        async with AsyncExitStack() as stack:
+            for hook in hooks:
+                await stack.enter_async_context(hook.task_hook(item))
+            try:
+                result = await call()
+                completed = True
+            except BaseException as exc:
+                error = exc
+                raise
+    except asyncio.CancelledError:
+        raise
+    except BaseException as exc:
+        if error is not None and isinstance(error, (Exception, StopAsyncIteration)):
+            if exc is not error:
+                _LOG.error("a task hook of stage %s failed", info, exc_info=exc)
+            raise error from error.__cause__
+        raise _HookFailed from exc
+    return result, completed
+
+
+class HookedOp:
+    """An async op: ``call(item)`` between the hooks. ``None``, that is a drop, where a hook lost the result."""
+
+    def __init__(self, info: StageInfo, hooks: list[Any], call: Callable[[Any], Awaitable[Any]]) -> None:
+        self.info = info
+        self.hooks = hooks
+        self.call = call
+
+    async def __call__(self, item: Any) -> Any:
+        try:
+            result, completed = await _between(self.hooks, self.info, item, lambda: self.call(item))
+        except _HookFailed as exc:
+            _LOG.error("a task hook of stage %s dropped an item", self.info, exc_info=exc.__cause__)
+            return None
+        return result if completed else None
+
+
+class HookedGenerator:
+    """An async generator function: every step between the hooks. The hooks see the end as ``StopAsyncIteration``."""
+
+    def __init__(self, info: StageInfo, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
+        self.info = info
+        self.hooks = hooks
+        self.make = make
+
+    async def __call__(self, item: Any) -> AsyncIterator[Any]:
+        generator = self.make(item)
+        try:
+            while True:
+                ran = False
+
+                async def step() -> Any:
+                    nonlocal ran
+                    ran = True
+                    return await anext(generator)
+
+                try:
+                    value, completed = await _between(self.hooks, self.info, item, step)
+                except StopAsyncIteration:
+                    return
+                except _HookFailed as exc:
+                    _LOG.error("a task hook of stage %s dropped an output", self.info, exc_info=exc.__cause__)
+                    if not ran:
+                        return  # it would refuse every further step too
+                    yield None
+                    continue
+                if not completed:
+                    return  # a hook swallowed the op's error, or the end
+                yield value
+        finally:
+            if (aclose := getattr(generator, "aclose", None)) is not None:
+                await aclose()
+
+
+async def steps_on_thread(
+    call: Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]], op: Callable[[Any], Any], item: Any
+) -> AsyncIterator[Any]:
+    """A sync generator as an async one: every step is a ``call(function, argument, item)`` on some thread."""
+    generator = await call(op, item, item)
+    try:
+        while (value := await call(_next_or_end, generator, item)) is not _END:
+            yield value
+    finally:
+        if (close := getattr(generator, "close", None)) is not None:
+            close()
+
+
+def _next_or_end(generator: Any) -> Any:
+    return next(generator, _END)

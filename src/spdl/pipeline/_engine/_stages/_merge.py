@@ -1,0 +1,144 @@
+"""Merging sub-pipelines, and the paths of a path-variants stage, into one stream."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._channel import MARK, Entry
+
+from ._base import Node
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["CustomMergeStage", "MergeStage"]
+
+
+class MergeStage(Node):
+    """Passes items as they come, until all inputs have ended. An epoch mark waits until every input has reached it."""
+
+    __slots__ = ("next_input", "out", "pumping")
+
+    def __init__(self, engine: Engine, info: StageInfo) -> None:
+        super().__init__(engine, info)
+        self.next_input = 0
+        self.pumping = False
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.out = outs[0]
+
+    def on_input(self, now: float) -> None:
+        self.pump(now)
+
+    def on_room(self) -> None:
+        self.pump(self.engine.clock())
+
+    def pump(self, now: float) -> None:
+        """Move what can be moved, one input after the other. Not re-entered: taking may bring an input at once."""
+        if self.pumping or self.ended:
+            return
+        self.pumping = True
+        self.counters.end_starved(now)
+        inboxes, out = self.inboxes, self.out
+        while len(out.items) <= out.capacity:
+            moved = False
+            for offset in range(len(inboxes)):
+                index = (self.next_input + offset) % len(inboxes)
+                items = inboxes[index].items
+                if items and items[0] is not MARK:
+                    self.counters.num_calls += 1
+                    self.counters.num_emitted += 1
+                    out.put(inboxes[index].take(), now)
+                    self.next_input = (index + 1) % len(inboxes)  # fair: no input is served twice in a row
+                    moved = True
+                    break
+            if moved:
+                continue
+            still_open = [channel for channel in inboxes if channel.items or not channel.closed]
+            if not still_open:
+                self.end(now)
+                break
+            if not all(channel.items for channel in still_open):
+                break  # nothing but marks, and not every input has reached its own
+            for channel in still_open:
+                channel.take()
+            out.put_mark(now)
+        if not self.ended and not any(channel.items for channel in inboxes):
+            self.counters.begin_starved(now)
+        self.pumping = False
+
+
+class CustomMergeStage(Node):
+    """A user's merge op: an async function that reads the inputs and writes the output on the loop.
+
+    The loop lane runs the op (``_lanes/_merge_op.py``). The op may keep, join or invent items, so an output gets the
+    origin of exactly the item it is, where the op passes one on unchanged, else the origins of all items read and not
+    yet passed on.
+    """
+
+    __slots__ = ("custody", "out", "waiters")
+
+    def __init__(self, engine: Engine, info: StageInfo) -> None:
+        super().__init__(engine, info)
+        self.waiters: list[asyncio.Future[None]] = []  # reads without input, writes without room
+        self.custody: list[Entry] = []  # read, and not yet passed on
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.out = outs[0]
+
+    def wake(self) -> None:
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            self.engine.loop.notify(waiter)
+
+    def on_input(self, now: float) -> None:
+        self.counters.end_starved(now)
+        self.wake()
+
+    def on_room(self) -> None:
+        self.wake()
+
+    def read(self, inbox: Channel) -> Entry:
+        """The next entry of an input; the op has it in custody now."""
+        entry = inbox.take()
+        if entry is not MARK:
+            self.counters.num_calls += 1
+            self.custody.append(entry)
+        return entry
+
+    def write(self, value: Any, now: float) -> None:
+        same = next((place for place, (held, _) in enumerate(self.custody) if held is value), None)
+        if same is not None:
+            _, origin = self.custody.pop(same)
+        else:
+            origin = tuple(held_origin for _, held_origin in self.custody)
+            self.custody.clear()
+        self.counters.num_emitted += 1
+        self.out.put((value, origin), now)
+
+    def finish(self, now: float) -> None:
+        """The op has returned: what it kept is dropped, and nobody will read the inputs any more."""
+        if self.ended:
+            return
+        self.counters.num_dropped += len(self.custody)
+        for _, origin in self.custody:
+            self.engine.ledger.release(origin)
+        self.custody.clear()
+        self.engine.cancel_upstream(self, now)
+        for channel in self.inboxes:
+            channel.discard()
+        self.end(now)
+
+    @property
+    def num_in_flight(self) -> int:
+        return len(self.custody)
+
+    def drop_work(self) -> None:
+        self.custody.clear()
+        self.engine.loop.cancel_task(self)
+        self.wake()

@@ -1,0 +1,75 @@
+"""The start of a graph: counts what the source gave and says when it may give more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._origin import Origin, SourcePosition
+
+from ._base import Node
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["SourceNode"]
+
+
+class SourceNode(Node):
+    """One source. Its lane iterates it and calls ``emit``; ``waiting`` is set while the lane waits for room."""
+
+    __slots__ = ("continuous", "is_async", "iterable", "number", "out", "positions", "shares_ledger", "waiting")
+
+    def __init__(self, engine: Engine, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
+        super().__init__(engine, info)
+        self.iterable = iterable
+        self.is_async = not hasattr(iterable, "__iter__")
+        self.continuous = continuous
+        self.number = number
+        self.positions = engine.ledger.sources[number]
+        self.shares_ledger = len(engine.ledger.sources) > 1
+        self.waiting: Callable[[], None] | None = None
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.out = outs[0]
+
+    def on_input(self, now: float) -> None:
+        raise AssertionError("a source has no input")
+
+    def has_room(self) -> bool:
+        """One item may wait for room beyond the channel, and what could start at once is as good as in flight."""
+        out = self.out
+        ahead = len(out.items) - out.capacity
+        return ahead <= 0 or ahead <= out.consumer.num_free()
+
+    def on_room(self) -> None:
+        waiting = self.waiting
+        if waiting is not None and len(self.out.items) <= self.out.capacity:
+            self.waiting = None
+            waiting()
+
+    def emit(self, value: Any, now: float) -> None:
+        """Any value is an item, ``None`` too. ``Channel.put`` is written out here: it is the hot path."""
+        positions = self.positions
+        index = positions.num_issued
+        positions.num_issued = index + 1
+        origin: Origin = SourcePosition(self.number, index) if self.shares_ledger else index
+        out = self.out
+        items = out.items
+        if not items:
+            out.occupied_since = now
+        items.append((value, origin))
+        if len(items) > out.capacity and self.counters.blocked_since is None:
+            self.counters.blocked_since = now
+        out.consumer.on_input(now)
+
+    def drop_work(self) -> None:
+        waiting = self.waiting
+        if waiting is not None:
+            self.waiting = None
+            waiting()
+        if self.is_async:
+            self.engine.loop.cancel_task(self)

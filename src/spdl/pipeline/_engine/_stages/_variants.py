@@ -1,0 +1,268 @@
+"""Path variants: a router sends each item, or each element of a batch, down one of several paths."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._channel import MARK, Channel
+from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._origin import Branch, Origin, Part
+from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._errors import PipelineError
+
+from ._base import Node
+from ._call import CallStage
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["BatchedPathMerge", "RouterStage"]
+
+#: Routing looks ahead past a full path, but holds no more than this back (or, batched, has no more batches under way).
+_MAX_HELD = 32
+
+
+class RouterStage(CallStage):
+    """Calls the router on each item, one at a time, and puts the item in the channel of its path.
+
+    What a full path cannot take waits in that path's channel beyond its capacity.
+    """
+
+    __slots__ = ("batches", "members")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.members: list[Node] = []  # every stage of every path, nested ones too, and their merges
+        self.batches: BatchedPathMerge | None = None  # set when batched
+
+    def num_held(self) -> int:
+        if self.batches is not None:
+            return len(self.batches.pending)
+        return sum(channel.overflow for channel in self.outs)
+
+    def has_slot(self) -> bool:
+        return self.running == 0 and not self.ended and self.num_held() < _MAX_HELD
+
+    def ready(self) -> bool:
+        items = self.inbox.items
+        return bool(items) and items[0] is not MARK and self.has_slot()
+
+    def num_free(self) -> int:
+        return 0
+
+    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
+        """A router that raises fails the stage: an item without a path has nowhere to be dropped from."""
+        if isinstance(exc, Exception):
+            exc.add_note(f"in router stage {self.info}, item {short_repr(ticket.value)}, defined at {self.location}")
+            ticket.fatal = exc
+        else:
+            super().settle_error(ticket, exc)
+
+    def run(self, ticket: Ticket) -> None:
+        super().run(ticket)
+        self.check_result(ticket)
+
+    async def run_async(self, ticket: Ticket) -> None:
+        await super().run_async(ticket)
+        self.check_result(ticket)
+
+    def check_result(self, ticket: Ticket) -> None:
+        """Turn what the router returned into a path index, or into one sub-batch per path. Not under the lock."""
+        if ticket.fatal is not None or ticket.error is not None or ticket.cancelled:
+            return
+        try:
+            ticket.result = self.checked_index(ticket.result) if self.batches is None else self.split(ticket)
+        except Exception as exc:  # noqa: BLE001 - items, batches and indices are the user's objects
+            self.settle_error(ticket, exc)
+
+    def checked_index(self, index: Any) -> int:
+        if type(index) is not int:
+            try:
+                index = operator.index(index)
+            except TypeError:
+                raise TypeError(
+                    f"router of stage {self.info} returned {short_repr(index)}; it must return the index of a path"
+                ) from None
+        if not 0 <= index < len(self.outs):
+            raise IndexError(
+                f"router of stage {self.info} returned index {index}, but there are {len(self.outs)} paths "
+                f"(valid range: [0, {len(self.outs)}))"
+            )
+        return int(index)
+
+    def split(self, ticket: Ticket) -> list[list[Any]]:
+        batch, indices = ticket.value, ticket.result
+        if len(indices) != len(batch):
+            raise ValueError(
+                f"batched router of stage {self.info} returned {len(indices)} indices for a batch of "
+                f"{len(batch)} items; it must return one per item"
+            )
+        parts: list[list[Any]] = [[] for _ in self.outs]
+        for value, index in zip(batch, indices, strict=True):
+            parts[self.checked_index(index)].append(value)
+        return parts
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        self.running -= 1
+        if self.cancelled:
+            return
+        if self.account(ticket, now):
+            self.counters.num_emitted += 1
+            if self.batches is None:
+                self.outs[ticket.result].put((ticket.value, ticket.origin), now)
+            else:
+                origins = self.batches.open_batch(ticket.origin)
+                for channel, part, origin in zip(self.outs, ticket.result, origins, strict=True):
+                    channel.put((part, origin), now)
+        self.after_call(now)
+
+    def on_room(self) -> None:
+        if self.inbox.items:
+            self.lane.offer(self)
+        if self.inbox.num_marks or self.inbox.closed:
+            self.settle(self.engine.clock())
+
+    def settle(self, now: float) -> None:
+        """A mark goes down every path; the wait for room is for all of them together."""
+        inbox = self.inbox
+        while not self.ended and self.is_idle():
+            if inbox.items:
+                if inbox.items[0] is not MARK or any(channel.overflow for channel in self.outs):
+                    return
+                inbox.take()
+                for channel in self.outs:
+                    channel.put_mark(now)
+            elif inbox.closed:
+                self.end(now)
+            else:
+                return
+
+
+class _Batch:
+    """One batch under way: what each path has returned, and which paths are done with it."""
+
+    __slots__ = ("done", "origin", "parts")
+
+    def __init__(self, origin: Origin, num_paths: int) -> None:
+        self.origin = origin
+        self.parts: list[list[Any]] = [[] for _ in range(num_paths)]
+        self.done = 0
+
+
+class BatchedPathMerge(Node):
+    """Joins what the paths return for one batch, in path order; batches leave in the order they came.
+
+    A path is done with a batch when nothing that descends from its sub-batch is left in the path: it was returned
+    here, or dropped, or it failed. So a dropped sub-batch costs its own elements and shifts no other. Done is told by
+    the sub-batch's ``Branch``.
+    """
+
+    __slots__ = ("out", "pending", "pumping", "router")
+
+    def __init__(self, engine: Engine, info: StageInfo, router: RouterStage) -> None:
+        super().__init__(engine, info)
+        self.router = router
+        router.batches = self
+        self.pending: deque[_Batch] = deque()
+        self.pumping = False
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.out = outs[0]
+
+    def open_batch(self, origin: Origin) -> list[Part]:
+        """Register a batch; returns the origin of each path's sub-batch."""
+        batch = _Batch(origin, len(self.inboxes))
+        self.pending.append(batch)
+        parts = []
+        for path in range(len(self.inboxes)):
+            branch = Branch((batch, path), self.path_done_callback(batch))  # type: ignore[arg-type]
+            parts.append(branch.output())
+            branch.open = False
+        return parts
+
+    def path_done_callback(self, batch: _Batch) -> Any:
+        def path_done() -> None:
+            batch.done += 1
+            if self.pending and batch is self.pending[0]:
+                self.pump(self.engine.clock())
+
+        return path_done
+
+    def on_input(self, now: float) -> None:
+        self.pump(now)
+
+    def on_room(self) -> None:
+        self.pump(self.engine.clock())
+
+    def pump(self, now: float) -> None:
+        if self.pumping or self.ended:
+            return
+        self.pumping = True
+        while True:
+            self.collect()
+            if self.pending and self.pending[0].done == len(self.inboxes) and len(self.out.items) <= self.out.capacity:
+                self.emit(self.pending.popleft(), now)
+                continue
+            if all(channel.closed and not channel.items for channel in self.inboxes):
+                if not (self.pending and self.pending[0].done == len(self.inboxes)):
+                    self.pending.clear()  # only after a failure in a path: what it held will not come
+                    self.end(now)
+                break
+            if self.pending or self.out.overflow or not all(channel.items for channel in self.inboxes):
+                break
+            for channel in self.inboxes:  # everything is collected: what is left are marks
+                channel.take()
+            self.out.put_mark(now)
+        self.pumping = False
+        if not self.ended:
+            self.router.on_room()  # batches under way are what it is limited by
+
+    def collect(self) -> None:
+        for path, channel in enumerate(self.inboxes):
+            while channel.items and channel.items[0] is not MARK:
+                value, origin = channel.take()
+                if isinstance(value, (list, tuple)):
+                    _batch_of(origin).parts[path].extend(value)
+                else:
+                    error = PipelineError(
+                        f"path {path} of batched path variants {self.info} returned {short_repr(value)}; "
+                        "it must return a list"
+                    )
+                    self.engine.fail(self, error, self.engine.clock())
+                    return
+                self.counters.num_calls += 1
+                self.engine.ledger.release(origin)
+
+    def emit(self, batch: _Batch, now: float) -> None:
+        joined = [value for part in batch.parts for value in part]
+        if joined:
+            self.counters.num_emitted += 1
+            self.out.put((joined, batch.origin), now)
+        else:
+            self.counters.num_dropped += 1
+            self.engine.ledger.release(batch.origin)
+
+    @property
+    def num_in_flight(self) -> int:
+        return len(self.pending)
+
+    def drop_work(self) -> None:
+        self.pending.clear()
+
+
+def _batch_of(origin: Any) -> _Batch:
+    """The batch that an item on a path came from (an aggregate of several: the first)."""
+    while True:
+        if isinstance(origin, Part):
+            parent: Any = origin.branch.parent
+            if isinstance(parent, tuple) and len(parent) == 2 and isinstance(parent[0], _Batch):
+                return parent[0]
+            origin = parent
+        elif isinstance(origin, tuple) and origin:
+            origin = origin[0]
+        else:
+            raise AssertionError(f"item without a batch: {origin!r}")

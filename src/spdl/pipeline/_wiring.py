@@ -1,0 +1,195 @@
+"""Brings observers and engine together.
+
+Which hooks must run per call, which only read counters, and the queues of merge ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from . import config as _config
+from ._engine import Engine, StageWiring
+from ._engine._lanes._merge_op import MergeReader, MergeWriter
+from ._info import StageInfo
+from ._observe import AsyncQueue, StatsQueue, TaskHook, TaskStatsHook, check_observer, overrides
+
+if TYPE_CHECKING:
+    from ._engine._graph import NodeKind
+    from ._engine._stages import CustomMergeStage
+    from ._probe import CallCounts, ChannelCounts
+
+__all__ = ["Wiring", "make_merge_queues"]
+
+
+class Wiring:
+    """The observers of one build."""
+
+    def __init__(
+        self,
+        task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None,
+        queue_class: Callable[..., AsyncQueue] | None,
+        interval: float,
+    ) -> None:
+        self.task_hook_factory = task_hook_factory
+        self.queue_class = queue_class
+        self.interval = interval
+        self.call_readers: list[tuple[TaskStatsHook, StageWiring]] = []
+        self.channel_readers: list[tuple[StatsQueue, StageWiring]] = []
+        #: Observers whose reports nobody else runs: neither they nor a subclass bring a stage hook of their own.
+        self.reporters: list[TaskStatsHook | StatsQueue] = []
+
+    def wire(self, info: StageInfo, kind: NodeKind, buffer_size: int) -> StageWiring:
+        """Called by the graph for every stage and path, in order of stage id."""
+        wiring = StageWiring()
+        if kind != "router":
+            self._add_queue(wiring, self._make_queue(info, buffer_size))
+        if kind in ("stage", "router"):
+            for hook in self._make_hooks(info):
+                self._add_hook(wiring, hook)
+        return wiring
+
+    def _make_queue(self, info: StageInfo, buffer_size: int) -> AsyncQueue:
+        if self.queue_class is not None:
+            return check_observer(self.queue_class(info, buffer_size=buffer_size))
+        queue_class: Any = _config.get_default_queue_class()
+        return check_observer(queue_class(info, buffer_size=buffer_size, interval=self.interval))
+
+    def _make_hooks(self, info: StageInfo) -> list[TaskHook]:
+        if self.task_hook_factory is not None:
+            return list(self.task_hook_factory(info))
+        hook_class: Any = _config.get_default_hook_class()
+        return [] if hook_class is None else [hook_class(info, interval=self.interval)]
+
+    def _add_queue(self, wiring: StageWiring, queue: AsyncQueue) -> None:
+        if isinstance(queue, StatsQueue):
+            self.channel_readers.append((queue, wiring))
+            if not overrides(queue, StatsQueue, "stage_hook"):
+                self.reporters.append(queue)
+                return
+        if overrides(queue, AsyncQueue, "stage_hook"):
+            wiring.stage_hooks.append(_checked_stage_hook(queue))
+
+    def _add_hook(self, wiring: StageWiring, hook: TaskHook) -> None:
+        is_free = isinstance(hook, TaskStatsHook) and not overrides(hook, TaskStatsHook, "task_hook")
+        if is_free:
+            assert isinstance(hook, TaskStatsHook)
+            self.call_readers.append((hook, wiring))
+            if not overrides(hook, TaskStatsHook, "stage_hook"):
+                self.reporters.append(hook)
+                return
+        elif overrides(hook, TaskHook, "task_hook"):
+            wiring.task_hooks.append(hook)
+        if overrides(hook, TaskHook, "stage_hook"):
+            wiring.stage_hooks.append(_checked_stage_hook(hook))
+
+    def attach(self, engine: Engine) -> None:
+        """Give the observers what they read, and see that their reports are made."""
+        for hook, wiring in self.call_readers:
+            hook._attach(_call_reader(engine, wiring))
+        for queue, wiring in self.channel_readers:
+            queue._attach(_channel_reader(engine, wiring))
+        for reporter in self.reporters:
+            if reporter.interval > 0:
+                engine.loop.background.append((f"report of {reporter.info}", reporter._run_interval))
+            engine.on_ended.append(reporter._log_totals)
+
+
+def _checked_stage_hook(owner: TaskHook | AsyncQueue) -> Callable[[], Any]:
+    """The stage hook of ``owner``, made now so that a wrong one is found at build."""
+    context = owner.stage_hook()
+    if not hasattr(context, "__aenter__") or not hasattr(context, "__aexit__"):
+        if hasattr(context, "close"):
+            context.close()  # a coroutine: it would complain that nobody awaited it
+        raise ValueError(
+            f"{type(owner).__qualname__}.stage_hook() must return an async context manager "
+            f"(is @asynccontextmanager missing?), got {context!r}"
+        )
+    return lambda: context
+
+
+def _call_reader(engine: Engine, wiring: StageWiring) -> Callable[[], CallCounts]:
+    node = wiring.node
+    assert node is not None
+
+    def read() -> CallCounts:
+        with engine.lock:
+            return node.counters.counts()
+
+    return read
+
+
+def _channel_reader(engine: Engine, wiring: StageWiring) -> Callable[[], ChannelCounts]:
+    channel = wiring.channel
+    assert channel is not None
+
+    def read() -> ChannelCounts:
+        with engine.lock:
+            now = engine.ended_at if engine.ended_at is not None else perf_counter()
+            return channel.counts(engine.started, now)
+
+    return read
+
+
+class _MergeInput(AsyncQueue):
+    """What a custom merge op reads: one sub-pipeline."""
+
+    def __init__(self, info: StageInfo, reader: MergeReader) -> None:
+        super().__init__(info, buffer_size=reader.channel.capacity)
+        self._reader = reader
+
+    def qsize(self) -> int:
+        return self._reader.qsize()
+
+    def empty(self) -> bool:
+        return self.qsize() == 0
+
+    async def get(self) -> Any:
+        return await self._reader.get()
+
+    def get_nowait(self) -> Any:
+        return self._reader.get_nowait()
+
+    async def put(self, item: Any) -> None:
+        raise TypeError("a merge op reads its inputs; it puts into output_queue")
+
+    def put_nowait(self, item: Any) -> None:
+        raise TypeError("a merge op reads its inputs; it puts into output_queue")
+
+
+class _MergeOutput(AsyncQueue):
+    """Where a custom merge op puts what it wants to pass on."""
+
+    def __init__(self, info: StageInfo, writer: MergeWriter) -> None:
+        super().__init__(info, buffer_size=writer.node.out.capacity)
+        self._writer = writer
+
+    def qsize(self) -> int:
+        return self._writer.qsize()
+
+    def empty(self) -> bool:
+        return self.qsize() == 0
+
+    def full(self) -> bool:
+        return self._writer.full()
+
+    async def put(self, item: Any) -> None:
+        await self._writer.put(item)
+
+    def put_nowait(self, item: Any) -> None:
+        self._writer.put_nowait(item)
+
+    async def get(self) -> Any:
+        raise TypeError("a merge op puts into its output; it reads from input_queues")
+
+    def get_nowait(self) -> Any:
+        raise TypeError("a merge op puts into its output; it reads from input_queues")
+
+
+def make_merge_queues(node: CustomMergeStage) -> tuple[list[AsyncQueue], AsyncQueue]:
+    """The queues that the op of ``node`` is called with."""
+    inputs: list[AsyncQueue] = [
+        _MergeInput(channel.producer.info, MergeReader(node, channel)) for channel in node.inboxes
+    ]
+    return inputs, _MergeOutput(node.info, MergeWriter(node))
