@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, StatsQueue, TaskHook, TaskStatsHook
-from spdl.pipeline._observe import is_compact_log as is_log_compact  # noqa: F401 - the engine asks here
 from spdl.pipeline._observe import set_compact_log as set_compact_log
 from spdl.pipeline.defs import PipelineConfig
 

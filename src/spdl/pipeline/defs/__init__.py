@@ -4,7 +4,7 @@ The classes are frozen but not slotted: they are generic, and on Python 3.11 ``S
 dataclass raises.
 
 ``__all__`` is the contract. The other names are for the package: types of arguments, and the checks that only a build
-can make (``validate_max_failures``, ``check_limits``, ``check_regions``).
+can make (``validate_max_failures``, ``check_regions``).
 """
 
 from ._aggregate import Aggregate as Aggregate
@@ -22,7 +22,6 @@ from ._pipe import Pipe as Pipe
 from ._pipe import PipeConfig as PipeConfig
 from ._pipeline import PipelineConfig as PipelineConfig
 from ._pipeline import StageConfig as StageConfig
-from ._pipeline import check_limits as check_limits
 from ._pipeline import check_regions as check_regions
 from ._placement import MAIN_PROCESS as MAIN_PROCESS
 from ._placement import ExecutorConfig as ExecutorConfig

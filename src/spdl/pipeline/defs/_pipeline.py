@@ -3,13 +3,11 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from spdl.pipeline._errors import UnsupportedPythonError
 
 from ._aggregate import AggregateConfig, DisaggregateConfig
-from ._arguments import validate_max_failures
 from ._merge import MergeConfig
 from ._pipe import PipeConfig
 from ._placement import InterpreterPoolExecutorConfig, MainProcess, PlacementConfig
@@ -18,7 +16,7 @@ from ._sink import SinkConfig
 from ._source import SourceConfig
 from ._variants import PathVariantsConfig
 
-__all__ = ["PipelineConfig", "StageConfig", "check_limits", "check_regions"]
+__all__ = ["PipelineConfig", "StageConfig", "check_regions"]
 
 U = TypeVar("U")
 
@@ -73,36 +71,6 @@ class PipelineConfig(Generic[U]):
         return "\n".join(lines)
 
 
-def check_limits(config: PipelineConfig[Any], max_failures: int | Fraction) -> None:
-    """Check the failure limit of a pipeline, and those of all its stages: in paths and merged pipelines too.
-
-    Raises:
-        ValueError: A limit that is a fraction is outside of (0, 1].
-        TypeError: A limit is neither an int nor a fraction.
-    """
-    validate_max_failures(max_failures, "the pipeline")
-    for pipe in _pipes_in(config):
-        if pipe._max_failures is not None:
-            validate_max_failures(pipe._max_failures, f"stage {pipe.name!r}")
-
-
-def _pipes_in(config: PipelineConfig[Any]) -> Iterator[PipeConfig[Any, Any]]:
-    if isinstance(config.src, MergeConfig):
-        for upstream in config.src.pipeline_configs:
-            yield from _pipes_in(upstream)
-    for stage in config.pipes:
-        yield from _pipes_of(stage)
-
-
-def _pipes_of(stage: StageConfig) -> Iterator[PipeConfig[Any, Any]]:
-    if isinstance(stage, PipeConfig):
-        yield stage
-    elif isinstance(stage, PathVariantsConfig):
-        for path in stage.paths:
-            for inner in path:
-                yield from _pipes_of(inner)
-
-
 def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
     """Check the regions between placement marks.
 
@@ -135,6 +103,15 @@ def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
             raise ValueError(f"the region {region!r} must be closed with .to(MAIN_PROCESS) before the sink")
         if num_stages == 0:
             raise ValueError(f"the region {region!r} has no stages: add some after it, or remove the mark")
+
+
+def _pipes_of(stage: StageConfig) -> Iterator[PipeConfig[Any, Any]]:
+    if isinstance(stage, PipeConfig):
+        yield stage
+    elif isinstance(stage, PathVariantsConfig):
+        for path in stage.paths:
+            for inner in path:
+                yield from _pipes_of(inner)
 
 
 def _check_python(mark: PlacementConfig) -> None:
