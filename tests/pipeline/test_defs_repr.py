@@ -66,6 +66,11 @@ class HostileSource(Refusing):
 
 
 class HostileOp(Refusing):
+    def __getattr__(self, name: str) -> Any:
+        if name != "__name__":  # by which stages are named, and which callables may lack
+            raise RuntimeError(f"{name} was asked for")
+        raise AttributeError(name)
+
     def __call__(self, item: Any) -> Any:
         return item
 

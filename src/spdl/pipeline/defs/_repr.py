@@ -72,7 +72,8 @@ def describe_callable(op: Callable[..., Any]) -> str:
         if owner is None or inspect.ismodule(owner):
             return _qualified(op)
         return f"{_qualified(owner if isinstance(owner, type) else type(owner))}.{op.__name__}"
-    code = getattr(op, "__code__", None)
+    # Only functions, of Python or compiled, have it by type. An object may answer any question with an error.
+    code = getattr(op, "__code__", None) if hasattr(type(op), "__code__") else None
     if isinstance(code, CodeType):
         return f"{_qualified(op)} at {code.co_filename}:{code.co_firstlineno}"
     if inspect.isroutine(op):
@@ -95,7 +96,7 @@ def _qualified(obj: Any) -> str:
 
 def _place_of_class(cls: type) -> str | None:
     """``file:line`` of a class statement, without parsing the file as :func:`inspect.getsourcelines` does."""
-    codes = [code for value in vars(cls).values() if isinstance(code := getattr(value, "__code__", None), CodeType)]
+    codes = [value.__code__ for value in vars(cls).values() if isinstance(value, FunctionType)]
     filename = getattr(sys.modules.get(cls.__module__), "__file__", None)
     # Methods made by a decorator (dataclass) say "<string>"; a class made in a function has the file of its module.
     first = min((code.co_firstlineno for code in codes if code.co_filename == filename), default=None)
