@@ -7,9 +7,10 @@ is collected.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,11 @@ __all__ = ["ExecutorLane", "is_process_pool"]
 
 def is_process_pool(executor: Executor) -> bool:
     """Whether calls run in another process, so that errors and generators cannot come back as they are."""
-    return isinstance(executor, ProcessPoolExecutor) or bool(getattr(executor, "is_process_pool", False))
+    # Whoever made a ProcessPoolExecutor has imported its module; to import it here would cost everybody 13 ms.
+    processes = sys.modules.get("concurrent.futures.process")
+    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+        return True
+    return bool(getattr(executor, "is_process_pool", False))
 
 
 class ExecutorLane:
