@@ -1,8 +1,10 @@
 """``Pipe``: what an op may be, how it is recognised and named, and what the options accept."""
 
 import functools
+import inspect
 import operator
 import pickle
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, Future
 from fractions import Fraction
@@ -210,6 +212,14 @@ def test_kind_of_container_is_that_of_its_lookup(op: Any, kind: str) -> None:
 def test_what_a_decorator_returns_is_what_counts(op: Any, kind: str) -> None:
     """``functools.wraps`` copies names, not behaviour."""
     assert Pipe(op)._kind == kind
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="inspect.markcoroutinefunction is new in Python 3.12")
+def test_object_marked_as_async_is_async() -> None:
+    """Wrappers say so by the mark of the standard library."""
+    op = SyncCallable()
+    inspect.markcoroutinefunction(op)  # type: ignore[attr-defined,unused-ignore]  # not before 3.12
+    assert Pipe(op)._kind == "async"
 
 
 def test_partial_flattened_by_subclass_is_seen_through() -> None:

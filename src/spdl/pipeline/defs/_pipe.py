@@ -136,13 +136,24 @@ def _resolve(op: Any) -> tuple[Callable[[Any], Any], Kind, str]:
 
 def _kind_of(op: Callable[[Any], Any]) -> Kind:
     for layer in layers_of(op):
-        if inspect.isasyncgenfunction(layer):
-            return "async_generator"
-        if inspect.iscoroutinefunction(layer):
+        if hasattr(type(layer), "__code__"):  # a function, of Python or compiled
+            if inspect.isasyncgenfunction(layer):
+                return "async_generator"
+            if inspect.iscoroutinefunction(layer):
+                return "async"
+            if inspect.isgeneratorfunction(layer):
+                return "generator"
+        elif _is_marked_async(layer):
             return "async"
-        if inspect.isgeneratorfunction(layer):
-            return "generator"
     return "sync"
+
+
+def _is_marked_async(obj: object) -> bool:
+    """Tell whether an object says that it returns coroutines, as ``inspect.markcoroutinefunction`` makes it say."""
+    try:
+        return inspect.iscoroutinefunction(obj)
+    except Exception:  # noqa: BLE001 - it asks for attributes, and the object's own __getattr__ may raise anything
+        return False
 
 
 def _name_of(op: Callable[[Any], Any]) -> str:
