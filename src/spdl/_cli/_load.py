@@ -58,7 +58,7 @@ class LoadBatch:
         return Batch(num_images, num_images * self.width * self.height * channels, failures)
 
 
-class EpochBatches(Aggregator):
+class EpochBatches(Aggregator[tuple[int, str], list[str]]):
     """Lists of paths, of one epoch each: the last list of an epoch may be shorter, and none spans two."""
 
     def __init__(self, size: int) -> None:
@@ -126,7 +126,8 @@ def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
 
 
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
-    most = options.threads or _usable_cpus()
+    # Loading computes, so a thread more than there are CPUs would only wait for one.
+    threads = options.threads or _usable_cpus()
     return (
         PipelineBuilder()
         .add_source((epoch, path) for epoch in range(options.epochs) for path in images)
@@ -135,11 +136,11 @@ def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
         .pipe(
             LoadBatch(options.width, options.height, options.pix_fmt),
             name="load_batch",
-            concurrency=most,
+            concurrency=threads,
             max_failures=0,
         )
-        .add_sink(buffer_size=max(3, most))
-        .build(num_threads=options.threads)
+        .add_sink(buffer_size=max(3, threads))
+        .build(num_threads=threads)
     )
 
 

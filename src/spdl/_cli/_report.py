@@ -161,7 +161,7 @@ def _table(stats: PipelineStats) -> list[str]:
         rows.append(
             (
                 "->" if limiting is not None and stage.info == limiting.info else "",
-                stage.info.stage_name,
+                stage.info.stage_name.partition("(")[0],  # an aggregate's name holds its arguments
                 "" if is_sink else str(stage.num_calls),
                 "" if is_sink or not stage.num_success else _time(stage.wall_per_call),
                 "" if is_sink else _share(busy_share(stage, stats)),
