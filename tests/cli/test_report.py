@@ -42,7 +42,7 @@ def test_stage_that_waits_is_told_from_one_that_computes() -> None:
     load = _stage(
         "load", 1, 2, busy=19.6, num_calls=10, num_success=10, wall_time=19.6, cpu_time=4.9, num_cpu_samples=10
     )
-    assert "75% of it waiting for files or a core: more threads" in verdict(_stats(SOURCE, load, SINK))
+    assert "75% of it waiting: for files (more threads would help)" in verdict(_stats(SOURCE, load, SINK))
 
 
 def test_slow_consumer_is_named() -> None:

@@ -79,7 +79,7 @@ class Progress:
         share = 100 * done / self._total if self._total else 100.0
         failed = f"{counts.failures} failed, " if counts.failures else ""
         return (
-            f"{done} of {self._total} images ({share:.0f}%), {counts.batches} batches, {failed}"
+            f"{done} of {self._total} images ({share:.0f}%), {counts.batches} {'batch' if counts.batches == 1 else 'batches'}, {failed}"
             f"{rate:.0f} images/s, {left}"
         )
 

@@ -191,8 +191,9 @@ def verdict(stats: PipelineStats) -> str:
     if stage.info == stats.stages[0].info:
         return f"{name} holds the pipeline back: its stages wait for paths."
     share = busy_share(stage, stats)
-    threads = _count(_slots(stage, stats), "thread")
-    said = f"{name} holds the pipeline back: its {threads} were busy {_share(share)} of the time"
+    slots = _slots(stage, stats)
+    threads = "thread was" if slots == 1 else f"{slots} threads were"
+    said = f"{name} holds the pipeline back: its {threads} busy {_share(share)} of the time"
     cpu, wall = stage.cpu_per_call, stage.wall_per_call
     if share < 0.5:
         return f"{said}; the run was too short, or shared its cores, to say more."
@@ -201,7 +202,8 @@ def verdict(stats: PipelineStats) -> str:
     if cpu / wall >= 0.8:
         return f"{said}, {_share(min(1.0, cpu / wall))} of it computing: more cores or a smaller size would help."
     return (
-        f"{said}, {_share(1 - cpu / wall)} of it waiting for files or a core: more threads or a faster disk may help."
+        f"{said}, {_share(1 - cpu / wall)} of it waiting: for files (more threads would help), or for cores that are"
+        " in use by others."
     )
 
 
