@@ -1,0 +1,20 @@
+// Whole files, read into memory that is used again.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/buffer.h"
+
+namespace spdl {
+
+// Encoded pictures larger than this are refused: what is that large is not a picture, and must not be read to find out.
+inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
+
+// Reads the file at `path` into `into`. The result is a view of `into`, followed by at least one byte that may be read.
+// Throws Error: kSourceNotFound, or kOpen for what is a folder, is empty, too large, or cannot be read.
+std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into);
+
+}  // namespace spdl

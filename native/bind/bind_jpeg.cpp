@@ -1,0 +1,227 @@
+#include "bind/bind_jpeg.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bind/errors.h"
+#include "bind/memory.h"
+#include "image/draw.h"
+#include "jpeg/decoder.h"
+#include "jpeg/load.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spdl::bind {
+namespace {
+
+constexpr const char* kLoadDoc = R"(Load JPEG pictures, each fitted and centred, into one array.
+
+Args:
+    sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
+    labels: For each picture what its failure is to carry as ``source``.
+    storage: Writable memory for the array, or None for memory of its own.
+
+Returns:
+    ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others.
+
+Releases the GIL; safe to call from several threads.)";
+
+constexpr const char* kResampleDoc = R"(Resample one plane with the loader's filter.
+
+Args:
+    kernels: One of ``instruction_sets()``; they all give the same result.)";
+
+constexpr const char* kDecodeDoc = R"(Decode a JPEG to planes of its full size, drop them, and return their sizes.
+
+It is the part of loading that libjpeg-turbo alone does: the yardstick of benchmarks. Releases the GIL.)";
+
+PixelFormat parse_format(const std::string& name) {
+  if (name == "rgb24") {
+    return PixelFormat::kRgb24;
+  }
+  if (name == "bgr24") {
+    return PixelFormat::kBgr24;
+  }
+  if (name == "gray") {
+    return PixelFormat::kGray;
+  }
+  throw nb::value_error(("pix_fmt must be 'rgb24', 'bgr24' or 'gray', got '" + name + "'").c_str());
+}
+
+// Sources as native code takes them, with what keeps their memory in place.
+struct Inputs {
+  std::vector<ImageSource> sources;
+  std::vector<Export> exports;
+};
+
+std::string path_bytes(nb::handle text) {
+  const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!encoded.is_valid()) {
+    throw nb::python_error();
+  }
+  const auto bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
+Inputs collect(const nb::list& sources) {
+  Inputs inputs;
+  inputs.sources.reserve(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const nb::object source = sources[i];
+    if (nb::isinstance<nb::str>(source)) {
+      std::string path = path_bytes(source);
+      if (path.find('\0') != std::string::npos) {
+        throw nb::value_error(("source " + std::to_string(i) + " is a path with a null character").c_str());
+      }
+      inputs.sources.emplace_back(std::move(path));
+      continue;
+    }
+    const std::string what = "source " + std::to_string(i);
+    const Export& held = inputs.exports.emplace_back(source, false, what.c_str());
+    if (!held.is_byte_string()) {
+      throw nb::type_error((what + " must be a one-dimensional buffer of bytes").c_str());
+    }
+    inputs.sources.emplace_back(std::span<const std::uint8_t>(held.data(), held.size()));
+  }
+  return inputs;
+}
+
+std::string name_of(const ImageSource& source) {
+  if (const auto* path = std::get_if<std::string>(&source)) {
+    const nb::object text =
+        nb::steal(PyUnicode_DecodeFSDefaultAndSize(path->data(), static_cast<Py_ssize_t>(path->size())));
+    // Not every path is text that can be encoded; then it is shown with escapes.
+    const nb::object shown = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+    const auto bytes = nb::borrow<nb::bytes>(shown);
+    return {bytes.c_str(), bytes.size()};
+  }
+  char name[40];
+  std::snprintf(name, sizeof(name), "Bytes: 0x%zx", reinterpret_cast<std::size_t>(std::get<1>(source).data()));
+  return name;
+}
+
+nb::object load_batch(const nb::list& sources, const nb::list& labels, int width, int height,
+                      const std::string& pix_fmt, const nb::object& storage, bool orient) {
+  BatchOptions options{width, height, parse_format(pix_fmt), orient};
+  if (width < 1 || height < 1) {
+    throw nb::value_error(
+        ("width and height must be >= 1, got " + std::to_string(width) + " and " + std::to_string(height)).c_str());
+  }
+  if (labels.size() != sources.size()) {
+    throw nb::value_error("labels and sources must be as many");
+  }
+  const Inputs inputs = collect(sources);
+  std::optional<Export> memory;
+  if (!storage.is_none()) {
+    memory.emplace(storage, true, "storage");
+  }
+  const CpuBuffer::Shape shape = {static_cast<Py_ssize_t>(inputs.sources.size()), height, width,
+                                  static_cast<Py_ssize_t>(bytes_per_pixel(options.format))};
+  const nb::object result = nb::cast(new CpuBuffer(shape, std::move(memory)), nb::rv_policy::take_ownership);
+  auto& buffer = *nb::inst_ptr<CpuBuffer>(result);
+
+  std::vector<std::optional<Error>> outcomes;
+  std::size_t num_loaded = 0;
+  {
+    const nb::gil_scoped_release released;
+    outcomes = load_jpeg_batch(inputs.sources, options, buffer.data());
+    num_loaded = close_gaps(outcomes, options.bytes_per_image(), buffer.data());
+  }
+  buffer.keep_images(static_cast<Py_ssize_t>(num_loaded));
+  if (num_loaded < outcomes.size()) {
+    nb::list failures;
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      if (outcomes[i]) {
+        const nb::object error = make_exception(*outcomes[i], name_of(inputs.sources[i]));
+        failures.append(make_load_failure(i, labels[i], error));
+      }
+    }
+    buffer.failures = nb::tuple(failures);
+  }
+  return result;
+}
+
+using Plane = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::bytes resample(const Plane& plane, int width, int height, const std::string& name) {
+  const Kernels* kernels = find_kernels(name);
+  if (kernels == nullptr) {
+    throw nb::value_error(("this processor has no instruction set '" + name + "'").c_str());
+  }
+  if (width < 1 || height < 1 || plane.size() == 0) {
+    throw nb::value_error("all sizes must be >= 1");
+  }
+  Component component;
+  component.width = static_cast<int>(plane.shape(1));
+  component.height = static_cast<int>(plane.shape(0));
+  component.extent_x = component.width;
+  component.extent_y = component.height;
+  component.stride = round_up(plane.shape(1), kRowPadding) + kRowPadding;
+  Buffer padded(component.stride * plane.shape(0));
+  for (std::size_t y = 0; y < plane.shape(0); ++y) {
+    std::memcpy(padded.data() + y * component.stride, plane.data() + y * plane.shape(1), plane.shape(1));
+  }
+  component.data = padded.data();
+  std::string out(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), '\0');
+  Artist(*kernels).resample(component, width, height, reinterpret_cast<std::uint8_t*>(out.data()));
+  return nb::bytes(out.data(), out.size());
+}
+
+nb::list decode_planes(const nb::object& data) {
+  const Export held(data, false, "data");
+  std::vector<std::pair<int, int>> sizes;
+  {
+    const nb::gil_scoped_release released;
+    thread_local JpegDecoder decoder;
+    const JpegHeader header = decoder.open({held.data(), held.size()}, false);
+    const Picture picture = decoder.decode(header.width, header.height, false);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(picture.num_components); ++i) {
+      sizes.emplace_back(picture.components[i].width, picture.components[i].height);
+    }
+  }
+  nb::list result;
+  for (const auto& [width, height] : sizes) {
+    result.append(nb::make_tuple(width, height));
+  }
+  return result;
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const char* name : {"portable", "avx2", "avx512"}) {
+    if (find_kernels(name) != nullptr) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+void register_jpeg(nb::module_& module) {
+  module.def("load_batch", &load_batch, "sources"_a, "labels"_a, nb::kw_only(), "width"_a, "height"_a, "pix_fmt"_a,
+             "storage"_a.none(), "orient"_a,
+             nb::sig("def load_batch(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
+                     "labels: list[typing.Any], *, width: int, height: int, pix_fmt: str, "
+                     "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None, "
+                     "orient: bool) -> CPUBuffer"),
+             kLoadDoc);
+  module.def("resample", &resample, "plane"_a, nb::kw_only(), "width"_a, "height"_a, "kernels"_a,
+             nb::sig("def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, "
+                     "kernels: str) -> bytes"),
+             kResampleDoc);
+  module.def("decode_planes", &decode_planes, "data"_a,
+             nb::sig("def decode_planes(data: typing_extensions.Buffer) -> list[tuple[int, int]]"), kDecodeDoc);
+  module.def("instruction_sets", &instruction_sets, "Names of the instruction sets with kernels that run here, slowest first.");
+  module.def("libjpeg_turbo_version", &libjpeg_turbo_version, "Version of the libjpeg-turbo headers of this build.");
+}
+
+}  // namespace spdl::bind

@@ -1,0 +1,59 @@
+#include "bind/errors.h"
+
+#include <exception>
+
+namespace nb = nanobind;
+
+namespace spdl::bind {
+namespace {
+
+const char* class_name(ErrorKind kind) noexcept {
+  switch (kind) {
+    case ErrorKind::kSourceNotFound:
+      return "SourceNotFoundError";
+    case ErrorKind::kOpen:
+      return "OpenError";
+    case ErrorKind::kDecode:
+      return "DecodeError";
+    case ErrorKind::kConvert:
+      return "ConvertError";
+  }
+  return "MediaError";
+}
+
+std::string message_of(const Error& error, const std::string& source) {
+  const bool opening = error.action() == "open";
+  std::string message = opening ? "Failed to open the input" : "cannot " + error.action();
+  if (!source.empty()) {
+    message += (opening ? ": " : " ") + source;
+  }
+  return message + ": " + error.reason();
+}
+
+}  // namespace
+
+nb::object make_exception(const Error& error, const std::string& source) {
+  const nb::object type = nb::module_::import_("spdl.io._errors").attr(class_name(error.kind()));
+  nb::dict attributes;
+  attributes["source"] = source.empty() ? nb::object(nb::none()) : nb::object(nb::str(source.c_str(), source.size()));
+  attributes["action"] = nb::str(error.action().c_str());
+  const std::string message = message_of(error, source);
+  return type(nb::str(message.c_str(), message.size()), **attributes);
+}
+
+nb::object make_load_failure(std::size_t index, nb::handle source, nb::handle error) {
+  return nb::module_::import_("spdl.io._types").attr("LoadFailure")(index, source, error);
+}
+
+void register_errors() {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const nb::object exception = make_exception(error, "");
+      PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    }
+  });
+}
+
+}  // namespace spdl::bind

@@ -1,0 +1,34 @@
+// Where a picture goes on a canvas of another shape.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace spdl {
+
+struct Placement {
+  int left = 0;
+  int top = 0;
+  int width = 0;
+  int height = 0;
+};
+
+// a * b / c to the nearest, halves away from zero (positive values), as libavutil's av_rescale.
+constexpr int rescale(int a, int b, int c) noexcept {
+  return static_cast<int>((std::int64_t{a} * b + c / 2) / c);
+}
+
+// The largest placement of a width x height picture inside the canvas that keeps its shape, centred. These are the
+// numbers of FFmpeg's `scale=force_original_aspect_ratio=decrease` and `pad=x=-1:y=-1`. A side that would round to
+// nothing, which FFmpeg refuses, is one pixel. All sizes are positive.
+constexpr Placement fit_inside(int width, int height, int canvas_width, int canvas_height) noexcept {
+  Placement fit;
+  fit.width = std::clamp(rescale(canvas_height, width, height), 1, canvas_width);
+  fit.height = std::clamp(rescale(canvas_width, height, width), 1, canvas_height);
+  fit.left = (canvas_width - fit.width) / 2;
+  fit.top = (canvas_height - fit.height) / 2;
+  return fit;
+}
+
+}  // namespace spdl

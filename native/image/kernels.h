@@ -1,0 +1,61 @@
+// The inner loops of resampling and colour conversion, one table per instruction set. All tables give the same bytes.
+//
+// Rows are resampled in tiles of kTileRows output rows. A tile goes through: blend rows (vertical), turn it so that
+// each column lies together, blend columns (horizontal, now as wide as a register), turn it back.
+// Pointers need no alignment. Every loop rounds its width up to kBlock, and so reads and writes up to that.
+// Pure functions: safe from any thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace spdl {
+
+inline constexpr int kTileRows = 32;
+inline constexpr int kBlock = 32;
+
+struct Kernels {
+  std::string_view name;
+
+  // out[x] = sum over k < num_taps of weights[k] * rows[k][x], rounded and clamped.
+  void (*blend_rows)(const std::uint8_t* const* rows, const std::int16_t* weights, int num_taps, std::uint8_t* out,
+                     int width);
+
+  // Rows of a tile, `stride` apart, to columns of kTileRows bytes each.
+  void (*rows_to_columns)(const std::uint8_t* rows, std::size_t stride, int width, std::uint8_t* columns);
+
+  // Column i of `out` = sum over k of weights[i * num_taps + k] * column first[i] + k of `columns`.
+  void (*blend_columns)(const std::uint8_t* columns, const std::int32_t* first, const std::int16_t* weights,
+                        int num_taps, int num_outputs, std::uint8_t* out);
+
+  void (*columns_to_rows)(const std::uint8_t* columns, int width, std::uint8_t* rows, std::size_t stride);
+
+  // BT.601, full range (ITU-T T.871), one row.
+  void (*ycbcr_to_rgb)(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
+                       std::uint8_t* g, std::uint8_t* b, int width);
+
+  // Three planes of one row to packed triples.
+  void (*interleave)(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                     std::uint8_t* out, int width);
+};
+
+// ITU-T T.871 section 7, in multiples of 2^-15, less the whole part that is added apart.
+inline constexpr int kCrToR = 13173;   // 1.402 - 1
+inline constexpr int kCbToG = -11277;  // -0.344136
+inline constexpr int kCrToG = -23401;  // -0.714136
+inline constexpr int kCbToB = -7471;   // 1.772 - 2
+
+extern const Kernels kPortableKernels;
+#if defined(SPDL_X86_KERNELS)
+extern const Kernels kAvx2Kernels;
+#endif
+
+// The fastest table that this processor runs.
+const Kernels& best_kernels() noexcept;
+
+// The table of that name, if this processor runs it, else nullptr.
+const Kernels* find_kernels(std::string_view name) noexcept;
+
+}  // namespace spdl

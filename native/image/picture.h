@@ -1,0 +1,49 @@
+// Decoded pictures as decoders leave them, and what they are drawn into. Views only: nothing here owns pixels.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace spdl {
+
+// What the components of a picture mean. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
+enum class ColorModel { kGray, kYCbCr, kRgb, kCmyk, kYcck };
+
+enum class PixelFormat { kRgb24, kBgr24, kGray };
+
+constexpr std::size_t bytes_per_pixel(PixelFormat format) noexcept { return format == PixelFormat::kGray ? 1 : 3; }
+
+// One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
+// (i + 0.5) / extent of the picture: JPEG's siting (ITU-T T.871, 10.3). Where the picture's size is not a multiple of
+// the subsampling, the last sample lies partly outside, and the extent is a fraction below the width.
+// Each row may be read up to kRowPadding bytes past its end.
+struct Component {
+  const std::uint8_t* data = nullptr;
+  std::size_t stride = 0;
+  int width = 0;
+  int height = 0;
+  double extent_x = 0;
+  double extent_y = 0;
+};
+
+inline constexpr std::size_t kRowPadding = 64;
+
+struct Picture {
+  ColorModel model = ColorModel::kGray;
+  int num_components = 0;
+  std::array<Component, 4> components;
+};
+
+// Where pixels go: `height` rows of `width` pixels.
+struct Canvas {
+  std::uint8_t* data = nullptr;
+  int width = 0;
+  int height = 0;
+  PixelFormat format = PixelFormat::kRgb24;
+
+  std::size_t stride() const noexcept { return static_cast<std::size_t>(width) * bytes_per_pixel(format); }
+};
+
+}  // namespace spdl

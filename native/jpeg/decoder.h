@@ -1,0 +1,56 @@
+// JPEG to planes, by libjpeg-turbo.
+//
+// A Decoder owns the planes of its last picture and uses them again for the next: what `decode` returns is valid until
+// the next call. One thread per object.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/buffer.h"
+#include "image/picture.h"
+
+namespace spdl {
+
+// Pictures with more pixels are refused before anything is allocated for them.
+inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
+
+struct JpegHeader {
+  int width = 0;
+  int height = 0;
+  int orientation = 1;  // as in EXIF
+};
+
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(JpegDecoder&&) noexcept;
+  JpegDecoder& operator=(JpegDecoder&&) noexcept;
+
+  // Reads the header of `data`, which stays the caller's and must live until `decode` returns.
+  // Throws Error: kOpen for what is not JPEG (the reason says what it looks like), kDecode for what is damaged or
+  // larger than kMaxPixels.
+  JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
+
+  // Decodes what `open` opened to planes that are no smaller than width x height but may be smaller than the picture:
+  // below half its size the inverse transform itself scales. `luma_only` leaves the chroma of YCbCr out.
+  // Throws Error(kDecode); warnings of libjpeg that mean damage count.
+  Picture decode(int width, int height, bool luma_only);
+
+  // Gives memory back if a large picture left much of it.
+  void trim(std::size_t keep_bytes) noexcept;
+
+ private:
+  struct Session;
+  std::unique_ptr<Session> session_;
+  std::array<Buffer, 4> planes_;
+};
+
+// Version of the library in use, as "2.1.5".
+const char* libjpeg_turbo_version() noexcept;
+
+}  // namespace spdl

@@ -1,0 +1,73 @@
+"""Media from files or memory to arrays, in native code without the GIL.
+
+Importing this package loads nothing native; the first use of a native name does, and raises ``NativeLibraryError`` if
+it cannot.
+"""
+
+from typing import TYPE_CHECKING
+
+from spdl import __version__ as __version__
+
+from ._buffers import to_jax as to_jax
+from ._buffers import to_numba as to_numba
+from ._buffers import to_numpy as to_numpy
+from ._buffers import to_torch as to_torch
+from ._errors import ArchiveError as ArchiveError
+from ._errors import BatchLoadError as BatchLoadError
+from ._errors import ClosedError as ClosedError
+from ._errors import ConsumedError as ConsumedError
+from ._errors import ConvertError as ConvertError
+from ._errors import DecodeError as DecodeError
+from ._errors import DemuxError as DemuxError
+from ._errors import DeviceError as DeviceError
+from ._errors import EncodeError as EncodeError
+from ._errors import FilterError as FilterError
+from ._errors import MediaError as MediaError
+from ._errors import MuxError as MuxError
+from ._errors import NativeLibraryError as NativeLibraryError
+from ._errors import NoCodecError as NoCodecError
+from ._errors import OpenError as OpenError
+from ._errors import SourceNotFoundError as SourceNotFoundError
+from ._errors import StreamNotFoundError as StreamNotFoundError
+from ._errors import UnknownNodeError as UnknownNodeError
+from ._errors import UnsupportedFormatError as UnsupportedFormatError
+from ._load import load_image_batch as load_image_batch
+from ._native import __getattr__ as __getattr__
+from ._types import ArrayInterface as ArrayInterface
+from ._types import CUDAArrayInterface as CUDAArrayInterface
+from ._types import LoadFailure as LoadFailure
+
+if TYPE_CHECKING:
+    from ._native import CPUBuffer as CPUBuffer
+
+__all__ = [
+    "ArchiveError",
+    "ArrayInterface",
+    "BatchLoadError",
+    "CPUBuffer",
+    "CUDAArrayInterface",
+    "ClosedError",
+    "ConsumedError",
+    "ConvertError",
+    "DecodeError",
+    "DemuxError",
+    "DeviceError",
+    "EncodeError",
+    "FilterError",
+    "LoadFailure",
+    "MediaError",
+    "MuxError",
+    "NativeLibraryError",
+    "NoCodecError",
+    "OpenError",
+    "SourceNotFoundError",
+    "StreamNotFoundError",
+    "UnknownNodeError",
+    "UnsupportedFormatError",
+    "__version__",
+    "load_image_batch",
+    "to_jax",
+    "to_numba",
+    "to_numpy",
+    "to_torch",
+]

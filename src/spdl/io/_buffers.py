@@ -1,0 +1,96 @@
+"""Buffers as arrays of other libraries, without a copy."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ConvertError, NativeLibraryError
+from ._types import ArrayInterface
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+
+def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
+    """The buffer as a NumPy array: a writable view that keeps the buffer alive.
+
+    Raises:
+        ConvertError: The object has no array interface.
+    """
+    import numpy as np
+
+    if not isinstance(buffer, ArrayInterface):
+        raise ConvertError(
+            f"cannot make an array of {type(buffer).__name__}: it has no __array_interface__", action="make an array"
+        )
+    return np.asarray(buffer)
+
+
+def to_torch(buffer: ArrayInterface) -> Any:
+    """The buffer as a torch tensor: a writable view that keeps the buffer alive.
+
+    Raises:
+        ConvertError: The object has no array interface.
+        NativeLibraryError: torch is not installed.
+    """
+    array = to_numpy(buffer)
+    return _import("torch", "pip install spdl[torch]").from_numpy(array)
+
+
+def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
+    """The buffer as what Numba's CPU functions take, which is a NumPy array: a view that keeps the buffer alive.
+
+    Raises:
+        ConvertError: The object has no array interface.
+        NativeLibraryError: Numba is not installed.
+    """
+    array = to_numpy(buffer)
+    _import("numba", "pip install numba")
+    return array
+
+
+def to_jax(buffer: ArrayInterface) -> Any:
+    """The buffer as a JAX array on the CPU: a view that keeps the buffer alive. (JAX itself never writes to it.)
+
+    Raises:
+        ConvertError: The object has no array interface.
+        NativeLibraryError: JAX is not installed.
+    """
+    array = to_numpy(buffer)
+    return _import("jax.dlpack", "pip install jax").from_dlpack(array)
+
+
+def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
+    """What a user gave as storage, as something with the buffer protocol. Native code checks the rest.
+
+    Raises:
+        TypeError: It has neither the buffer protocol nor an array of the CPU behind it.
+    """
+    try:
+        memoryview(storage)
+    except TypeError:
+        pass
+    except BufferError as exc:
+        raise TypeError(f"storage must be a C-contiguous writable buffer: {exc}") from exc
+    else:
+        return storage  # type: ignore[no-any-return]
+    view: NDArray[Any] | None = None
+    if isinstance(storage, ArrayInterface):
+        view = to_numpy(storage)
+    elif callable(getattr(storage, "numpy", None)):  # a torch tensor; pinned ones too
+        view = storage.numpy()
+    if view is None:
+        raise TypeError(
+            f"storage must be a writable C-contiguous buffer, array or CPU tensor, got {type(storage).__name__}"
+        )
+    return view
+
+
+def _import(name: str, remedy: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as exc:
+        package = name.partition(".")[0]
+        raise NativeLibraryError(
+            f"cannot make an array of {package}: {exc}. Install it with `{remedy}`.", action=f"import {package}"
+        ) from exc

@@ -1,0 +1,149 @@
+"""What can go wrong with media, one class per thing that a caller may want to handle."""
+
+import errno
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._types import LoadFailure
+
+
+def _restore(cls: type["MediaError"], args: tuple[Any, ...], state: dict[str, Any]) -> "MediaError":
+    error = cls(*args)
+    error.__dict__.update(state)
+    return error
+
+
+class MediaError(RuntimeError):
+    """Media could not be read, decoded, converted or written.
+
+    Attributes:
+        source: What it happened to: a path or URL, or ``Bytes: 0x…`` for data in memory.
+        action: What was attempted, such as ``"open"`` or ``"decode"``.
+        code: FFmpeg's error code, or ``None`` where FFmpeg was not involved.
+    """
+
+    def __init__(
+        self, message: str, *, source: str | None = None, action: str | None = None, code: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.source = source
+        self.action = action
+        self.code = code
+
+    def __str__(self) -> str:
+        # Builtins among the bases would put their own fields in front.
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+class OpenError(MediaError):
+    """A source cannot be opened, or is not media."""
+
+
+class SourceNotFoundError(OpenError, FileNotFoundError):
+    """There is no such file. ``errno`` and ``filename`` are set as the builtin's are."""
+
+    def __init__(
+        self, message: str, *, source: str | None = None, action: str | None = None, code: int | None = None
+    ) -> None:
+        super().__init__(message, source=source, action=action, code=code)
+        self.errno = errno.ENOENT
+        self.filename = source
+
+
+class StreamNotFoundError(MediaError, LookupError):
+    """A container has no stream of that kind or index."""
+
+
+class _StreamError(MediaError):
+    """Something is wrong inside a stream.
+
+    Attributes:
+        stream_index: Index of the stream in its container, where there is one.
+        pts: Presentation time of what was read, in seconds, where it is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        action: str | None = None,
+        code: int | None = None,
+        stream_index: int | None = None,
+        pts: float | None = None,
+    ) -> None:
+        super().__init__(message, source=source, action=action, code=code)
+        self.stream_index = stream_index
+        self.pts = pts
+
+
+class DemuxError(_StreamError):
+    """A container is damaged, or its format or an option is unknown."""
+
+
+class DecodeError(_StreamError):
+    """Encoded data is damaged or incomplete, or the decoder or an option is unknown."""
+
+
+class FilterError(MediaError):
+    """A filter description is wrong, a filter is unknown, or frames do not match it."""
+
+
+class UnknownNodeError(FilterError, IndexError):
+    """A filter graph has no node of that name; the message lists those that it has."""
+
+
+class ConvertError(MediaError):
+    """Frames do not fit together, or not into the storage."""
+
+
+class UnsupportedFormatError(ConvertError, ValueError):
+    """A pixel or sample format has no array layout here; the message lists those that have one."""
+
+
+class EncodeError(MediaError):
+    """Frames cannot be encoded as asked."""
+
+
+class MuxError(MediaError):
+    """Packets cannot be written as asked."""
+
+
+class NoCodecError(MediaError, ValueError, AssertionError):
+    """Packets carry no codec, so they cannot be decoded on their own."""
+
+
+class ConsumedError(MediaError, TypeError):
+    """Packets or frames were used after what consumes them."""
+
+
+class ClosedError(MediaError):
+    """A demuxer or muxer was used after it was closed."""
+
+
+class BatchLoadError(MediaError):
+    """Some sources of a batch could not be loaded, and all were wanted; or none could.
+
+    Attributes:
+        failures: One ``LoadFailure`` for each source that failed, in order of their index.
+    """
+
+    def __init__(self, message: str, *, failures: Sequence["LoadFailure"] = ()) -> None:
+        super().__init__(message, action="load")
+        self.failures = tuple(failures)
+
+
+class ArchiveError(MediaError):
+    """A tar, zip or npy file is damaged."""
+
+
+class DeviceError(MediaError):
+    """A GPU is missing, or refuses."""
+
+
+class NativeLibraryError(MediaError, ImportError):
+    """The native part, FFmpeg, or an optional package that a function needs cannot be loaded."""

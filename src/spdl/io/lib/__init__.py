@@ -1,0 +1,1 @@
+"""Built extensions and their generated stubs. Only ``spdl.io._native`` imports them."""

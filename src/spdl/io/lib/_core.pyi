@@ -1,0 +1,82 @@
+"""Native part of spdl.io: buffers, and the formats that need no FFmpeg."""
+
+from typing import Any
+
+import numpy
+import numpy.typing
+from typing_extensions import Buffer
+
+import spdl.io._types
+
+class CPUBuffer:
+    """
+    An array of ``uint8`` in C order, in memory of its own or in storage of the caller's.
+
+    Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(num_images, height, width, channels)``."""
+
+    @property
+    def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]:
+        """
+        What could not be loaded, in order of ``index``; empty when all went well.
+        """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Version 3 of NumPy's array interface."""
+
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __repr__(self) -> str: ...
+
+def load_batch(
+    sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
+    labels: list[Any],
+    *,
+    width: int,
+    height: int,
+    pix_fmt: str,
+    storage: Buffer | numpy.typing.NDArray[Any] | None,
+    orient: bool,
+) -> CPUBuffer:
+    """
+    Load JPEG pictures, each fitted and centred, into one array.
+
+    Args:
+        sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
+        labels: For each picture what its failure is to carry as ``source``.
+        storage: Writable memory for the array, or None for memory of its own.
+
+    Returns:
+        ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others.
+
+    Releases the GIL; safe to call from several threads.
+    """
+
+def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, kernels: str) -> bytes:
+    """
+    Resample one plane with the loader's filter.
+
+    Args:
+        kernels: One of ``instruction_sets()``; they all give the same result.
+    """
+
+def decode_planes(data: Buffer) -> list[tuple[int, int]]:
+    """
+    Decode a JPEG to planes of its full size, drop them, and return their sizes.
+
+    It is the part of loading that libjpeg-turbo alone does: the yardstick of benchmarks. Releases the GIL.
+    """
+
+def instruction_sets() -> list[str]:
+    """
+    Names of the instruction sets with kernels that run here, slowest first.
+    """
+
+def libjpeg_turbo_version() -> str:
+    """Version of the libjpeg-turbo headers of this build."""

@@ -1,0 +1,231 @@
+"""Images that cannot be loaded: each costs itself, and says what is wrong with it."""
+
+import io
+import logging
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import spdl.io
+from tests.io.pictures import draw, make_jpeg, write_jpeg
+
+GOOD = make_jpeg(40, 30)
+
+
+def failure_of(source: Any, **options: Any) -> Exception:
+    """Why a source fails between two that do not."""
+    buffer = spdl.io.load_image_batch([GOOD, source, GOOD], width=16, height=16, strict=False, **options)
+    (failure,) = buffer.failures
+    assert failure.index == 1
+    assert failure.source is source
+    assert buffer.shape == (2, 16, 16, 3)
+    return failure.error
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    """It is the package's error and the builtin one, and names the path."""
+    path = tmp_path / "none.jpg"
+    error = failure_of(path)
+    assert isinstance(error, spdl.io.SourceNotFoundError)
+    assert isinstance(error, FileNotFoundError)
+    assert str(error) == f"Failed to open the input: {path}: No such file or directory"
+    assert error.source == error.filename == str(path)
+
+
+def test_folder(tmp_path: Path) -> None:
+    """A folder is named as what it is."""
+    error = failure_of(tmp_path)
+    assert type(error) is spdl.io.OpenError
+    assert "folder" in str(error)
+
+
+def test_file_below_a_file(tmp_path: Path) -> None:
+    """A path through a file does not exist."""
+    assert isinstance(failure_of(write_jpeg(tmp_path / "a.jpg") / "b.jpg"), spdl.io.SourceNotFoundError)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_file_without_permission(tmp_path: Path) -> None:
+    """The system's reason is in the message."""
+    path = write_jpeg(tmp_path / "secret.jpg")
+    path.chmod(0)
+    assert "Permission denied" in str(failure_of(path))
+
+
+@pytest.mark.parametrize("source", [b"", bytearray(), memoryview(b"")])
+def test_empty_data(source: Any) -> None:
+    """No bytes are no picture."""
+    error = failure_of(source)
+    assert type(error) is spdl.io.OpenError
+    assert "it is empty" in str(error)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    """Nor is an empty file."""
+    path = tmp_path / "empty.jpg"
+    path.touch()
+    assert str(failure_of(path)) == f"Failed to open the input: {path}: it is empty"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("PNG", "PNG"), ("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF"), ("WEBP", "WebP")]
+)
+def test_other_formats_are_named(name: str, shown: str) -> None:
+    """The message says what the data looks like, and what can be loaded."""
+    stream = io.BytesIO()
+    draw(8, 8).save(stream, name)
+    error = failure_of(stream.getvalue())
+    assert type(error) is spdl.io.OpenError
+    assert f"it looks like {shown}; only JPEG can be loaded" in str(error)
+
+
+def test_data_of_no_known_format() -> None:
+    """What is not recognised is not guessed at."""
+    assert "not a JPEG" in str(failure_of(b"hello, world" * 10))
+
+
+def test_data_in_memory_is_named_by_its_address() -> None:
+    """So that two of them can be told apart in a log."""
+    error = failure_of(b"hello")
+    assert isinstance(error, spdl.io.MediaError)
+    assert str(error.source).startswith("Bytes: 0x")
+    assert str(error.source) in str(error)
+
+
+@pytest.mark.parametrize("progressive", [False, True], ids=["baseline", "progressive"])
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.95])
+def test_truncated_data(part: float, progressive: bool) -> None:
+    """A picture with rows missing is not a picture."""
+    data = make_jpeg(160, 120, progressive=progressive)
+    error = failure_of(data[: int(len(data) * part)])
+    assert type(error) is spdl.io.DecodeError
+    assert str(error).startswith("cannot decode Bytes: 0x")
+    assert error.action == "decode"
+
+
+def test_missing_end_marker_costs_nothing() -> None:
+    """All rows are there; that is what counts."""
+    assert spdl.io.load_image_batch([GOOD[:-2]], width=16, height=16).failures == ()
+
+
+def test_bytes_after_the_end_cost_nothing() -> None:
+    """Cameras and servers append things."""
+    assert spdl.io.load_image_batch([GOOD + b"trailer" * 100], width=16, height=16).failures == ()
+
+
+def test_damaged_data() -> None:
+    """libjpeg would go on with invented pixels; its warning is an error here."""
+    data = bytearray(make_jpeg(160, 120))
+    middle = len(data) // 2
+    data[middle : middle + 2] = b"\xff\xd8"
+    assert isinstance(failure_of(bytes(data)), spdl.io.DecodeError)
+
+
+def test_header_alone() -> None:
+    """A start marker followed by nothing is damage, not another format."""
+    assert isinstance(failure_of(b"\xff\xd8\xff\xe0"), spdl.io.DecodeError)
+
+
+def with_size(data: bytes, width: int, height: int) -> bytes:
+    """The same JPEG with another size in its frame header."""
+    at = data.index(b"\xff\xc0") + 5
+    return data[:at] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + data[at + 4 :]
+
+
+def test_picture_of_too_many_pixels() -> None:
+    """The limit counts before memory is taken, and the message names it."""
+    error = failure_of(with_size(GOOD, 30_000, 30_000))
+    assert type(error) is spdl.io.DecodeError
+    assert "30000x30000 pixels, more than the 268435456" in str(error)
+
+
+def test_picture_without_extent() -> None:
+    """A height of zero, which JPEG allows for a later marker, has no pixels to give."""
+    assert isinstance(failure_of(with_size(GOOD, 40, 0)), spdl.io.DecodeError)
+
+
+def test_twelve_bit_samples() -> None:
+    """What this libjpeg-turbo does not decode is an error of type, not a wrong picture."""
+    at = GOOD.index(b"\xff\xc0") + 4
+    assert isinstance(failure_of(GOOD[:at] + b"\x0c" + GOOD[at + 1 :]), spdl.io.DecodeError)
+
+
+def test_lossless_process() -> None:
+    """Nor is one of JPEG's other processes."""
+    assert isinstance(failure_of(GOOD.replace(b"\xff\xc0", b"\xff\xc3", 1)), spdl.io.DecodeError)
+
+
+def test_tables_of_one_picture_are_not_used_for_the_next() -> None:
+    """An abbreviated stream without tables does not borrow those of the picture before it."""
+    start = GOOD.index(b"\xff\xdb")
+    end = GOOD.index(b"\xff\xc0")
+    assert isinstance(failure_of(GOOD[:start] + GOOD[end:]), spdl.io.DecodeError)
+
+
+def test_strict_batch_raises_with_all_failures(tmp_path: Path) -> None:
+    """All sources are tried, and the error tells about each that failed."""
+    sources: list[Any] = [tmp_path / "a.jpg", GOOD, b"junk", GOOD[:200], tmp_path / "b.jpg", b""]
+    with pytest.raises(spdl.io.BatchLoadError, match=r"Failed to load some images\.") as caught:
+        spdl.io.load_image_batch(sources, width=16, height=16)
+    assert isinstance(caught.value, RuntimeError)
+    assert [failure.index for failure in caught.value.failures] == [0, 2, 3, 4, 5]
+    assert "(5 of 6)" in str(caught.value)
+    assert str(caught.value.failures[0].error) in str(caught.value)
+
+
+def test_tolerant_batch_closes_the_gaps_in_order() -> None:
+    """The images that load keep their order, and are what they would be alone."""
+    good = [make_jpeg(40, 30, seed=seed) for seed in range(4)]
+    sources = [b"junk", good[0], good[1], b"", good[2], b"more junk", good[3]]
+    buffer = spdl.io.load_image_batch(sources, width=16, height=16, strict=False)
+    alone = spdl.io.load_image_batch(good, width=16, height=16)
+    assert (spdl.io.to_numpy(buffer) == spdl.io.to_numpy(alone)).all()
+    assert [(failure.index, failure.source) for failure in buffer.failures] == [
+        (0, b"junk"),
+        (3, b""),
+        (5, b"more junk"),
+    ]
+
+
+def test_tolerant_batch_with_nothing_left_raises() -> None:
+    """There is no empty batch."""
+    with pytest.raises(spdl.io.BatchLoadError) as caught:
+        spdl.io.load_image_batch([b"junk", b""], width=16, height=16, strict=False)
+    assert len(caught.value.failures) == 2
+
+
+def test_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Each with its position and its cause."""
+    with caplog.at_level(logging.ERROR, logger="spdl.io"):
+        spdl.io.load_image_batch([GOOD, b"junk"], width=16, height=16, strict=False)
+    (record,) = caplog.records
+    assert "Image 1 of a batch of 2: Failed to open the input" in record.getMessage()
+
+
+def test_path_that_is_not_text_is_shown_escaped(tmp_path: Path) -> None:
+    """A name that no encoding gives can still be reported."""
+    error = failure_of(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jpg"))
+    assert "\\udcff.jpg" in str(error)
+
+
+def test_batch_error_survives_pickling() -> None:
+    """With its failures, also those of sources in memory that is not ours."""
+    with pytest.raises(spdl.io.BatchLoadError) as caught:
+        spdl.io.load_image_batch([memoryview(b"junk"), "none.jpg"], width=16, height=16)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert [failure.source for failure in copy.failures] == [b"junk", "none.jpg"]
+    assert isinstance(copy.failures[1].error, spdl.io.SourceNotFoundError)
+
+
+def test_animated_or_renamed_files_are_told_by_content(tmp_path: Path) -> None:
+    """A PNG named .jpg is a PNG, and a JPEG named .png loads."""
+    wrong, right = tmp_path / "wrong.jpg", tmp_path / "right.png"
+    Image.new("RGB", (4, 4)).save(wrong, "PNG")
+    right.write_bytes(GOOD)
+    assert "looks like PNG" in str(failure_of(wrong))
+    assert spdl.io.load_image_batch([right], width=16, height=16).failures == ()
