@@ -78,10 +78,8 @@ class Progress:
         left = f"{_duration((self._total - done) / rate)} left" if rate > 0 else "starting"
         share = 100 * done / self._total if self._total else 100.0
         failed = f"{counts.failures} failed, " if counts.failures else ""
-        return (
-            f"{done} of {self._total} images ({share:.0f}%), {counts.batches} {'batch' if counts.batches == 1 else 'batches'}, {failed}"
-            f"{rate:.0f} images/s, {left}"
-        )
+        batches = "1 batch" if counts.batches == 1 else f"{counts.batches} batches"
+        return f"{done} of {self._total} images ({share:.0f}%), {batches}, {failed}{rate:.0f} images/s, {left}"
 
 
 def _duration(seconds: float) -> str:
