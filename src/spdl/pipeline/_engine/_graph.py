@@ -55,8 +55,9 @@ from spdl.pipeline.defs import (
     PipelineConfig,
     PlacementConfig,
     SourceConfig,
+    check_regions,
+    validate_max_failures,
 )
-from spdl.pipeline.defs._arguments import validate_max_failures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -128,6 +129,9 @@ class _Builder:
         sink = engine.sink = Sink(engine, info)
         self.add(sink, [tail], [], self.options.wire(info, "sink", capacity))
         engine.num_live = len(engine.nodes)
+        for node in engine.nodes:
+            if isinstance(node, CallStage):
+                node.link()
         # The most downstream first: a worker takes what is nearest to the consumer.
         engine.pool.stages.reverse()
         engine.loop.stages.reverse()
@@ -155,6 +159,7 @@ class _Builder:
     def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
         """Source and stages; the sink is not this pipeline's if it is merged. Returns the last channel."""
         pipes = list(config.pipes)
+        check_regions(pipes, may_stay_open=True)
         if isinstance(config.src, MergeConfig):
             tail = self.add_merge(config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
         else:

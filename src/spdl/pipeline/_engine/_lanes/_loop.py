@@ -180,11 +180,13 @@ class LoopLane:
         engine = self.engine
         with engine.lock:
             self._kicked = False
+            self._pass_on()
+            over = self.stopping
+            if not (over or self._to_wake or self._to_cancel or self._tasks_to_cancel):
+                return
             to_wake, self._to_wake = self._to_wake, []
             to_cancel, self._to_cancel = self._to_cancel, []
             tasks_to_cancel, self._tasks_to_cancel = self._tasks_to_cancel, []
-            self._pass_on()
-            over = self.stopping
         for future in to_wake:
             if not future.done():
                 future.set_result(None)
@@ -247,8 +249,10 @@ class LoopLane:
                         was_waking = False
                     if ticket is not None:
                         slot.ticket = None
-                        ticket.stage.finish(ticket, now)
-                    ticket = slot.ticket = self._claim(now)
+                        ticket = ticket.stage.finish_and_take(ticket, now, 0)
+                    if ticket is None:
+                        ticket = self._claim(now)
+                    slot.ticket = ticket
                     if ticket is not None:
                         if self._max_slots > 1:
                             self._pass_on()

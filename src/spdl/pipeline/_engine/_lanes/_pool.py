@@ -92,6 +92,20 @@ class PoolLane:
             return True
         return False
 
+    def finish(self, ticket: Ticket, now: float) -> Ticket | None:
+        """Complete a call that a source thread has run; it takes, or hands on, what that makes ready."""
+        self.is_claiming = True
+        try:
+            taken = ticket.stage.finish_and_take(ticket, now, CHEAP_SCORE)
+            if taken is None:
+                self.busy -= 1
+            return taken
+        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+            self.engine.broken(exc)
+            return None
+        finally:
+            self.is_claiming = False
+
     def wake_for_rest(self) -> None:
         """Wake a worker for what the caller could not take itself."""
         if self.idle and not self.num_waking and self.busy < self.num_threads and any(s.ready() for s in self.stages):
@@ -136,9 +150,11 @@ class PoolLane:
                         self.num_waking -= 1
                         was_waking = False
                     if ticket is not None:
-                        self.busy -= 1
-                        ticket.stage.finish(ticket, now)
-                    ticket = self.claim(now)
+                        ticket = ticket.stage.finish_and_take(ticket, now, 0)
+                        if ticket is None:
+                            self.busy -= 1
+                    if ticket is None:
+                        ticket = self.claim(now)
                     if ticket is not None:
                         must_start = self.pass_on()
                     elif self.stopping:

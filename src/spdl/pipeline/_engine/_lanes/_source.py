@@ -101,26 +101,36 @@ class SourceLane:
             thread.in_source = False
 
     def _wait_for_room(self, thread: EngineThread) -> bool:
-        """Return when there is room, helping meanwhile.
+        """Return when there is room, helping meanwhile. False: stopped.
 
-        False: stopped. Called with the lock held; releases it in between.
+        Called with the lock held; releases it in between.
         """
-        node, engine = self.node, self.engine
-        lock, pool = engine.lock, engine.pool
+        node, pool, lock = self.node, self.engine.pool, self.engine.lock
         if node.has_room():
             return not node.ended
         thread.in_source = False
-        wake_up: Any = None
         now = perf_counter()
-        while not node.ended and not node.has_room():
-            ticket = pool.claim_cheap(now)
+        ticket: Ticket | None = None
+        while ticket is not None or (not node.ended and not node.has_room()):
+            if ticket is None:
+                ticket = pool.claim_cheap(now)
             if ticket is not None:
-                now = self._help(thread, ticket)
+                must_start = pool.pass_on()
+                lock.release()
+                try:
+                    if must_start:
+                        pool.start_worker()
+                    thread.ticket = ticket
+                    ticket.stage.run(ticket)
+                    thread.ticket = None
+                finally:
+                    now = perf_counter()
+                    lock.acquire()
+                ticket = pool.finish(ticket, now)
                 continue
             pool.wake_for_rest()
-            if wake_up is None:
-                wake_up = threading.Lock()
-                wake_up.acquire()
+            wake_up = threading.Lock()
+            wake_up.acquire()
             node.waiting = wake_up.release
             lock.release()
             try:
@@ -130,27 +140,3 @@ class SourceLane:
             now = perf_counter()
         thread.in_source = True
         return not node.ended
-
-    def _help(self, thread: EngineThread, ticket: Ticket) -> float:
-        """Run a cheap call. Called with the lock held; releases it meanwhile. Returns the time."""
-        engine, lock, pool = self.engine, self.engine.lock, self.engine.pool
-        must_start = pool.pass_on()
-        lock.release()
-        try:
-            if must_start:
-                pool.start_worker()
-            thread.ticket = ticket
-            ticket.stage.run(ticket)
-            thread.ticket = None
-        finally:
-            now = perf_counter()
-            lock.acquire()
-            pool.busy -= 1
-        pool.is_claiming = True  # what the outcome makes ready is claimed, or handed on, by the caller
-        try:
-            ticket.stage.finish(ticket, now)
-        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
-            engine.broken(exc)
-        finally:
-            pool.is_claiming = False
-        return now

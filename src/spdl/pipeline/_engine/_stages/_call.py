@@ -46,6 +46,7 @@ class CallStage(Node):
         "lane",
         "limit",
         "location",
+        "next_call",
         "op",
         "out",
         "out_items",
@@ -61,6 +62,7 @@ class CallStage(Node):
         self.lane = lane
         self.location = location
         self.budget: Limit | None = None
+        self.next_call: CallStage | None = None  # the next stage, if results may be handed straight to it
         self.running = 0
         self.cheap_score = 0
         self.cpu_countdown = 0
@@ -160,7 +162,8 @@ class CallStage(Node):
         if self.cancelled:
             return
         counters = self.counters
-        if self.account(ticket, now):
+        if ticket.error is None and ticket.fatal is None:
+            self.count_success(now - ticket.started, ticket.sample_cpu)
             value = ticket.result
             if value is None:
                 counters.num_dropped += 1
@@ -174,26 +177,75 @@ class CallStage(Node):
                 if len(items) > out.capacity:
                     counters.begin_blocked(now)
                 out.consumer.on_input(now)
+        else:
+            self.account(ticket, now)
         inbox = self.inbox
         if not self.in_items and counters.starved_since is None:
             counters.starved_since = now
         if self.budget is not None or inbox.closed or inbox.num_marks:
             self.after_call(now)
 
+    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
+        """``finish``, and hand the result straight to the next stage if the same thread may run it at once.
+
+        That is the case if the next stage is a plain call on the same lane with a free slot and nothing waits before
+        it: it is then the most downstream work there is. It saves the way through the channel and the search for work.
+        ``min_score``: how cheap the next op must have shown itself to be; 0 for any.
+        """
+        after = self.next_call
+        if (
+            after is None
+            or ticket.result is None
+            or ticket.error is not None
+            or ticket.fatal is not None
+            or self.out_items
+            or self.cancelled
+            or self.budget is not None
+            or after.cheap_score < min_score
+        ):
+            self.finish(ticket, now)
+            return None
+        waiting = len(after.out_items) - after.out.capacity
+        if after.running + (waiting if waiting > 0 else 0) >= after.limit:
+            self.finish(ticket, now)
+            return None
+        self.running -= 1
+        self.count_success(now - ticket.started, ticket.sample_cpu)
+        counters = self.counters
+        counters.num_emitted += 1
+        self.out.num_get += 1
+        after.running += 1
+        if after.running == after.limit:
+            after.counters.end_starved(now)
+        taken = Ticket(after, ticket.result, ticket.origin, now)
+        if after.cpu_countdown > 0:
+            after.cpu_countdown -= 1
+        else:
+            taken.sample_cpu = True
+        if not self.in_items and counters.starved_since is None:
+            counters.starved_since = now
+        if self.inbox.closed or self.inbox.num_marks:
+            self.after_call(now)
+        return taken
+
     # -- parts of finish
 
     def account(self, ticket: Ticket, now: float) -> bool:
         """Count the call. True if there may be a result to deliver."""
-        counters = self.counters
         wall = now - ticket.started
-        if ticket.error is not None or ticket.fatal is not None:
-            counters.other_time += wall
-            if ticket.fatal is not None:
-                self.engine.fail(self, ticket.fatal, now)
-            else:
-                counters.num_calls += 1
-                self.count_failure(ticket)
-            return False
+        if ticket.error is None and ticket.fatal is None:
+            self.count_success(wall, ticket.sample_cpu)
+            return True
+        self.counters.other_time += wall
+        if ticket.fatal is not None:
+            self.engine.fail(self, ticket.fatal, now)
+        else:
+            self.counters.num_calls += 1
+            self.count_failure(ticket)
+        return False
+
+    def count_success(self, wall: float, was_sampled: bool) -> None:
+        counters = self.counters
         counters.num_calls += 1
         counters.success_time += wall
         counters.recent.append(wall)
@@ -202,9 +254,8 @@ class CallStage(Node):
                 self.cheap_score += 1
         elif self.cheap_score > 0:
             self.cheap_score -= 16  # two long calls in a row end the help; one preempted call does not
-        if ticket.sample_cpu and wall < _LONG_CALL:
+        if was_sampled and wall < _LONG_CALL:
             self.cpu_countdown = _CPU_SAMPLE_EVERY
-        return True
 
     def count_failure(self, ticket: Ticket) -> None:
         assert ticket.error is not None
@@ -273,6 +324,12 @@ class CallStage(Node):
             self.lane.offer(self)
             if self.inbox.num_marks:
                 self.settle(self.engine.clock())
+
+    def link(self) -> None:
+        """Called once by the graph, when all nodes are connected."""
+        after = self.out.consumer
+        if type(self) is CallStage and type(after) is CallStage and after.lane is self.lane:
+            self.next_call = after
 
     @property
     def num_in_flight(self) -> int:

@@ -57,6 +57,9 @@ class JobStage:
     def finish(self, ticket: Ticket, now: float) -> None:
         self.engine.loop.notify(ticket.handle)
 
+    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> None:
+        self.finish(ticket, now)
+
     # -- on the loop
 
     async def call(self, function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
