@@ -15,8 +15,7 @@ from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._pipeline import Pipeline
 from ._wiring import Wiring, make_merge_queues
-from .defs import PipelineConfig
-from .defs._arguments import validate_max_failures
+from .defs import PipelineConfig, validate_max_failures
 
 __all__ = ["build_pipeline", "default_num_threads"]
 
