@@ -23,6 +23,8 @@ __all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_a
 DEFAULT_JOIN_TIMEOUT = 10.0
 #: How long a stop waits for a source blocked in ``next``.
 _SOURCE_TIMEOUT = 1.0
+#: A lock that is not free for so long is held by the thread that asks.
+_OTHERS_HOLD = 0.5
 
 
 class Stuck(NamedTuple):
@@ -82,7 +84,12 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
         where = "  (in an executor; its stack is not known)\n"
         unfinished = [futures[future] for future in waited.not_done]
         stuck.extend(Stuck(str(ticket.stage.info), short_repr(ticket.value), where) for ticket in unfinished)
-    for other in [*engine.pool.threads, *(lane.thread for lane in engine.executors), engine.loop.thread]:
+    if not join(engine.loop.thread, deadline) and engine.loop.thread is not None:
+        calls = engine.loop.running_calls()
+        stuck.extend(Stuck(str(ticket.stage.info), short_repr(ticket.value), stack) for ticket, stack in calls)
+        if not calls:
+            stuck.append(Stuck(engine.loop.thread.name, "(none)", _stack(engine.loop.thread)))
+    for other in [*engine.pool.threads, *(lane.thread for lane in engine.executors)]:
         if not join(other, deadline) and other is not None:
             stuck.append(_current(other) or Stuck(other.name, "(none)", _stack(other)))
     return stuck
@@ -96,18 +103,20 @@ def abandon(engine: Engine) -> None:
     """
     if engine.is_forked or engine.started == 0.0:
         return
-    if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(blocking=False):
-        threading.Thread(target=engine.request_stop, name=f"spdl-{engine.pipeline_id}-reaper", daemon=True).start()
+    # Anybody else holds the lock for microseconds.
+    if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(timeout=_OTHERS_HOLD):
+        threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
         return
     engine.lock.release()
+    _stop_abandoned(engine)
+
+
+def _stop_abandoned(engine: Engine) -> None:
     engine.request_stop()
     stuck = engine.join(DEFAULT_JOIN_TIMEOUT)
     if stuck:
-        engine.log.warning(
-            "pipeline %d was dropped while ops run:\n%s",
-            engine.pipeline_id,
-            describe_stuck(stuck, DEFAULT_JOIN_TIMEOUT),
-        )
+        text = describe_stuck(stuck, DEFAULT_JOIN_TIMEOUT)
+        engine.log.warning("pipeline %d was dropped while ops run:\n%s", engine.pipeline_id, text)
 
 
 class _Running:

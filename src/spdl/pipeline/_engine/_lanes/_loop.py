@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from time import perf_counter
@@ -107,6 +108,16 @@ class LoopLane:
         """All nodes have ended: end the loop when the hooks have left."""
         self.stopping = True
         self._kick()
+
+    def running_calls(self) -> list[tuple[Ticket, str]]:
+        """Calls that have not returned, with their stacks; for the report about what is stuck."""
+        found = []
+        for slot in list(self._slots):
+            ticket, task = slot.ticket, slot.task
+            if ticket is not None and task is not None:
+                frames = [line for frame in task.get_stack() for line in traceback.format_stack(frame, limit=1)]
+                found.append((ticket, "".join(frames)))
+        return found
 
     def _kick(self) -> None:
         if not self._kicked and self.loop is not None:

@@ -69,7 +69,7 @@ class PoolLane:
 
         For a source thread with nothing to do.
         """
-        if self.busy < self.num_threads and self.idle:
+        if self.busy < self.num_threads:
             for stage in self.stages:
                 if stage.cheap_score >= CHEAP_SCORE and stage.ready():
                     self.busy += 1

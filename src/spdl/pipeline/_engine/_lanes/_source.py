@@ -138,5 +138,6 @@ class SourceLane:
             finally:
                 lock.acquire()
             now = perf_counter()
+        pool.wake_for_rest()  # while this thread helped, others may have found all calls taken and gone to sleep
         thread.in_source = True
         return not node.ended
