@@ -97,14 +97,18 @@ void skip(j_decompress_ptr info, long count) {
   info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 
-// The largest reduction that leaves at least the target: 8/8, 4/8, 2/8 or 1/8. Only these have fast transforms.
+// By how much the inverse transform is to scale down: 1, 2, 4 or 8. Other factors have no fast transform.
+// What it leaves must be kMargin times the target: its own filter is a poor one, and shows where little is resampled
+// after it. Measured with 200 photographs against resampling the whole picture: with a margin of 1.1 the worst is
+// 34 dB and 7 % are gained; with 1.5, 40 dB, which is what chroma costs without any scaling here.
+constexpr double kMargin = 1.5;
+
 unsigned int reduction(unsigned int width, unsigned int height, int target_width, int target_height) noexcept {
-  unsigned int denominator = 1;
-  while (denominator < 8 && width >= 2 * denominator * static_cast<unsigned int>(target_width) &&
-         height >= 2 * denominator * static_cast<unsigned int>(target_height)) {
-    denominator *= 2;
+  unsigned int factor = 1;
+  while (factor < 8 && width >= 2 * factor * kMargin * target_width && height >= 2 * factor * kMargin * target_height) {
+    factor *= 2;
   }
-  return denominator;
+  return factor;
 }
 
 ColorModel model_of(const jpeg_decompress_struct& info) {

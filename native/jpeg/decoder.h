@@ -37,7 +37,7 @@ class JpegDecoder {
   JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
 
   // Decodes what `open` opened to planes that are no smaller than width x height but may be smaller than the picture:
-  // below half its size the inverse transform itself scales. `luma_only` leaves the chroma of YCbCr out.
+  // below a third of its size the inverse transform itself scales. `luma_only` leaves the chroma of YCbCr out.
   // Throws Error(kDecode); warnings of libjpeg that mean damage count.
   Picture decode(int width, int height, bool luma_only);
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 def _restore(cls: type["MediaError"], args: tuple[Any, ...], state: dict[str, Any]) -> "MediaError":
     error = cls(*args)
-    error.__dict__.update(state)
+    for name, value in state.items():
+        setattr(error, name, value)
     return error
 
 
@@ -52,6 +53,10 @@ class SourceNotFoundError(OpenError, FileNotFoundError):
         super().__init__(message, source=source, action=action, code=code)
         self.errno = errno.ENOENT
         self.filename = source
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The builtin keeps its fields outside of the instance's dictionary.
+        return _restore, (type(self), self.args, {**self.__dict__, "errno": self.errno, "filename": self.filename})
 
 
 class StreamNotFoundError(MediaError, LookupError):

