@@ -1,0 +1,215 @@
+"""Ctrl-C, and other exceptions of the consumer: the process ends with the code and the traceback that Python gives."""
+
+import pytest
+
+from tests.support.child import run_child
+
+pytestmark = pytest.mark.slow
+
+_START = """
+from tests.support.in_child import *
+from spdl.pipeline import PipelineBuilder
+import asyncio, os, signal, sys, threading
+"""
+
+_SOURCES = {
+    # blocked in next(): nothing can end it, so it is left behind
+    "blocked": "blocked_source(2)",
+    # blocked in an await: it is cancelled
+    "async": "async_blocked_source(2)",
+}
+
+_READS = {
+    "get_item": "while True: pipeline.get_item()",
+    "get_item-timeout": "while True: pipeline.get_item(timeout=3600)",
+    "for": "for item in pipeline: pass",
+    "iterator": "for item in pipeline.get_iterator(timeout=3600): pass",
+}
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("read", _READS)
+def test_ctrl_c_while_a_read_waits_ends_the_process(read: str, source: str) -> None:
+    """An uncaught KeyboardInterrupt ends a script that keeps its pipeline in a global and never stops it."""
+    run_child(f"""{_START}
+pipeline = PipelineBuilder().add_source({_SOURCES[source]}).pipe(str, concurrency=2).add_sink().build()
+pipeline.start()
+interrupt_when_blocked()
+{_READS[read]}
+""").check_interrupted()
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("read", ["get_item", "for"])
+def test_ctrl_c_inside_auto_stop_ends_the_process(read: str, source: str) -> None:
+    """Leaving auto_stop stops the pipeline, and the KeyboardInterrupt goes on."""
+    run_child(f"""{_START}
+pipeline = PipelineBuilder().add_source({_SOURCES[source]}).pipe(str, concurrency=2).add_sink().build()
+with pipeline.auto_stop():
+    interrupt_when_blocked()
+    {_READS[read]}
+""").check_interrupted()
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+def test_ctrl_c_ends_async_for(source: str) -> None:
+    """asyncio.run cancels the reading coroutine and raises KeyboardInterrupt; the pipeline ends with the process."""
+    run_child(f"""{_START}
+pipeline = PipelineBuilder().add_source({_SOURCES[source]}).pipe(str, concurrency=2).add_sink().build()
+
+async def read():
+    num_items = 0
+    async for item in pipeline:
+        num_items += 1
+        if num_items == 2:
+            asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+
+asyncio.run(read())
+""").check_interrupted()
+
+
+def test_ctrl_c_in_a_consumer_that_computes_ends_the_process() -> None:
+    """The interrupt arrives in the body of the loop while the pipeline runs into its full sink."""
+    run_child(f"""{_START}
+def endless():
+    while True: yield 0
+
+pipeline = PipelineBuilder().add_source(endless()).pipe(str, concurrency=2).add_sink().build()
+for item in pipeline:
+    signal.raise_signal(signal.SIGINT)
+""").check_interrupted()
+
+
+def test_a_caught_ctrl_c_loses_no_item() -> None:
+    """Whoever catches the KeyboardInterrupt of a waiting read goes on reading where it was."""
+    run_child(f"""{_START}
+gate = threading.Event()
+def source():
+    yield 0
+    gate.wait()
+    yield from range(1, 5)
+
+pipeline = PipelineBuilder().add_source(source()).pipe(str).add_sink().build()
+with pipeline.auto_stop():
+    print(pipeline.get_item())
+    interrupt_when_blocked()
+    try:
+        pipeline.get_item()
+    except KeyboardInterrupt:
+        print("caught")
+    gate.set()
+    print(*pipeline)
+""").check("0 caught 1 2 3 4")
+
+
+def test_ctrl_c_while_stop_waits_for_an_op_ends_the_process() -> None:
+    """A second Ctrl-C need not wait until the stuck op's time is over: stop is left at once, and so is the exit."""
+    ended = run_child(f"""{_START}
+hurry(0.1)
+pipeline = PipelineBuilder().add_source(range(9)).pipe(block).add_sink().build()
+pipeline.start()
+reach()
+from spdl.pipeline import _pipeline
+_pipeline.DEFAULT_JOIN_TIMEOUT = 3600.0
+interrupt_when_blocked()
+pipeline.stop()
+""")
+    assert ended.returncode == -2, ended
+    assert ended.stderr.startswith("Traceback"), ended
+    ended.check_no_complaint()
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_ctrl_c_at_a_terminal_reaches_the_processes_of_a_pool_too(method: str) -> None:
+    """The whole group gets the signal; the script ends whichever of its processes sees it first."""
+    ended = run_child(f"""{_START}
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+def endless():
+    while True: yield 0
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r})) as pool:
+        pipeline = PipelineBuilder().add_source(endless()).pipe(str, executor=pool, concurrency=4).add_sink().build()
+        with pipeline.auto_stop():
+            pipeline.get_item()
+            os.killpg(0, signal.SIGINT)
+            for item in pipeline: pass
+""")
+    assert ended.returncode in (-2, 1), ended  # 1: a broken pool was noticed before the signal was
+    assert "Fatal Python error" not in ended.stderr, ended
+
+
+def test_an_exception_in_the_consumer_ends_the_process() -> None:
+    """The consumer's own exception is what is shown, with the usual exit code, whatever the pipeline is doing."""
+    run_child(f"""{_START}
+def endless():
+    while True: yield 0
+
+pipeline = PipelineBuilder().add_source(endless()).pipe(str, concurrency=2).aggregate(3).add_sink().build()
+for item in pipeline:
+    raise LookupError("of the consumer")
+""").check_raised("LookupError: of the consumer")
+
+
+def test_an_exception_in_the_body_of_auto_stop_is_not_replaced() -> None:
+    """A stage fails while the body raises: the body's exception arrives."""
+    ended = run_child(f"""{_START}
+failed = threading.Event()
+def source():
+    yield 0
+    failed.set()
+    raise ValueError("of the source")
+
+pipeline = PipelineBuilder().add_source(source()).pipe(str).add_sink().build()
+with pipeline.auto_stop():
+    failed.wait()
+    raise LookupError("of the consumer")
+""")
+    assert ended.returncode == 1, ended
+    assert ended.stderr.splitlines()[-1] == "LookupError: of the consumer", ended
+    ended.check_no_complaint()
+
+
+@pytest.mark.parametrize("what", ["SystemExit(7)", "KeyboardInterrupt()"])
+@pytest.mark.parametrize("op", ["def", "async def"])
+def test_what_is_no_ordinary_exception_fails_the_stage_of_the_op(op: str, what: str) -> None:
+    """sys.exit in an op neither ends the process nor is lost: the consumer gets a PipelineFailure that names it."""
+    run_child(f"""{_START}
+from spdl.pipeline import PipelineFailure
+
+{op} leave(item):
+    if item == 2:
+        raise {what}
+    return item
+
+pipeline = PipelineBuilder().add_source(range(100)).pipe(leave).add_sink().build()
+with pipeline.auto_stop():
+    try:
+        for item in pipeline:
+            print(item)
+    except PipelineFailure as failure:
+        [error] = failure.exceptions
+        print(type(error.__cause__).__name__, "leave" in str(error))
+""").check(f"0 1 {what.split('(')[0]} True")
+
+
+@pytest.mark.parametrize("what", ["SystemExit(7)", "KeyboardInterrupt()"])
+def test_what_is_no_ordinary_exception_fails_the_source(what: str) -> None:
+    """The same from a source: everything before it is delivered."""
+    run_child(f"""{_START}
+from spdl.pipeline import PipelineFailure
+
+def source():
+    yield 0
+    raise {what}
+
+pipeline = PipelineBuilder().add_source(source()).pipe(str).add_sink().build()
+try:
+    for item in pipeline:
+        print(item)
+except PipelineFailure as failure:
+    [error] = failure.exceptions
+    print(type(error.__cause__).__name__)
+""").check(f"0 {what.split('(')[0]}")

@@ -1,0 +1,111 @@
+"""Run a script in a Python process of its own, with a bounded wait: for what can only be seen as a process ends.
+
+A script that hangs does not hang the test: it prints the stacks of all its threads (``faulthandler``) and is ended, and
+so is everything that it started. Warnings are errors in the child too, so that what is left open shows on stderr.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import spdl.pipeline
+
+__all__ = ["TIMEOUT", "Ended", "run_child"]
+
+#: Seconds a child gets before it shows its stacks. Only a hang ever waits this long.
+TIMEOUT = 40.0
+
+#: What the interpreter, asyncio and threading print when something was not ended as it should be.
+COMPLAINTS = (
+    "Exception ignored",
+    "Fatal Python error",
+    "Exception in thread",
+    "was never awaited",
+    "Task was destroyed",
+    "ResourceWarning",
+    "InternalError",
+    "leaked",
+)
+
+_PATH = os.pathsep.join([str(Path(spdl.pipeline.__file__).parents[2]), str(Path(__file__).parents[2])])
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a child ended: ``returncode`` is negative where a signal ended it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def check(self, stdout: str = "", *, returncode: int = 0) -> None:
+        """Fail unless it ended with ``returncode``, having printed ``stdout`` and not a word on stderr."""
+        assert (self.returncode, self.stdout.split(), self.stderr) == (returncode, stdout.split(), ""), self
+
+    def check_raised(self, *words: str, stdout: str = "") -> None:
+        """Fail unless an uncaught exception ended it and its traceback, which has ``words``, is all of stderr."""
+        assert self.returncode == 1, self
+        assert self.stdout.split() == stdout.split(), self
+        self.check_traceback(*words)
+
+    def check_interrupted(self, stdout: str = "") -> None:
+        """Fail unless an uncaught ``KeyboardInterrupt`` ended it, with its traceback as all that stderr shows."""
+        assert self.returncode == -signal.SIGINT, self
+        assert self.stdout.split() == stdout.split(), self
+        self.check_traceback("KeyboardInterrupt")
+
+    def check_traceback(self, *words: str) -> None:
+        """Fail unless stderr is a traceback that has ``words``."""
+        self.check_no_complaint()
+        assert self.stderr.lstrip(" +|").startswith(("Traceback ", "Exception Group Traceback ")), self
+        for each in words:
+            assert each in self.stderr, self
+
+    def check_no_complaint(self) -> None:
+        """Fail if something was not ended as it should be."""
+        for complaint in COMPLAINTS:
+            assert complaint not in self.stderr, self
+
+    def __str__(self) -> str:
+        return f"exit code {self.returncode}\n-- stdout\n{self.stdout[-4000:]}\n-- stderr\n{self.stderr[-8000:]}"
+
+
+def run_child(script: str, *, timeout: float = TIMEOUT) -> Ended:
+    """Run ``script`` as the main module of a new interpreter and wait for its end.
+
+    It can import the package as this process does, and ``tests``. It leads a session and a process group of its own.
+
+    Args:
+        script: Source text; common indentation is removed.
+        timeout: Seconds until it shows its stacks and is ended, which fails the test.
+    """
+    watchdog = f"import faulthandler; faulthandler.dump_traceback_later({timeout}, exit=True)\n"
+    with tempfile.TemporaryDirectory() as folder:
+        main = Path(folder) / "main.py"
+        main.write_text(watchdog + textwrap.dedent(script), encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": _PATH, "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            [sys.executable, "-W", "error", "-X", "faulthandler", str(main)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        ) as child:
+            try:
+                stdout, stderr = child.communicate(timeout=timeout + 5)
+            except subprocess.TimeoutExpired:
+                # Its own watchdog is gone, so it hangs in the last steps of finalization; or a child of its own does.
+                os.killpg(child.pid, signal.SIGKILL)
+                stdout, stderr = child.communicate()
+                stderr += f"\nthe child, or one that it started, was killed after {timeout + 5} s"
+    ended = Ended(child.returncode, stdout, stderr)
+    assert "Timeout (" not in stderr, f"the child hung\n{ended}"
+    assert "was killed after" not in stderr, f"the child hung\n{ended}"
+    return ended

@@ -1,0 +1,109 @@
+"""What scripts run by ``child.run_child`` share: sources and ops that block, and a Ctrl-C at the right moment."""
+
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = [
+    "async_block",
+    "async_blocked_source",
+    "block",
+    "blocked_source",
+    "hurry",
+    "interrupt_when_blocked",
+    "never",
+    "reach",
+    "reached",
+]
+
+#: What a blocked source and a blocked op wait for.
+never = threading.Event()
+#: What they set before they wait.
+reached = threading.Event()
+
+
+def block(item: object) -> object:
+    """An op that never returns."""
+    reached.set()
+    never.wait()
+    return item
+
+
+async def async_block(item: object) -> object:
+    """The same for the event loop, where it can be cancelled."""
+    reached.set()
+    await asyncio.Event().wait()
+    return item
+
+
+def reach() -> None:
+    """Wait until ``block``, or a blocked source, blocks."""
+    reached.wait()
+
+
+def blocked_source(num_items: int = 0) -> Iterator[int]:
+    """A source that gives ``num_items`` items and then never returns."""
+    yield from range(num_items)
+    reached.set()
+    never.wait()
+
+
+async def async_blocked_source(num_items: int = 0) -> AsyncIterator[int]:
+    """The same for the event loop, where it can be cancelled."""
+    for item in range(num_items):
+        yield item
+    reached.set()
+    await asyncio.Event().wait()
+
+
+def hurry(seconds: float = 0.2) -> None:
+    """Let a stop wait this long for ops that are stuck, where the default is ten seconds."""
+    from spdl.pipeline import _pipeline
+    from spdl.pipeline._engine import _ending
+
+    for module in (_pipeline, _ending):
+        assert vars(module)["DEFAULT_JOIN_TIMEOUT"]
+        vars(module)["DEFAULT_JOIN_TIMEOUT"] = seconds
+
+
+def interrupt_when_blocked() -> None:
+    """Press Ctrl-C when the main thread, which is the caller, next waits inside the package.
+
+    A signal that arrives in the instant before the wait is noticed by the interpreter only after the wait. So it is
+    sent again until it has been handled; once it has, it is never sent again.
+    """
+    main = threading.get_ident()
+    waiting = threading.Lock()
+    waiting.acquire()
+    handled = threading.Event()
+
+    def is_inside(frame: FrameType | None) -> bool:
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith("spdl."):
+                return True
+            frame = frame.f_back
+        return False
+
+    def watch(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_call" and arg.__name__ == "acquire" and is_inside(frame):
+            sys.setprofile(None)
+            waiting.release()
+
+    def handle(signal_number: int, frame: FrameType | None) -> None:
+        if not handled.is_set():
+            handled.set()
+            raise KeyboardInterrupt
+
+    def send() -> None:
+        waiting.acquire()
+        signal.pthread_kill(main, signal.SIGINT)
+        while not handled.wait(1.0):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    signal.signal(signal.SIGINT, handle)
+    threading.Thread(target=send, daemon=True).start()
+    sys.setprofile(watch)
