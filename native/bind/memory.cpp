@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace spdl::bind {
 namespace {
@@ -90,6 +89,7 @@ int clear(PyObject* self) noexcept {
   return 0;
 }
 
+// From Python 3.12 on the type has `__buffer__` by itself; a method of that name would replace the slot and call itself.
 PyType_Slot kSlots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
@@ -163,8 +163,6 @@ void register_memory(nb::module_& module) {
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); },  // kDLCPU
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def("__buffer__", [](nb::handle self, int) { return nb::steal(PyMemoryView_FromObject(self.ptr())); },
-           "flags"_a, nb::sig("def __buffer__(self, flags: int, /) -> memoryview"))
       .def("__repr__", [](const CpuBuffer& self) {
         return "CPUBuffer<shape=" + nb::cast<std::string>(nb::repr(as_tuple(self.shape()))) + ", dtype=uint8>";
       });

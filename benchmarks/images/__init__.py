@@ -1,0 +1,1 @@
+"""How fast do files become a batch of images? See run.py."""

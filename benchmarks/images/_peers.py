@@ -1,0 +1,56 @@
+"""Who is measured, and in which environment. The one place to touch when a peer is added.
+
+An adapter is a module with ``versions() -> dict[str, str]`` and ``load(paths)``, which gives the batch as an array of
+``(images, 224, 224, 3)``, or ``None`` where there is none to compare.
+"""
+
+from dataclasses import dataclass
+
+from ._environments import CHECKOUT
+
+OURS = "spdl"
+WIDTH = HEIGHT = 224
+BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A row of the table.
+
+    Attributes:
+        name: What ``--peers`` takes.
+        adapter: Module in ``adapters``.
+        environment: Name of the environment that it runs in.
+        num_threads: How many threads share its batches.
+        required: How many times as fast ours must be at least, on one thread; for ``spdl-2``, it as ours.
+    """
+
+    name: str
+    adapter: str
+    environment: str
+    num_threads: int = 1
+    required: float | None = None
+
+
+PEERS = (
+    Peer(OURS, "spdl_batch", CHECKOUT),
+    Peer("reference", "spdl_batch", "images-reference", required=2.5),
+    Peer("pillow", "pillow_resize", "images-peers", required=2.2),
+    Peer("pillow-draft", "pillow_draft", "images-peers"),
+    Peer("opencv", "opencv_resize", "images-peers"),
+    Peer("simplejpeg", "simplejpeg_resize", "images-peers"),
+    Peer("planes", "bare_planes", CHECKOUT, required=0.75),
+    Peer("spdl-2", "spdl_batch", CHECKOUT, num_threads=2, required=1.85),
+)
+
+
+def peer_named(name: str) -> Peer:
+    """The peer of that name.
+
+    Raises:
+        ValueError: There is none; the message lists those there are.
+    """
+    for peer in PEERS:
+        if peer.name == name:
+            return peer
+    raise ValueError(f"no peer is called {name!r}; there are: {', '.join(peer.name for peer in PEERS)}")
