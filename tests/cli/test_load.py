@@ -52,7 +52,7 @@ def test_folder_comes_out_as_batches(photos: Callable[..., Path], capsys: pytest
     names = [stage["name"] for stage in result["stages"]]
     assert (names[0], names[2], names[-1]) == ("src", "load_batch", "sink")
     assert result["stages"][2]["num_calls"] == 3
-    assert result["limiting_stage"] in names
+    assert result["limiting_stage"] is None  # three batches are too few to tell
 
 
 def test_no_batch_spans_two_epochs(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,13 +73,13 @@ def test_pixel_formats(
 
 def test_text_has_table_and_verdict(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     """A person sees the numbers, a table of the stages, and which of them holds the pipeline back."""
-    assert main(["load", "--size", "8", "--batch-size", "4", str(photos(8))]) == 0
+    assert main(["load", "--size", "8", "--batch-size", "2", "--epochs", "3", str(photos(8))]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("8 images in 2 batches of 4 x 8x8 rgb24: ")
+    assert out.startswith("24 images in 3 epochs in 12 batches of 2 x 8x8 rgb24: ")
     header = next(line for line in out.splitlines() if "calls" in line)
     assert header.split() == ["stage", "calls", "mean", "busy", "starved", "blocked", "queue", "fill"]
     assert "load_batch" in out
-    assert "pipeline back" in out.splitlines()[-1]
+    assert "holds the pipeline back: " in out.splitlines()[-1]
 
 
 def test_quiet_leaves_one_line(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:

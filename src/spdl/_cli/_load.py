@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import spdl.io
 from spdl._cli._exits import CommandError, ExitCode
 from spdl._cli._find import Found, find_images
 from spdl._cli._load_options import LoadOptions
@@ -44,11 +45,11 @@ class LoadBatch:
     pix_fmt: str
 
     def __call__(self, paths: Sequence[str]) -> Batch:
-        from spdl.io import BatchLoadError, load_image_batch
-
         try:
-            buffer = load_image_batch(paths, width=self.width, height=self.height, pix_fmt=self.pix_fmt, strict=False)
-        except BatchLoadError as error:
+            buffer = spdl.io.load_image_batch(
+                paths, width=self.width, height=self.height, pix_fmt=self.pix_fmt, strict=False
+            )
+        except spdl.io.BatchLoadError as error:
             if len(error.failures) != len(paths):  # not that all of them are bad, but something else
                 raise
             return Batch(0, 0, tuple((paths[failed.index], one_line(failed.error)) for failed in error.failures))

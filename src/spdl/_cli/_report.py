@@ -13,6 +13,7 @@ from spdl.pipeline import PipelineStats, StageStats
 
 __all__ = ["FailedFile", "Outcome", "as_json", "as_text", "one_line", "verdict"]
 
+_FEW = 10  # batches; with fewer, what starting costs outweighs what the stages do
 _NAMED = 5  # failed files in the text; --json has all
 _STATUS = {
     ExitCode.OK: "ok",
@@ -64,7 +65,7 @@ def one_line(error: BaseException) -> str:
 def as_json(outcome: Outcome) -> str:
     """The whole outcome as one JSON object, times in seconds."""
     options, counts, stats = outcome.options, outcome.counts, outcome.stats
-    limiting = stats.limiting_stage
+    limiting = _limiting(stats)
     return json.dumps(
         {
             "version": __version__,
@@ -154,7 +155,7 @@ def _failures(outcome: Outcome) -> list[str]:
 
 def _table(stats: PipelineStats) -> list[str]:
     """One stage a line. Shares are of the time of the run; ``busy`` of that time in all slots a stage could use."""
-    limiting = stats.limiting_stage
+    limiting = _limiting(stats)
     rows = [("", "stage", "calls", "mean", "busy", "starved", "blocked", "queue fill")]
     for stage in stats.stages:
         is_sink = stage is stats.stages[-1]  # its "queue" is the consumer's hand, and it makes no calls
@@ -182,9 +183,9 @@ def _table(stats: PipelineStats) -> list[str]:
 
 def verdict(stats: PipelineStats) -> str:
     """One sentence: the stage that holds the pipeline back, by what, and what would help."""
-    stage = stats.limiting_stage
+    stage = _limiting(stats)
     if stage is None:
-        return "No stage holds the pipeline back: nothing has run."
+        return f"Too few batches to tell which stage holds the pipeline back: it takes {_FEW}."
     name = stage.info.stage_name
     if stage.info == stats.stages[-1].info:
         return "The consumer holds the pipeline back: batches wait for it."
@@ -205,6 +206,11 @@ def verdict(stats: PipelineStats) -> str:
         f"{said}, {_share(1 - cpu / wall)} of it waiting: for files (more threads would help), or for cores that are"
         " in use by others."
     )
+
+
+def _limiting(stats: PipelineStats) -> StageStats | None:
+    """The stage that holds the pipeline back; ``None`` after a run too short to tell."""
+    return stats.limiting_stage if stats.num_items >= _FEW else None
 
 
 def busy_share(stage: StageStats, stats: PipelineStats) -> float:
