@@ -1,6 +1,5 @@
 #include "bind/memory.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <limits>
@@ -49,14 +48,9 @@ nb::dict array_interface(CpuBuffer& buffer) {
   return interface;
 }
 
-nb::object dlpack(nb::pointer_and_handle<CpuBuffer> self, const nb::kwargs& options) {
-  std::array<std::size_t, 4> shape{};
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    shape[i] = static_cast<std::size_t>(self.p->shape()[i]);
-  }
-  using Array = nb::ndarray<std::uint8_t, nb::array_api, nb::c_contig>;
-  const nb::object array = nb::cast(Array(self.p->data(), shape.size(), shape.data(), self.h));
-  return array.attr("__dlpack__")(**options);
+// NumPy knows all versions and options of the protocol; its array is a view that keeps the buffer.
+nb::object dlpack(nb::handle self, const nb::kwargs& options) {
+  return nb::module_::import_("numpy").attr("asarray")(self).attr("__dlpack__")(**options);
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int) noexcept {
