@@ -109,8 +109,7 @@ hurry(0.1)
 pipeline = PipelineBuilder().add_source(range(9)).pipe(block).add_sink().build()
 pipeline.start()
 reach()
-from spdl.pipeline import _pipeline
-_pipeline.DEFAULT_JOIN_TIMEOUT = 3600.0
+hurry(3600.0)
 interrupt_when_blocked()
 pipeline.stop()
 """)

@@ -1,0 +1,289 @@
+"""The handle is dropped and never stopped: the pipeline ends with it, wherever and whenever that happens."""
+
+import pytest
+
+from tests.support.child import run_child
+
+pytestmark = pytest.mark.slow
+
+_START = """
+from tests.support.in_child import *
+from spdl.pipeline import PipelineBuilder
+import asyncio, gc, sys, threading, weakref
+
+def endless():
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+def closing(iterator):
+    try:
+        yield from iterator
+    finally:
+        print("closed")
+
+def build(source=None):
+    source = closing(endless()) if source is None else source
+    return PipelineBuilder().add_source(source).pipe(str).pipe(str).add_sink().build(num_threads=2)
+
+def others():
+    return [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+
+def join_others():
+    while threads := others():  # one of them may start another as it ends
+        for thread in threads:
+            thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "use", ["pipeline.start()", "pipeline.get_item()", "iterator = iter(pipeline); next(iterator)"]
+)
+def test_dropping_the_last_reference_ends_the_pipeline(use: str) -> None:
+    """When del returns, threads are joined and the source is closed."""
+    run_child(f"""{_START}
+pipeline = build()
+{use}
+iterator = None
+del pipeline
+print(len(others()))
+""").check("closed 0")
+
+
+def test_dropping_a_pipeline_that_was_never_started_does_nothing() -> None:
+    """Its source is not even iterated."""
+    run_child(f"{_START}\npipeline = build()\ndel pipeline\nprint(len(others()))").check("0")
+
+
+def test_an_iterator_keeps_its_pipeline() -> None:
+    """A pipeline of which only the iterator is held goes on, and ends with the iterator."""
+    run_child(f"""{_START}
+iterator = iter(build())
+print(next(iterator))
+gc.collect()
+print(next(iterator))
+del iterator
+print(len(others()))
+""").check("0 1 closed 0")
+
+
+def test_a_break_in_a_loop_over_a_temporary_ends_the_pipeline() -> None:
+    """``for item in build(): break`` leaves nothing behind."""
+    run_child(f"""{_START}
+for item in build():
+    break
+print(len(others()))
+""").check("closed 0")
+
+
+def test_a_cycle_that_holds_a_pipeline_is_collected() -> None:
+    """The engine's threads do not hold the handle: the cycle collector finds it."""
+    run_child(f"""{_START}
+class Loader:
+    def __init__(self):
+        self.pipeline = build()
+        self.me = self
+
+loader = Loader()
+loader.pipeline.get_item()
+del loader
+gc.collect()
+join_others()
+print("end")
+""").check("closed end")
+
+
+def test_an_op_bound_to_the_owner_of_the_pipeline_does_not_keep_it() -> None:
+    """An object whose method is the op, and which holds the pipeline, ends by ``stop`` at exit at the latest."""
+    run_child(f"""{_START}
+class Loader:
+    def __init__(self):
+        self.pipeline = PipelineBuilder().add_source(closing(endless())).pipe(self.load).add_sink().build()
+
+    def load(self, item):
+        return item
+
+loader = Loader()
+loader.pipeline.get_item()
+del loader
+gc.collect()
+""").check("closed")
+
+
+def test_collected_on_another_thread() -> None:
+    """The last reference may go on any thread."""
+    run_child(f"""{_START}
+box = [build()]
+box[0].get_item()
+dropper = threading.Thread(target=box.clear)
+dropper.start()
+dropper.join()
+join_others()
+print(len(others()))
+""").check("closed 0")
+
+
+def test_collected_by_a_worker_of_another_pipeline() -> None:
+    """A worker thread that drops the last reference is not made to wait for what it dropped."""
+    run_child(f"""{_START}
+box = [build()]
+box[0].get_item()
+
+def drop(item):
+    box.clear()
+    return item
+
+outer = PipelineBuilder().add_source(range(3)).pipe(drop).add_sink().build()
+print(list(outer))
+outer.stop()
+join_others()
+print(len(others()))
+""").check_no_complaint()
+
+
+def test_collected_by_a_worker_of_its_own() -> None:
+    """An op drops the last reference to the pipeline that runs it."""
+    run_child(f"""{_START}
+box = []
+gate = threading.Event()
+
+def drop(item):
+    gate.wait()
+    box.clear()
+    return item
+
+box.append(PipelineBuilder().add_source(closing(endless())).pipe(drop).add_sink().build())
+box[0].start()
+gate.set()
+join_others()
+print(len(others()))
+""").check("closed 0")
+
+
+def test_collected_by_its_own_source() -> None:
+    """The source's iterator drops the last reference to the pipeline that reads it."""
+    run_child(f"""{_START}
+box = []
+gate = threading.Event()
+
+def source():
+    gate.wait()
+    box.clear()
+    yield from endless()
+
+box.append(build(closing(source())))
+box[0].start()
+gate.set()
+join_others()
+print(len(others()))
+""").check("closed 0")
+
+
+def test_collected_on_its_own_event_loop() -> None:
+    """An async op drops the last reference to the pipeline that runs it."""
+    run_child(f"""{_START}
+box = []
+gate = threading.Event()
+
+async def drop(item):
+    gate.wait()
+    box.clear()
+    return item
+
+box.append(PipelineBuilder().add_source(closing(endless())).pipe(drop).add_sink().build())
+box[0].start()
+gate.set()
+join_others()
+print(len(others()))
+""").check("closed 0")
+
+
+def test_collected_by_the_cycle_collector_at_any_allocation() -> None:
+    """With a collection at nearly every allocation, on whatever thread, many dropped cycles all end."""
+    run_child(f"""{_START}
+gc.set_threshold(1)
+
+class Loader:
+    def __init__(self):
+        self.pipeline = PipelineBuilder().add_source(range(100)).pipe(str, concurrency=2).pipe(len).add_sink().build()
+        self.me = self
+
+for _ in range(20):
+    Loader().pipeline.get_item()
+gc.set_threshold(700)
+gc.collect()
+join_others()
+print(len(others()))
+""").check("0")
+
+
+def test_a_reader_in_another_thread_keeps_the_pipeline() -> None:
+    """Dropping a reference in the middle of a read of another thread changes nothing for the reader."""
+    run_child(f"""{_START}
+gate = threading.Event()
+def source():
+    yield 0
+    gate.wait()
+    yield 1
+
+box = [build(source())]
+first = threading.Event()
+def read():
+    for item in box[0]:
+        print(item)
+        first.set()
+
+reader = threading.Thread(target=read)
+reader.start()
+first.wait()
+box.clear()
+gate.set()
+reader.join()
+join_others()
+print(len(others()))
+""").check("0 1 0")
+
+
+def test_collected_inside_a_coroutine() -> None:
+    """A pipeline that is dropped in the middle of an ``async for`` of a cancelled task ends."""
+    run_child(f"""{_START}
+async def read():
+    async for item in build(closing(blocked_source(1))):
+        pass
+
+async def main():
+    task = asyncio.create_task(read())
+    await asyncio.to_thread(reach)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        print("cancelled")
+    never.set()
+
+asyncio.run(main())
+join_others()
+""").check_no_complaint()
+
+
+def test_the_items_in_the_sink_die_with_the_pipeline() -> None:
+    """Nothing of the engine keeps what it has buffered."""
+    run_child(f"""{_START}
+class Item:
+    pass
+
+alive = weakref.WeakSet()
+def source():
+    while True:
+        item = Item()
+        alive.add(item)
+        yield item
+
+pipeline = PipelineBuilder().add_source(source()).pipe(lambda item: item).add_sink().build()
+pipeline.get_item()
+del pipeline
+join_others()
+gc.collect()
+print(len(alive))
+""").check("0")
