@@ -4,8 +4,10 @@ namespace spdl {
 
 const Kernels& best_kernels() noexcept {
 #if defined(SPDL_X86_KERNELS)
-  if (const Kernels* avx2 = find_kernels("avx2")) {
-    return *avx2;
+  for (const char* name : {"avx512", "avx2"}) {
+    if (const Kernels* kernels = find_kernels(name)) {
+      return *kernels;
+    }
   }
 #endif
   return kPortableKernels;
@@ -13,6 +15,12 @@ const Kernels& best_kernels() noexcept {
 
 const Kernels* find_kernels(std::string_view name) noexcept {
 #if defined(SPDL_X86_KERNELS)
+  if (name == kAvx512Kernels.name) {
+    const bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512bw") &&
+                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+                           __builtin_cpu_supports("avx512vnni");
+    return supported ? &kAvx512Kernels : nullptr;
+  }
   if (name == kAvx2Kernels.name) {
     return __builtin_cpu_supports("avx2") ? &kAvx2Kernels : nullptr;
   }

@@ -2,7 +2,7 @@
 //
 // Rows are resampled in tiles of kTileRows output rows. A tile goes through: blend rows (vertical), turn it so that
 // each column lies together, blend columns (horizontal, now as wide as a register), turn it back.
-// Pointers need no alignment. Every loop rounds its width up to kBlock, and so reads and writes up to that.
+// Pointers need no alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that.
 // Pure functions: safe from any thread.
 
 #pragma once
@@ -14,7 +14,7 @@
 namespace spdl {
 
 inline constexpr int kTileRows = 32;
-inline constexpr int kBlock = 32;
+inline constexpr int kBlock = 64;
 
 struct Kernels {
   std::string_view name;
@@ -50,6 +50,7 @@ inline constexpr int kCbToB = -7471;   // 1.772 - 2
 extern const Kernels kPortableKernels;
 #if defined(SPDL_X86_KERNELS)
 extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
 #endif
 
 // The fastest table that this processor runs.

@@ -3,10 +3,13 @@
 #include <immintrin.h>
 
 #include "image/kernels.h"
+#include "image/kernels_avx2.h"
 #include "image/taps.h"
 
 namespace spdl {
 namespace {
+
+constexpr int kStep = 32;
 
 __m256i load(const std::uint8_t* from) noexcept { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 void store(std::uint8_t* to, __m256i value) noexcept { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value); }
@@ -47,9 +50,13 @@ struct Sums {
   }
 };
 
+__m128i narrow(__m256i words) noexcept {
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
 void blend_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int num_taps, std::uint8_t* out,
                 int width) {
-  for (int x = 0; x < width; x += kBlock) {
+  for (int x = 0; x < width; x += kStep) {
     Sums sums;
     for (int k = 0; k < num_taps; k += 2) {
       sums.add(load(rows[k] + x), load(rows[k + 1] + x), weight_pair(weights + k));
@@ -88,6 +95,10 @@ void transpose(__m256i (&rows)[16]) noexcept {
   }
 }
 
+}  // namespace
+
+namespace avx2 {
+
 void rows_to_columns(const std::uint8_t* rows, std::size_t stride, int width, std::uint8_t* columns) {
   for (int x = 0; x < width; x += 16) {
     __m256i block[16];
@@ -115,10 +126,6 @@ void columns_to_rows(const std::uint8_t* columns, int width, std::uint8_t* rows,
       store16(row + 16 * stride, _mm256_extracti128_si256(block[i], 1));
     }
   }
-}
-
-__m128i narrow(__m256i words) noexcept {
-  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
 void ycbcr_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
@@ -169,10 +176,16 @@ void interleave(const std::uint8_t* first, const std::uint8_t* second, const std
   }
 }
 
-}  // namespace
+}  // namespace avx2
 
 const Kernels kAvx2Kernels = {
-    "avx2", blend_rows, rows_to_columns, blend_columns, columns_to_rows, ycbcr_to_rgb, interleave,
+    "avx2",
+    blend_rows,
+    avx2::rows_to_columns,
+    blend_columns,
+    avx2::columns_to_rows,
+    avx2::ycbcr_to_rgb,
+    avx2::interleave,
 };
 
 }  // namespace spdl

@@ -8,28 +8,30 @@
 namespace spdl {
 namespace {
 
+constexpr int kStep = 32;
+
 std::uint8_t clamp8(int value) noexcept { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }
 
-// One block of a weighted sum. `step` apart are the inputs; there are num_taps of them.
+// kStep weighted sums.
 template <class InputAt>
 void blend_block(InputAt input_at, const std::int16_t* weights, int num_taps, std::uint8_t* out) noexcept {
-  std::int32_t sums[kBlock];
-  std::fill_n(sums, kBlock, 1 << (kWeightBits - 1));
+  std::int32_t sums[kStep];
+  std::fill_n(sums, kStep, 1 << (kWeightBits - 1));
   for (int k = 0; k < num_taps; ++k) {
     const std::uint8_t* input = input_at(k);
     const std::int16_t weight = weights[k];
-    for (int x = 0; x < kBlock; ++x) {
+    for (int x = 0; x < kStep; ++x) {
       sums[x] += weight * static_cast<std::int16_t>(input[x]);
     }
   }
-  for (int x = 0; x < kBlock; ++x) {
+  for (int x = 0; x < kStep; ++x) {
     out[x] = clamp8(sums[x] >> kWeightBits);
   }
 }
 
 void blend_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int num_taps, std::uint8_t* out,
                 int width) {
-  for (int x = 0; x < width; x += kBlock) {
+  for (int x = 0; x < width; x += kStep) {
     blend_block([=](int k) { return rows[k] + x; }, weights, num_taps, out + x);
   }
 }
@@ -44,7 +46,7 @@ void rows_to_columns(const std::uint8_t* rows, std::size_t stride, int width, st
 
 void blend_columns(const std::uint8_t* columns, const std::int32_t* first, const std::int16_t* weights, int num_taps,
                    int num_outputs, std::uint8_t* out) {
-  static_assert(kTileRows == kBlock);
+  static_assert(kTileRows == kStep);
   for (int i = 0; i < num_outputs; ++i) {
     const std::uint8_t* begin = columns + static_cast<std::ptrdiff_t>(first[i]) * kTileRows;
     blend_block([=](int k) { return begin + k * kTileRows; }, weights, num_taps, out);

@@ -1,0 +1,17 @@
+// Kernels that wider instruction sets take from AVX2: they move bytes, and memory sets their speed.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spdl::avx2 {
+
+void rows_to_columns(const std::uint8_t* rows, std::size_t stride, int width, std::uint8_t* columns);
+void columns_to_rows(const std::uint8_t* columns, int width, std::uint8_t* rows, std::size_t stride);
+void ycbcr_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
+                  std::uint8_t* g, std::uint8_t* b, int width);
+void interleave(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third, std::uint8_t* out,
+                int width);
+
+}  // namespace spdl::avx2
