@@ -1,0 +1,87 @@
+"""What every case is watched for: that it ends, and that nothing of it is left when it has."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["BOUND", "Hang", "bounded", "nothing_left"]
+
+#: Seconds that nothing ever takes unless it hangs.
+BOUND = 20.0
+
+
+class Hang(AssertionError):
+    """A call did not return; the message has the stacks of all threads."""
+
+
+def stacks() -> str:
+    """Where all threads but this one are."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    names.pop(threading.get_ident(), None)
+    frames = sys._current_frames()
+    return "\n".join(
+        f"-- {name}\n{''.join(traceback.format_stack(frames[ident]))}"
+        for ident, name in names.items()
+        if ident in frames
+    )
+
+
+@contextmanager
+def bounded(what: str) -> Iterator[None]:
+    """Turn a ``TimeoutError`` of the body into a ``Hang``."""
+    try:
+        yield
+    except TimeoutError as exc:
+        raise Hang(f"{what} did not return: {exc}\n{stacks()}") from exc
+
+
+class _Complaints(logging.Handler):
+    """What the engine says about itself that it never should; failures of items are not of them."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = str(record.msg)
+        if record.levelno >= logging.CRITICAL or "stopped, but" in text or "dropped while" in text or "closing" in text:
+            cause = record.exc_info[1] if record.exc_info else None
+            trace = "".join(traceback.format_exception(cause)) if cause is not None else ""
+            self.messages.append(f"{record.getMessage()}\n{trace}")
+
+
+def _descriptors() -> set[str]:
+    folder = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+    return set(os.listdir(folder))
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Check that the body leaves no thread and no descriptor, and that the engine had nothing to complain about.
+
+    Threads are switched between every few bytecodes, so that a few items already meet many interleavings.
+    """
+    complaints = _Complaints()
+    logger = logging.getLogger("spdl")
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(complaints)
+    interval = sys.getswitchinterval()
+    threads, descriptors = set(threading.enumerate()), _descriptors()
+    sys.setswitchinterval(1e-5)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        logger.removeHandler(complaints)
+        logger.propagate = propagate
+    left = set(threading.enumerate()) - threads
+    assert not left, f"threads are left: {left}\n{stacks()}"
+    opened = _descriptors() - descriptors
+    assert len(opened) <= len(descriptors - _descriptors()), f"descriptors are left open: {opened}"
+    assert not complaints.messages, "the engine complained:\n" + "\n".join(complaints.messages)
