@@ -1,4 +1,4 @@
-"""Starting and stopping: in which orders it may be done, what it leaves behind, and who ends a pipeline nobody stops."""
+"""Starting and stopping: in which orders it may be done, what is left, and who ends a pipeline nobody stops."""
 
 import asyncio
 import gc

@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder
 
-from .running import TIMEOUT, await_event, build_of
+from .running import TIMEOUT, await_event
 
 
 class Gated:
