@@ -76,6 +76,7 @@ class Pipeline(Generic[T]):
         if not self._engine.start(timeout):
             self._was_stopped = True
             self._engine.request_stop()
+            self._engine.join(0)
             raise TimeoutError(
                 f"pipeline {self._engine.pipeline_id} was not up within {timeout} s: a stage hook has not been "
                 "entered; the pipeline is finished"

@@ -61,27 +61,38 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     deadline = perf_counter() + timeout
 
     def join(thread: EngineThread | None, until: float) -> bool:
-        if thread is None or thread is this or thread.ident is None:
+        """True: it has ended, or it is not to be waited for: what was given up once is not waited for again."""
+        if thread is None or thread is this or thread.ident is None or thread in engine.given_up:
             return True
         thread.join(max(0.0, until - perf_counter()))
-        return not thread.is_alive()
+        if thread.is_alive():
+            engine.given_up.add(thread)
+            return False
+        return True
 
     stuck: list[Stuck] = []
     # Sources first: one that is blocked in next() is given a second and then left alone; it takes nothing more.
     source_deadline = perf_counter() + min(_SOURCE_TIMEOUT, timeout)
     for source in engine.sources:
         thread = source.thread
-        if not join(thread, source_deadline) and not thread.in_source and not join(thread, deadline):
-            stuck.extend(one for one in [_current(thread)] if one is not None)
+        if not thread.in_source:
+            continue
+        join(thread, source_deadline)
+    for source in engine.sources:
+        thread = source.thread
+        if not join(thread, deadline):
+            stuck.append(_current(thread) or Stuck(thread.name, "(none)", _stack(thread)))
     futures: dict[concurrent.futures.Future[Any], Any] = {}
     with engine.lock:
         for lane in engine.executors:
             for ticket in lane.tickets:
                 if ticket.handle is not None:
                     futures[ticket.handle] = ticket
+    futures = {future: ticket for future, ticket in futures.items() if future not in engine.given_up}
     if futures and not isinstance(this, EngineThread):
         waited = concurrent.futures.wait(futures, max(0.0, deadline - perf_counter()))
         where = "  (in an executor; its stack is not known)\n"
+        engine.given_up.update(waited.not_done)
         unfinished = [futures[future] for future in waited.not_done]
         stuck.extend(Stuck(str(ticket.stage.info), short_repr(ticket.value), where) for ticket in unfinished)
     if not join(engine.loop.thread, deadline) and engine.loop.thread is not None:
@@ -92,6 +103,13 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     for other in [*engine.pool.threads, *(lane.thread for lane in engine.executors)]:
         if not join(other, deadline) and other is not None:
             stuck.append(_current(other) or Stuck(other.name, "(none)", _stack(other)))
+    if (
+        engine.to_close
+    ):  # no worker was left to do it; close() is user code, so it gets a thread that may be left behind
+        closer = EngineThread(f"spdl-{engine.pipeline_id}-closer", lambda _: engine.close_generators())
+        closer.start()
+        if not join(closer, deadline):
+            stuck.append(Stuck(closer.name, "(none)", _stack(closer)))
     return stuck
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from spdl.pipeline._errors import FailureLimitError
+from spdl.pipeline._errors import FailureLimitError, PipelineError
 
 from ._origin import Origin, describe
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["FailureRecord", "FailureReporter", "Limit", "log_failure", "short_repr"]
+__all__ = ["FailureRecord", "FailureReporter", "Limit", "as_stage_failure", "log_failure", "short_repr"]
 
 #: Writes a failed item to the log: stage, short repr of the item, source position, exception.
 FailureReporter: TypeAlias = "Callable[[StageInfo, str, object, BaseException], None]"
@@ -42,6 +42,10 @@ class Limit:
         self.value = value
         self.is_own = is_own
 
+    @property
+    def is_count(self) -> bool:
+        return isinstance(self.value, int)
+
     def exceeded(self, num_failures: int, num_calls: int) -> bool:
         if isinstance(self.value, int):
             return num_failures > self.value
@@ -62,6 +66,16 @@ class Limit:
         return FailureLimitError(
             text, stage=str(stage), num_failures=num_failures, num_calls=num_calls, limit=self.value
         )
+
+
+def as_stage_failure(exc: BaseException, what: str) -> Exception:
+    """What a stage fails with after ``what`` raised ``exc``. A group cannot hold ``SystemExit`` and the like."""
+    if isinstance(exc, Exception):
+        exc.add_note(f"in {what}")
+        return exc
+    failure = PipelineError(f"{what} raised {type(exc).__name__}, which is no ordinary exception; the stage is stopped")
+    failure.__cause__ = exc
+    return failure
 
 
 _SHORT = reprlib.Repr()

@@ -40,6 +40,7 @@ from spdl.pipeline._engine._stages import (
     RouterStage,
     Sink,
     SourceNode,
+    begin,
     steps_on_thread,
 )
 from spdl.pipeline._errors import PipelineError
@@ -120,6 +121,7 @@ class _Builder:
         self.next_id = options.first_stage_id
         self.num_sources = 0
         self.limit = Limit(options.max_failures, is_own=False) if _is_limited(options.max_failures) else None
+        self.engine.limit = self.limit
 
     def build(self) -> Engine:
         engine = self.engine
@@ -281,7 +283,7 @@ class _Builder:
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         op, executor = config._op, config._executor
         if config._kind == "async":
-            return op
+            return lambda item: begin(op, item)
         if executor is None:
             job = self.job_stage(info)
             return lambda item: job.call(op, item, item)
@@ -300,7 +302,7 @@ class _Builder:
     def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
         op, executor = config._op, config._executor
         if config._kind == "async_generator":
-            return op
+            return lambda item: begin(op, item)
         if executor is None:
             job = self.job_stage(info)
             return lambda item: steps_on_thread(job.call, op, item)

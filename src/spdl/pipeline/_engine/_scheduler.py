@@ -27,7 +27,7 @@ from ._origin import Ledger
 from ._stages import CallStage, Sink
 
 if TYPE_CHECKING:
-    from ._failures import FailureRecord, FailureReporter
+    from ._failures import FailureRecord, FailureReporter, Limit
     from ._lanes import ExecutorLane, SourceLane
     from ._stages import Node
 
@@ -75,6 +75,8 @@ class Engine:
         self.started = 0.0
         self.ended_at: float | None = None
         self.num_failures = 0  # failed items, of all stages
+        self.limit: Limit | None = None  # how many of them the pipeline may spend
+        self.crossing_failure: FailureRecord | None = None  # the one beyond the limit; for a rate, the newest
         self.stage_failures: list[tuple[str, BaseException]] = []
         self.num_items = 0  # given to the consumer
         self.consumer_wait = 0.0
@@ -82,6 +84,7 @@ class Engine:
         #: Generators to close and futures to cancel: user code, so it is done by whoever next has no lock.
         self.to_close: deque[Callable[[], Any]] = deque()
         self.on_ended: list[Callable[[], None]] = []  # totals to log; run once, by whoever joins the threads
+        self.given_up: set[object] = set()  # threads and futures that a join has left behind; touched by joins only
         self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
 
     # -- start
@@ -199,9 +202,14 @@ class Engine:
     def num_counted_calls(self) -> int:
         return sum(node.num_counted_calls for node in self.nodes if isinstance(node, CallStage))
 
-    def newest_failure(self) -> FailureRecord | None:
-        newest = [node.failures[-1] for node in self.nodes if node.failures]
-        return newest[-1] if newest else None
+    def note_failure(self, record: FailureRecord) -> None:
+        """An item has failed in some stage."""
+        self.num_failures += 1
+        limit = self.limit
+        if limit is None or (self.crossing_failure is not None and limit.is_count):
+            return
+        if not limit.is_count or limit.exceeded(self.num_failures, 0):
+            self.crossing_failure = record
 
     # -- user code that must not run under the lock
 
@@ -324,9 +332,7 @@ class Engine:
 
         Returns what is still running.
         """
-        self.close_generators()
         stuck = join_all(self, timeout)
-        self.close_generators()
         with self.lock:
             if self.state is EngineState.STOPPING:
                 self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED

@@ -22,10 +22,12 @@ class Ticket:
     result: Any = None
     error: FailureRecord | None = None  # the item failed
     fatal: BaseException | None = None  # the stage fails
-    done = False  # ordered stages: finished, waiting for its turn. Generators: exhausted
+    done = False  # ordered stages: finished, waiting for its turn. Guarded by the lock
     cancelled = False  # the result is not wanted any more
     sample_cpu = False
     # generator calls only
+    exhausted = False  # no more steps
+    closing = False  # an async generator's ``aclose`` is awaited: it must not be cancelled. On the loop's thread only
     generator: Any = None
     branch: Branch | None = None
     outputs: deque[Any] | None = None  # values that wait for room

@@ -6,6 +6,7 @@ import asyncio
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
@@ -37,17 +38,18 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
             error.__cause__ = exc
         else:
             task.uncancel()
-    except Exception as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
-        error = exc
+    except BaseException as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
+        error = as_stage_failure(
+            exc, f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
+        )
     with engine.lock:
-        now = perf_counter()
-        if node.ended:
-            return
-        if error is not None:
-            error.add_note(f"source of the pipeline, at position {node.positions.num_issued}")
-            engine.fail(node, error, now)
-        else:
-            node.end(now)
+        was_ended = node.ended
+        if not was_ended and error is not None:
+            engine.fail(node, error, perf_counter())
+        elif not was_ended:
+            node.end(perf_counter())
+    if was_ended and error is not None:
+        engine.log.error("closing the source of pipeline %d failed", engine.pipeline_id, exc_info=error)
 
 
 class _RoomWaiter:
@@ -94,5 +96,7 @@ async def _one_pass(engine: Engine, node: SourceNode, waiter: _RoomWaiter) -> bo
                 return False
             began = perf_counter()
     finally:
+        engine.loop.spare_task(node)  # from here on: the iterator's last words must not be cut off
         if (aclose := getattr(iterator, "aclose", None)) is not None:
             await aclose()
+        engine.loop.watch_task(node)

@@ -145,9 +145,9 @@ class ExecutorLane:
                 error = RuntimeError(f"the executor of stage {stage.info} cancelled the call")
                 error.__cause__ = exc
                 self._settle_broken(ticket, error)
-            ticket.done = True
+            ticket.exhausted = True
         except BaseException as exc:  # noqa: BLE001 - the op's error, or the executor's
-            ticket.done = True
+            ticket.exhausted = True
             self._settle_broken(ticket, exc)
         else:
             self._settle_result(ticket, result)
@@ -173,7 +173,7 @@ class ExecutorLane:
     def _settle_broken(self, ticket: Ticket, exc: BaseException, *, refused: bool = False) -> None:
         """A broken executor fails the stage: it would fail every item after this one. Anything else costs the item."""
         stage = ticket.stage
-        ticket.done = True
+        ticket.exhausted = True
         if refused or isinstance(exc, BrokenExecutor):
             error = PipelineError(
                 f"executor {type(self.executor).__name__} of stage {stage.info} takes no more calls: "

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._async_source import iterate_async_source
@@ -64,7 +66,8 @@ class LoopLane:
         self._to_wake: list[asyncio.Future[None]] = []
         self._to_cancel: list[_Slot] = []
         self._tasks_to_cancel: list[int] = []
-        self._leave: dict[int, asyncio.Future[None]] = {}  # per node: let the stage hooks leave
+        self._left: set[int] = set()  # nodes whose stage hooks are to leave
+        self._leave: dict[int, asyncio.Future[None]] = {}  # what a holder of hooks waits for until then
         # on the loop's thread only
         self._idle: list[_Slot] = []
         self._slots: list[_Slot] = []  # each slot's ticket is guarded by the lock
@@ -102,7 +105,10 @@ class LoopLane:
         self._kick()
 
     def leave_hooks(self, node: Node) -> None:
-        self.notify(self._leave[id(node)])
+        self._left.add(id(node))
+        leave = self._leave.get(id(node))
+        if leave is not None:
+            self.notify(leave)
 
     def stop(self) -> None:
         """All nodes have ended: end the loop when the hooks have left."""
@@ -115,9 +121,26 @@ class LoopLane:
         for slot in list(self._slots):
             ticket, task = slot.ticket, slot.task
             if ticket is not None and task is not None:
-                frames = [line for frame in task.get_stack() for line in traceback.format_stack(frame, limit=1)]
-                found.append((ticket, "".join(frames)))
+                found.append((ticket, self._stack_of(task)))
         return found
+
+    def _stack_of(self, task: asyncio.Task[None]) -> str:
+        """Where a task waits; for the one that runs now, and so blocks the loop, where the loop's thread is."""
+        loop, thread = self.loop, self.thread
+        if loop is not None and thread is not None and asyncio.current_task(loop) is task:
+            frame = sys._current_frames().get(thread.ident or -1)
+            return "".join(traceback.format_stack(frame)) if frame is not None else ""
+        return "".join(line for frame in task.get_stack() for line in traceback.format_stack(frame, limit=1))
+
+    def watch_task(self, node: Node) -> None:
+        """On the loop: the current task belongs to ``node`` and may be cancelled with it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._node_tasks[id(node)] = task
+
+    def spare_task(self, node: Node) -> None:
+        """On the loop: the task of ``node`` is closing down and must not be cancelled any more."""
+        self._node_tasks.pop(id(node), None)
 
     def _kick(self) -> None:
         if not self._kicked and self.loop is not None:
@@ -150,8 +173,6 @@ class LoopLane:
         loop = asyncio.get_running_loop()
         self._max_slots = sum(stage.limit for stage in self.stages)
         self._over = loop.create_future()
-        for node, _ in self.hooks:
-            self._leave[id(node)] = loop.create_future()
         self._num_entering = len(self.hooks)
         self._entered = asyncio.Event()
         with engine.lock:
@@ -202,7 +223,8 @@ class LoopLane:
             if not future.done():
                 future.set_result(None)
         for slot in to_cancel:
-            if slot.ticket is not None and slot.ticket.cancelled and slot.task is not None:
+            ticket = slot.ticket
+            if ticket is not None and ticket.cancelled and not ticket.closing and slot.task is not None:
                 slot.task.cancel()
         for key in tasks_to_cancel:
             if (task := self._node_tasks.get(key)) is not None:
@@ -308,11 +330,17 @@ class LoopLane:
                     await stack.enter_async_context(hook())
                 entered = True
                 self._hook_entered()
-                await self._leave[id(node)]
+                with engine.lock:
+                    leave = None
+                    if id(node) not in self._left:
+                        leave = self._leave[id(node)] = asyncio.get_running_loop().create_future()
+                if leave is not None:
+                    await leave
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
-            exc.add_note(f"in a stage hook of {node.info}, on {'exit' if entered else 'entry'}")
+            what = f"a stage hook of {node.info}, on {'exit' if entered else 'entry'}"
+            error = as_stage_failure(exc, what)
             with engine.lock:
-                engine.fail(node, exc, perf_counter())
+                engine.fail(node, error, perf_counter())
         finally:
             if not entered:
                 self._hook_entered()
@@ -331,5 +359,5 @@ class LoopLane:
             await make()
         except asyncio.CancelledError:
             raise
-        except Exception as exc:  # noqa: BLE001 - a background task's error is logged only
+        except BaseException as exc:  # noqa: BLE001 - a background task's error is logged only
             _LOG.error("background task %s of pipeline %d failed", name, self.engine.pipeline_id, exc_info=exc)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK, Channel
+from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._marks import EOF, EPOCH_END
 
@@ -108,6 +109,8 @@ async def run_merge_op(
     error: BaseException | None = None
     task = asyncio.current_task()
     assert task is not None
+    if node.ended:
+        return
     try:
         await op(node.info, inputs, output)
     except asyncio.CancelledError as exc:
@@ -116,8 +119,8 @@ async def run_merge_op(
         else:
             error = PipelineError(f"merge op of stage {node.info} was cancelled from inside")
             error.__cause__ = exc
-    except Exception as exc:  # noqa: BLE001 - the boundary to user code
-        error = exc
+    except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+        error = as_stage_failure(exc, f"merge op of stage {node.info}")
     with engine.lock:
         now = perf_counter()
         if error is not None:

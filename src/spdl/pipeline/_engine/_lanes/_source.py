@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._stages._source import SourceNode
-from spdl.pipeline._errors import PipelineError
 
 from ._base import EngineThread
 
@@ -51,21 +51,19 @@ class SourceLane:
                     node.out.put_mark(perf_counter())
                     if not self._wait_for_room(thread):
                         break
-        except Exception as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
-            error = exc
-        except BaseException as exc:  # noqa: BLE001
-            error = PipelineError(f"source {type(node.iterable).__name__} raised {type(exc).__name__}")
-            error.__cause__ = exc
+        except BaseException as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
+            where = f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
+            error = as_stage_failure(exc, where)
         thread.in_source = False
         with engine.lock:
-            now = perf_counter()
-            if node.ended:
-                return
-            if error is not None:
-                error.add_note(f"source of the pipeline, at position {node.positions.num_issued}")
-                engine.fail(node, error, now)
-            else:
-                node.end(now)
+            was_ended = node.ended
+            if not was_ended and error is not None:
+                engine.fail(node, error, perf_counter())
+            elif not was_ended:
+                node.end(perf_counter())
+        if was_ended and error is not None:
+            engine.log.error("closing the source of pipeline %d failed", engine.pipeline_id, exc_info=error)
+        engine.close_generators()
 
     def _one_pass(self, thread: EngineThread) -> bool:
         """Iterate the source once. False: the pipeline wants no more. Its iterator is closed on early end only."""

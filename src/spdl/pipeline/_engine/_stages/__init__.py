@@ -9,6 +9,7 @@ from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._base import Node as Node
 from ._call import CallStage as CallStage
 from ._call import OrderedCallStage as OrderedCallStage
+from ._call import begin as begin
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator
 from ._hooked import HookedOp as HookedOp
@@ -38,5 +39,6 @@ __all__ = [
     "RouterStage",
     "Sink",
     "SourceNode",
+    "begin",
     "steps_on_thread",
 ]

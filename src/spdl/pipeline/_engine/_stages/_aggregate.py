@@ -13,9 +13,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._ticket import Ticket
-from spdl.pipeline._errors import PipelineError
 
 from ._base import Node
 from ._call import CallStage
@@ -182,13 +181,9 @@ class AggregateStage(CallStage):
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Items already inside the aggregator cannot be told apart, so its error fails the stage."""
-        if isinstance(exc, Exception):
-            what = "flush" if ticket.value is _FLUSH else f"item {short_repr(ticket.value)}"
-            exc.add_note(f"in aggregate stage {self.info}, {what}, aggregator {type(self.aggregator).__qualname__}")
-            ticket.fatal = exc
-        else:
-            ticket.fatal = PipelineError(f"aggregator of stage {self.info} raised {type(exc).__name__}")
-            ticket.fatal.__cause__ = exc
+        what = "flush" if ticket.value is _FLUSH else f"item {short_repr(ticket.value)}"
+        aggregator = type(self.aggregator).__qualname__
+        ticket.fatal = as_stage_failure(exc, f"aggregate stage {self.info}, {what}, aggregator {aggregator}")
 
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1

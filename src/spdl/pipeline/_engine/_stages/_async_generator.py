@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._ticket import Ticket
 
-from ._call import CallStage
+from ._call import CallStage, begin
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lanes import LoopLane
@@ -46,7 +46,7 @@ class AsyncGeneratorStage(CallStage):
         engine = self.engine
         generator = None
         try:
-            generator = self.op(ticket.value)
+            generator = begin(self.op, ticket.value)
             while True:
                 value = await anext(generator)
                 now = engine.clock()
@@ -63,7 +63,7 @@ class AsyncGeneratorStage(CallStage):
                     value = None
                 ticket.started = engine.clock()
         except StopAsyncIteration:
-            ticket.done = True
+            ticket.exhausted = True
         except asyncio.CancelledError as exc:
             if ticket.cancelled or self.cancelled:
                 raise
@@ -73,7 +73,8 @@ class AsyncGeneratorStage(CallStage):
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
             self.settle_error(ticket, exc)
         finally:
-            if generator is not None and not ticket.done and hasattr(generator, "aclose"):
+            if generator is not None and not ticket.exhausted and hasattr(generator, "aclose"):
+                ticket.closing = True
                 await self.close(generator)
 
     async def close(self, generator: Any) -> None:
@@ -127,7 +128,7 @@ class AsyncGeneratorStage(CallStage):
         assert ticket.error is not None
         self.counters.num_failures += 1
         self.failures.append(ticket.error)
-        self.engine.num_failures += 1
+        self.engine.note_failure(ticket.error)
 
     @property
     def num_counted_calls(self) -> int:

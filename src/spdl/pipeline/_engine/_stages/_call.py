@@ -9,9 +9,8 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
-from spdl.pipeline._engine._failures import Limit, log_failure
+from spdl.pipeline._engine._failures import Limit, as_stage_failure, log_failure
 from spdl.pipeline._engine._ticket import Ticket
-from spdl.pipeline._errors import PipelineError
 
 from ._base import Node
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["CallStage", "OrderedCallStage"]
+__all__ = ["CHEAP_SCORE", "CallStage", "OrderedCallStage", "WrongParameters", "begin"]
 
 #: A call this short is cheaper to run where it was found than to hand to another thread: waking one costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
@@ -32,6 +31,20 @@ CHEAP_SCORE = 32
 #: measured.
 _LONG_CALL = 200e-6
 _CPU_SAMPLE_EVERY = 32
+
+
+class WrongParameters(Exception):
+    """An async op cannot be called with one item. No item can do better, so it fails the stage. The cause says more."""
+
+
+def begin(op: Callable[[Any], Any], value: Any) -> Any:
+    """Call an async op: make its coroutine or its generator. Nothing of it runs yet."""
+    try:
+        return op(value)
+    except TypeError as exc:
+        if exc.__traceback__ is not None and exc.__traceback__.tb_next is None:  # raised by the call, not inside it
+            raise WrongParameters from exc
+        raise
 
 
 class CallStage(Node):
@@ -125,7 +138,7 @@ class CallStage(Node):
         On the loop, never under the lock; raises nothing but the cancellation of an unfinished call.
         """
         try:
-            ticket.result = await self.op(ticket.value)
+            ticket.result = await begin(self.op, ticket.value)
         except asyncio.CancelledError as exc:
             if ticket.cancelled or self.cancelled:
                 raise
@@ -144,17 +157,15 @@ class CallStage(Node):
 
         Anything else (``SystemExit`` …) fails the stage. Not under the lock.
         """
-        if isinstance(exc, Exception):
+        if isinstance(exc, WrongParameters):
+            ticket.fatal = exc.__cause__
+        elif isinstance(exc, Exception):
             if not ticket.cancelled:
                 ticket.error = log_failure(
                     self.engine.report_failure, self.info, ticket.origin, ticket.value, exc, self.location
                 )
-            return
-        failure = PipelineError(
-            f"op of stage {self.info} raised {type(exc).__name__}, which is no ordinary exception; the stage is stopped"
-        )
-        failure.__cause__ = exc
-        ticket.fatal = failure
+        else:
+            ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
 
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call and give its slot back. ``emit`` is written out here: it is the hot path."""
@@ -261,7 +272,7 @@ class CallStage(Node):
         assert ticket.error is not None
         self.counters.num_failures += 1
         self.failures.append(ticket.error)
-        self.engine.num_failures += 1
+        self.engine.note_failure(ticket.error)
         self.engine.ledger.release(ticket.origin)
 
     def emit(self, value: Any, origin: Any, now: float) -> None:
@@ -295,9 +306,9 @@ class CallStage(Node):
         if not self.budget.exceeded(num_failures, num_calls):
             return False
         error = self.budget.error(self.info, num_failures, num_calls)
-        last = self.failures[-1] if self.failures else self.engine.newest_failure()
-        if last is not None:
-            error.__cause__ = last.error
+        crossing = self.failures[-1] if self.budget.is_own else self.engine.crossing_failure
+        if crossing is not None:
+            error.__cause__ = crossing.error
         self.engine.fail(self, error, now)
         return True
 

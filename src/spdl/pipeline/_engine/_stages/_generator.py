@@ -75,18 +75,18 @@ class GeneratorStage(CallStage):
         try:
             ticket.result = next(generator)
         except StopIteration:
-            ticket.done = True
+            ticket.exhausted = True
 
     def run(self, ticket: Ticket) -> None:
         try:
             self.step(ticket)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
-            ticket.done = True
+            ticket.exhausted = True
             self.settle_error(ticket, exc)
 
     def settle_collected(self, ticket: Ticket, collected: Collected) -> None:
         """The generator ran in another process; not under the lock."""
-        ticket.done = True
+        ticket.exhausted = True
         ticket.result = collected
         if collected.error is not None and not ticket.cancelled:
             ticket.error = log_failure(
@@ -102,7 +102,7 @@ class GeneratorStage(CallStage):
         if isinstance(result, Collected):
             for value in result.values:
                 self.add_output(ticket, value)
-        if ticket.done and ticket.error is None and ticket.fatal is None:
+        if ticket.exhausted and ticket.error is None and ticket.fatal is None:
             self.num_ends += 1
             self.counters.other_time += now - ticket.started
         elif self.account(ticket, now):
@@ -121,7 +121,7 @@ class GeneratorStage(CallStage):
         assert ticket.error is not None
         self.counters.num_failures += 1
         self.failures.append(ticket.error)
-        self.engine.num_failures += 1
+        self.engine.note_failure(ticket.error)
 
     @property
     def num_counted_calls(self) -> int:
@@ -163,7 +163,7 @@ class GeneratorStage(CallStage):
 
     def proceed(self, ticket: Ticket) -> None:
         """The call has no output left to place: it ends, or wants a thread."""
-        if not ticket.done:
+        if not ticket.exhausted:
             self.resumable.append(ticket)
             self.lane.offer(self)
             return
