@@ -17,7 +17,7 @@ import pytest
 
 import spdl.pipeline
 
-__all__ = ["TIMEOUT", "Ended", "run_child"]
+__all__ = ["TIMEOUT", "Ended", "environment", "run_child"]
 
 #: Seconds a child gets before it shows its stacks. Only a hang ever waits this long.
 TIMEOUT = 40.0
@@ -33,8 +33,6 @@ COMPLAINTS = (
     "InternalError",
     "leaked",
 )
-
-_PATH = os.pathsep.join([str(Path(spdl.pipeline.__file__).parents[2]), str(Path(__file__).parents[2])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,12 @@ class Ended:
         return f"exit code {self.returncode}\n-- stdout\n{self.stdout[-4000:]}\n-- stderr\n{self.stderr[-8000:]}"
 
 
+def environment() -> dict[str, str]:
+    """The variables for a child that is to import the package as this process does, and ``tests``."""
+    path = os.pathsep.join([str(Path(spdl.pipeline.__file__).parents[2]), str(Path(__file__).parents[2])])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def run_child(script: str, *, timeout: float = TIMEOUT) -> Ended:
     """Run ``script`` as the main module of a new interpreter and wait for its end.
 
@@ -95,7 +99,7 @@ def run_child(script: str, *, timeout: float = TIMEOUT) -> Ended:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": _PATH, "PYTHONDONTWRITEBYTECODE": "1"},
+            env=environment(),
             start_new_session=True,
         ) as child:
             try:

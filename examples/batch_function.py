@@ -1,0 +1,57 @@
+"""A function that takes a whole batch, behind ``aggregate``: one call for many items.
+
+``aggregate(n)`` collects n items to a list, and the next stage gets lists. ``drop_last`` decides what becomes of the
+rest at the end. An ``Aggregator`` of one's own decides when a batch is full: here by its size in bytes.
+"""
+
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import Aggregator
+
+
+def read(index: int) -> bytes:
+    """Records of different lengths."""
+    return bytes([index % 256]) * (1 + index * 37 % 101)
+
+
+def collate(batch: list[bytes]) -> tuple[int, bytes]:
+    """Pad the records of a batch to one length and join them: one call, whatever the size of the batch."""
+    width = max(map(len, batch))
+    return len(batch), b"".join(record.ljust(width, b"\0") for record in batch)
+
+
+class ByBytes(Aggregator[bytes, list[bytes]]):
+    """Batches that hold at most ``num_bytes`` bytes, however many records these are."""
+
+    def __init__(self, num_bytes: int) -> None:
+        self.num_bytes = num_bytes
+        self._records: list[bytes] = []
+
+    def accumulate(self, item: bytes) -> list[bytes] | None:
+        """Take one record; return the batch that it does not fit into any more, or None."""
+        if sum(map(len, self._records)) + len(item) <= self.num_bytes:
+            self._records.append(item)
+            return None
+        full, self._records = self._records, [item]
+        return full or None
+
+    def flush(self) -> list[bytes] | None:
+        """At the end: what is left."""
+        rest, self._records = self._records, []
+        return rest or None
+
+
+def run(input: int | ByBytes, *, drop_last: bool = False) -> list[tuple[int, bytes]]:
+    builder = PipelineBuilder().add_source(range(100)).pipe(read)
+    pipeline = builder.aggregate(input, drop_last=drop_last).pipe(collate, concurrency=2).add_sink().build()
+    with pipeline.auto_stop():
+        return list(pipeline)
+
+
+def main() -> None:
+    print("batches of 32:           ", sorted(size for size, _ in run(32)))
+    print("without the last:        ", sorted(size for size, _ in run(32, drop_last=True)))
+    print("batches of at most 1 KiB:", sorted(size for size, _ in run(ByBytes(1024))))
+
+
+if __name__ == "__main__":
+    main()

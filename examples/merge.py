@@ -1,0 +1,42 @@
+"""Several sources in one stream, mixed by a merge op of one's own: two items of the first for one of the second.
+
+Each sub-pipeline has its own source and stages. Without an op their items pass as they come. The op reads their
+queues and puts what it wants; it ends when it has seen the end of all of them.
+"""
+
+from collections.abc import Sequence
+
+from spdl.pipeline import AsyncQueue, StageInfo, build_pipeline, is_eof
+from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
+
+WEIGHTS = (2, 1)
+
+
+async def mix(info: StageInfo, inputs: Sequence[AsyncQueue], output: AsyncQueue) -> None:
+    """Take ``WEIGHTS[i]`` items in turn from input i; go on with the others when one has ended."""
+    live = dict(zip(inputs, WEIGHTS, strict=True))
+    while live:
+        for queue, weight in list(live.items()):
+            for _ in range(weight):
+                item = await queue.get()
+                if is_eof(item):
+                    del live[queue]
+                    break
+                await output.put(item)
+
+
+def labelled(prefix: str, num_items: int) -> PipelineConfig[str]:
+    """A sub-pipeline; its sink is not used."""
+    return PipelineConfig(SourceConfig(range(num_items)), [Pipe(f"{prefix}{{}}".format)], SinkConfig(1))
+
+
+def main() -> None:
+    sources = [labelled("a", 8), labelled("b", 6)]
+    config = PipelineConfig(Merge(sources, mix), [Pipe(str.upper)], SinkConfig(3))
+    pipeline = build_pipeline(config, num_threads=2)
+    with pipeline.auto_stop():
+        print(*pipeline)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Every example runs alone, prints what it is there to show, and says nothing on stderr that it does not mean to."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.child import TIMEOUT, environment
+
+_FOLDER = Path(__file__).parents[1] / "examples"
+_NAMES = sorted(path.name for path in _FOLDER.glob("*.py"))
+
+#: Words that each example prints, in this order.
+_SHOWN = {
+    "async_download.py": ["36 objects downloaded and hashed, 4 not found", "object 7: the server answers 404"],
+    "batch_function.py": ["[4, 32, 32, 32]", "[32, 32, 32]", "at most 1 KiB"],
+    "dataset_getitem.py": ["13 batches, 100 samples, in the sampler's order: True"],
+    "dedicated_thread.py": ["102400 bytes in 13 transfers by ['transfer_0'], 1 stream made"],
+    "epochs.py": ["epoch 0: [", "epoch 1: [", "epoch 2: ["],
+    "merge.py": ["A0 A1 B0 A2 A3 B1 A4 A5 B2 A6 A7 B3 B4 B5"],
+    "path_variants.py": ["{'compressed': 10, 'plain': 20}, sum of the numbers 435"],
+    "process_pool.py": ["64 documents, 190 tokens, from 2 processes"],
+    "watching.py": ["while 100 items were read", "compress: kept the 3 slowest", "limiting stage"],
+}
+#: Examples whose items fail on purpose, which is logged.
+_LOGS = {"async_download.py": "NotFoundError"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _NAMES)
+def test_example_runs(name: str, tmp_path: Path) -> None:
+    """Run from another folder, with warnings as errors, it succeeds and shows what it is about."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-X", "faulthandler", str(_FOLDER / name)],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    rest = ended.stdout
+    for words in _SHOWN[name]:
+        assert words in rest, ended.stdout
+        rest = rest.partition(words)[2]
+    for line in ended.stderr.splitlines():
+        assert name in _LOGS, ended.stderr
+        assert _LOGS[name] in line, ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_examples_are_listed() -> None:
+    """The README links to every example, and to nothing else."""
+    readme = (_FOLDER / "README.md").read_text(encoding="utf-8")
+    listed = [line.split("](")[1].split(")")[0] for line in readme.splitlines() if line.startswith("| [")]
+    assert sorted(listed) == _NAMES
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_example_says_what_it_shows(name: str) -> None:
+    """It opens with a docstring, and importing it runs nothing."""
+    tree = ast.parse((_FOLDER / name).read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    assert ast.unparse(tree.body[-1]).startswith("if __name__ == '__main__':")
+
+
+def test_examples_need_the_package_alone() -> None:
+    """They import the package and the standard library."""
+    for name in _NAMES:
+        for node in ast.walk(ast.parse((_FOLDER / name).read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for module in names:
+                top = module.partition(".")[0]
+                assert top == "spdl" or top in sys.stdlib_module_names, f"{name} imports {module}"
