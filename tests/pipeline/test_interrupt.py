@@ -109,9 +109,8 @@ hurry(0.1)
 pipeline = PipelineBuilder().add_source(range(9)).pipe(block).add_sink().build()
 pipeline.start()
 reach()
-hurry(3600.0)
 interrupt_when_blocked()
-pipeline.stop()
+pipeline.stop(timeout=3600)
 """)
     assert ended.returncode == -2, ended
     assert ended.stderr.startswith("Traceback"), ended

@@ -101,7 +101,7 @@ def interrupt_when_blocked() -> None:
     def send() -> None:
         waiting.acquire()
         signal.pthread_kill(main, signal.SIGINT)
-        while not handled.wait(1.0):
+        while not handled.wait(0.05):
             signal.pthread_kill(main, signal.SIGINT)
 
     signal.signal(signal.SIGINT, handle)
