@@ -27,7 +27,7 @@ def main(peer_name: str) -> None:
             for line in sys.stdin:
                 command = json.loads(line)
                 try:
-                    answer: dict[str, Any] = {"ok": _answer(adapter, pool, command)}
+                    answer: dict[str, Any] = {"ok": _answer(adapter, pool if peer.num_threads > 1 else None, command)}
                 except Exception:  # noqa: BLE001 - the boundary of the process: the other side raises it
                     answer = {"error": traceback.format_exc()}
                 answers.write(json.dumps(answer) + "\n")
@@ -36,7 +36,7 @@ def main(peer_name: str) -> None:
         answers.write(json.dumps({"error": traceback.format_exc()}) + "\n")
 
 
-def _answer(adapter: Any, pool: ThreadPoolExecutor, command: dict[str, Any]) -> Any:
+def _answer(adapter: Any, pool: ThreadPoolExecutor | None, command: dict[str, Any]) -> Any:
     paths = command["paths"]
     if command["do"] == "describe":
         return adapter.versions()
@@ -50,7 +50,7 @@ def _answer(adapter: Any, pool: ThreadPoolExecutor, command: dict[str, Any]) -> 
         return True
     batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
     cpu, wall = time.process_time(), time.perf_counter()
-    if pool._max_workers == 1:
+    if pool is None:
         for batch in batches:
             adapter.load(batch)
     else:

@@ -6,7 +6,8 @@ Photographs of about 500x375 (scripts/make_photos.py) go in batches of 32 to 224
 with black borders, on one thread. Each contestant runs in a process of its own that waits until it is told to go, and
 they take turns: A B C, A B C. What they give is compared before anything is timed. ``planes`` is what libjpeg-turbo
 alone needs to decode the same data, already in memory, to planes of full size: the floor under all who decode them.
-``spdl-2`` is ours in two threads. ``--require`` exits with 1 if a ratio that the project promises is not reached.
+``spdl-2`` is ours in two threads, and its ratio says how many times as fast that is. ``--require`` exits with 1 if a
+ratio that the project promises is not reached.
 """
 
 import sys

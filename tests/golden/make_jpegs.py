@@ -19,6 +19,7 @@ FILES = {
     "chroma_uneven": ["-sample", "2x2,2x1,1x2"],
     "thirds": ["-sample", "3x1,1x1,1x1"],
     "arithmetic": ["-arithmetic"],
+    "separate_scans": ["-scans", str(HERE / "separate_scans.txt")],  # a sequential scan for each component
 }
 
 

@@ -139,6 +139,13 @@ def test_source_of_the_wrong_type_is_a_type_error(source: Any) -> None:
         load(make_jpeg(64, 48), source)
 
 
+@pytest.mark.parametrize("source", ["a.jpg", b"data", Path("a.jpg")])
+def test_one_source_is_not_a_list_of_sources(source: Any) -> None:
+    """Text is not taken for a list of one-letter paths."""
+    with pytest.raises(TypeError, match=r"srcs must be a list of sources"):
+        spdl.io.load_image_batch(source, width=8, height=8)
+
+
 @pytest.mark.parametrize(
     "source",
     [np.zeros((4, 4), np.uint8), np.zeros(16, np.float32), np.zeros(32, np.uint8)[::2]],

@@ -148,6 +148,15 @@ def test_picture_without_extent() -> None:
     assert isinstance(failure_of(with_size(GOOD, 40, 0)), spdl.io.DecodeError)
 
 
+def test_picture_of_too_many_scans() -> None:
+    """A small file may not keep the decoder busy by repeating itself."""
+    data = (Path(__file__).parent.parent / "golden" / "separate_scans.jpg").read_bytes()
+    last = data.rindex(b"\xff\xda")
+    error = failure_of(data[:last] + data[last:-2] * 600 + data[-2:])
+    assert type(error) is spdl.io.DecodeError
+    assert "more than 500 scans" in str(error)
+
+
 def test_twelve_bit_samples() -> None:
     """What this libjpeg-turbo does not decode is an error of type, not a wrong picture."""
     at = GOOD.index(b"\xff\xc0") + 4

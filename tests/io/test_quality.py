@@ -91,7 +91,9 @@ def test_every_kind_of_jpeg_is_like_pillow(kind: str, size: tuple[int, int]) -> 
     assert psnr(load_one(data, *size), expected) >= 38
 
 
-@pytest.mark.parametrize("name", ["410", "411", "440", "chroma_finer", "chroma_uneven", "thirds", "arithmetic"])
+@pytest.mark.parametrize(
+    "name", ["410", "411", "440", "chroma_finer", "chroma_uneven", "thirds", "arithmetic", "separate_scans"]
+)
 @pytest.mark.parametrize("size", [(147, 101), (93, 64), (250, 172)], ids=["same", "smaller", "larger"])
 def test_rare_codings_are_like_pillow(name: str, size: tuple[int, int]) -> None:
     """Chroma of any fraction of the luma's resolution, or of more; arithmetic coding."""

@@ -1,6 +1,7 @@
 """From files to a batch in one call."""
 
 import logging
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,6 +84,8 @@ def load_image_batch(
             f"pix_fmt must be one of {', '.join(map(repr, PIX_FMTS))}, got {pix_fmt!r}", action="load a batch"
         )
     _refuse_what_needs_more(demux_config, decode_config, filter_desc, device_config)
+    if isinstance(srcs, str | bytes | bytearray | memoryview | os.PathLike):
+        raise TypeError(f"srcs must be a list of sources, got one of type {type(srcs).__name__}: put it in a list")
     sources = list(srcs)
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
