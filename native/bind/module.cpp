@@ -2,12 +2,16 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdlib>
+
 #include "bind/bind_jpeg.h"
 #include "bind/errors.h"
 #include "bind/memory.h"
 
 NB_MODULE(_core, module) {
   module.doc() = "Native part of spdl.io: buffers, and the formats that need no FFmpeg.";
+  // What lives at exit is mostly kept by someone else (JAX keeps what it was given): our tests want to know, users not.
+  nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);
   spdl::bind::register_jpeg(module);
