@@ -85,7 +85,8 @@ def test_default_hook_is_taskstatshook() -> None:
 def test_hook_class_that_is_set_is_made_for_every_stage(hook_class: type[CountingHook]) -> None:
     """It is called with the stage's info and the interval of the build."""
     config.set_default_hook_class(hook_class)
-    assert config.get_default_hook_class() == hook_class
+    kept: object = config.get_default_hook_class()
+    assert kept is hook_class
     assert list(of_numbers(report_stats_interval=60)) == [0, 1, 2]
     assert [(info.stage_name, interval) for info, interval in hook_class.made] == [("int", 60)]
     assert hook_class.seen == [0, 1, 2]
