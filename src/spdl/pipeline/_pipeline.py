@@ -43,8 +43,9 @@ class Pipeline(Generic[T]):
         self._was_stopped = False
         self._failure_raised = False
         self._was_joined = False
-        # The engine does not know the handle, so the handle can be collected while the engine runs. Also runs at exit.
-        weakref.finalize(self, abandon, engine)
+        # The engine does not know the handle, so the handle can be collected while the engine runs. The interpreter's
+        # exit stops all engines together, so it is not for the finalizer.
+        weakref.finalize(self, abandon, engine).atexit = False
 
     def __str__(self) -> str:
         return f"<Pipeline {self._engine.pipeline_id}, {self._engine.state.value}>\n{self._description}"

@@ -41,6 +41,7 @@ class Channel:
         "num_marks",
         "occupied",
         "occupied_since",
+        "occupied_told",
         "producer",
     )
 
@@ -55,6 +56,7 @@ class Channel:
         self.num_get = 0
         self.occupied = 0.0
         self.occupied_since = 0.0
+        self.occupied_told = 0.0
 
     def put(self, entry: Entry, now: float) -> None:
         """Append an entry; never blocks. The producer checked for a slot when it took its input."""
@@ -122,7 +124,9 @@ class Channel:
         return n if n > 0 else 0
 
     def occupied_until(self, now: float) -> float:
-        return self.occupied + (now - self.occupied_since if self.items else 0.0)
+        total = self.occupied + (now - self.occupied_since if self.items else 0.0)
+        self.occupied_told = max(total, self.occupied_told)  # see Counters.starved_until
+        return self.occupied_told
 
     def counts(self, started: float, now: float) -> ChannelCounts:
         put, get = self.producer.counters, self.consumer.counters

@@ -24,6 +24,7 @@ class Counters:
     __slots__ = (
         "blocked",
         "blocked_since",
+        "blocked_told",
         "cpu_time",
         "num_blocked",
         "num_calls",
@@ -38,6 +39,7 @@ class Counters:
         "recent_starved",
         "starved",
         "starved_since",
+        "starved_told",
         "success_time",
     )
 
@@ -53,10 +55,12 @@ class Counters:
         self.num_cpu_samples = 0
         self.starved = 0.0
         self.starved_since: float | None = None
+        self.starved_told = 0.0
         self.num_starved = 0
         self.recent_starved: deque[float] = deque(maxlen=_RECENT)
         self.blocked = 0.0
         self.blocked_since: float | None = None
+        self.blocked_told = 0.0
         self.num_blocked = 0
         self.recent_blocked: deque[float] = deque(maxlen=_RECENT)
 
@@ -90,11 +94,18 @@ class Counters:
                 self.recent_blocked.append(waited)
                 self.num_blocked += 1
 
+    # A period may be closed with a time that was read just before the time a reader came with. So that what is read never
+    # goes back, the largest value told so far is a floor.
+
     def starved_until(self, now: float) -> float:
-        return self.starved + (now - self.starved_since if self.starved_since is not None else 0.0)
+        total = self.starved + (now - self.starved_since if self.starved_since is not None else 0.0)
+        self.starved_told = max(total, self.starved_told)
+        return self.starved_told
 
     def blocked_until(self, now: float) -> float:
-        return self.blocked + (now - self.blocked_since if self.blocked_since is not None else 0.0)
+        total = self.blocked + (now - self.blocked_since if self.blocked_since is not None else 0.0)
+        self.blocked_told = max(total, self.blocked_told)
+        return self.blocked_told
 
     def freeze(self, now: float) -> None:
         """The stage has ended: close open periods."""

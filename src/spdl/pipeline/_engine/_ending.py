@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import os
 import sys
@@ -9,7 +10,7 @@ import threading
 import traceback
 import weakref
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._failures import short_repr
 from ._lanes._base import EngineThread
@@ -23,6 +24,8 @@ __all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_a
 DEFAULT_JOIN_TIMEOUT = 10.0
 #: How long a stop waits for a source blocked in ``next``.
 _SOURCE_TIMEOUT = 1.0
+#: How long it then waits for stage hooks after it has given up on a call of theirs.
+_HOOKS_TIMEOUT = 1.0
 #: A lock that is not free for so long is held by the thread that asks.
 _OTHERS_HOLD = 0.5
 
@@ -35,16 +38,10 @@ class Stuck(NamedTuple):
     stack: str
 
 
-def _current(thread: EngineThread) -> Stuck | None:
-    ticket = thread.ticket
-    if ticket is None:
-        return None
-    return Stuck(str(ticket.stage.info), short_repr(ticket.value), _stack(thread))
-
-
-def _stack(thread: threading.Thread) -> str:
-    frame = sys._current_frames().get(thread.ident or -1)
-    return "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
+def _stack(ident: int | None) -> str:
+    """Where a thread is. ``None``: the call runs where it cannot be seen, in another process for example."""
+    frame = sys._current_frames().get(ident) if ident is not None else None
+    return "".join(traceback.format_stack(frame)) if frame is not None else "  (its stack cannot be seen from here)\n"
 
 
 def describe_stuck(stuck: list[Stuck], seconds: float) -> str:
@@ -56,65 +53,78 @@ def describe_stuck(stuck: list[Stuck], seconds: float) -> str:
 
 
 def join_all(engine: Engine, timeout: float) -> list[Stuck]:
-    """Wait for the threads of ``engine`` and for its calls in executors."""
-    this = threading.current_thread()
+    """Wait for the threads of ``engine`` and for its calls in executors; what remains is given up and named."""
     deadline = perf_counter() + timeout
-
-    def join(thread: EngineThread | None, until: float) -> bool:
-        """True: it has ended, or it is not to be waited for: what was given up once is not waited for again."""
-        if thread is None or thread is this or thread.ident is None or thread in engine.given_up:
-            return True
-        thread.join(max(0.0, until - perf_counter()))
-        if thread.is_alive():
-            engine.given_up.add(thread)
-            return False
-        return True
-
-    stuck: list[Stuck] = []
-    # Sources first: one that is blocked in next() is given a second and then left alone; it takes nothing more.
-    source_deadline = perf_counter() + min(_SOURCE_TIMEOUT, timeout)
-    for source in engine.sources:
-        thread = source.thread
-        if not thread.in_source:
-            continue
-        join(thread, source_deadline)
-    for source in engine.sources:
-        thread = source.thread
-        if not join(thread, deadline):
-            stuck.append(_current(thread) or Stuck(thread.name, "(none)", _stack(thread)))
-    futures: dict[concurrent.futures.Future[Any], Any] = {}
-    with engine.lock:
-        for lane in engine.executors:
-            for ticket in lane.tickets:
-                if ticket.handle is not None:
-                    futures[ticket.handle] = ticket
-    futures = {future: ticket for future, ticket in futures.items() if future not in engine.given_up}
-    if futures and not isinstance(this, EngineThread):
-        waited = concurrent.futures.wait(futures, max(0.0, deadline - perf_counter()))
-        where = "  (in an executor; its stack is not known)\n"
-        engine.given_up.update(waited.not_done)
-        unfinished = [futures[future] for future in waited.not_done]
-        stuck.extend(Stuck(str(ticket.stage.info), short_repr(ticket.value), where) for ticket in unfinished)
-    if not join(engine.loop.thread, deadline) and engine.loop.thread is not None:
-        calls = engine.loop.running_calls()
-        stuck.extend(Stuck(str(ticket.stage.info), short_repr(ticket.value), stack) for ticket, stack in calls)
-        if not calls:
-            stuck.append(Stuck(engine.loop.thread.name, "(none)", _stack(engine.loop.thread)))
-    for other in [*engine.pool.threads, *(lane.thread for lane in engine.executors)]:
-        if not join(other, deadline) and other is not None:
-            stuck.append(_current(other) or Stuck(other.name, "(none)", _stack(other)))
-    if (
-        engine.to_close
-    ):  # no worker was left to do it; close() is user code, so it gets a thread that may be left behind
+    if engine.starting.acquire(timeout=max(0.0, timeout)):  # the lanes are all there, or will not come
+        engine.starting.release()
+    stuck = _join_sources(engine, deadline)
+    stuck += _join_executors(engine, deadline)
+    position = 0
+    while position < len(engine.pool.threads):  # a worker may start another before it ends
+        stuck += _join(engine, engine.pool.threads[position], deadline)
+        position += 1
+    for lane in engine.executors:
+        stuck += _join(engine, lane.thread, deadline)
+    if stuck:
+        # A call that does not return would keep the stage hooks, and so the loop, for ever.
+        with engine.lock:
+            for node in engine.nodes:
+                if node.ended and node.num_hooks:
+                    engine.leave_stage_hooks(node)
+        deadline = max(deadline, perf_counter() + min(timeout, _HOOKS_TIMEOUT))
+    loop = engine.loop
+    if _join(engine, loop.thread, deadline):
+        assert loop.thread is not None
+        calls = [Stuck(str(t.stage.info), short_repr(t.value), stack) for t, stack in loop.running_calls()]
+        stuck += calls or [Stuck(loop.thread.name, "(none)", _stack(loop.thread.ident))]
+    if engine.to_close:  # no worker was left to do it; close() is user code: it gets a thread that may be left behind
         closer = EngineThread(f"spdl-{engine.pipeline_id}-closer", lambda _: engine.close_generators())
         closer.start()
-        if not join(closer, deadline):
-            stuck.append(Stuck(closer.name, "(none)", _stack(closer)))
+        stuck += _join(engine, closer, deadline)
     return stuck
 
 
+def _join(engine: Engine, thread: EngineThread | None, until: float) -> list[Stuck]:
+    """Empty if the thread has ended, or is not to be waited for: what was given up once is not waited for again."""
+    if thread is None or thread is threading.current_thread() or thread.ident is None or thread in engine.given_up:
+        return []
+    thread.join(max(0.0, until - perf_counter()))
+    if not thread.is_alive():
+        return []
+    engine.given_up.add(thread)
+    ticket = thread.ticket
+    if ticket is None:
+        return [Stuck(thread.name, "(none)", _stack(thread.ident))]
+    return [Stuck(str(ticket.stage.info), short_repr(ticket.value), _stack(thread.ident))]
+
+
+def _join_sources(engine: Engine, deadline: float) -> list[Stuck]:
+    """A source that is blocked in ``next`` is given a second and then left alone; it takes nothing more."""
+    source_deadline = min(deadline, perf_counter() + _SOURCE_TIMEOUT)
+    stuck: list[Stuck] = []
+    for source in engine.sources:
+        if source.thread.in_source:
+            _join(engine, source.thread, source_deadline)
+        else:
+            stuck += _join(engine, source.thread, deadline)
+    return stuck
+
+
+def _join_executors(engine: Engine, deadline: float) -> list[Stuck]:
+    this = threading.get_ident()
+    with engine.lock:
+        tickets = {t.handle: t for lane in engine.executors for t in lane.tickets if t.handle is not None}
+    waited_for = [future for future, t in tickets.items() if future not in engine.given_up and t.thread_id != this]
+    if not waited_for or isinstance(threading.current_thread(), EngineThread):
+        return []
+    remaining = concurrent.futures.wait(waited_for, max(0.0, deadline - perf_counter())).not_done
+    engine.given_up.update(remaining)
+    unfinished = [tickets[future] for future in remaining]
+    return [Stuck(str(t.stage.info), short_repr(t.value), _stack(t.thread_id)) for t in unfinished]
+
+
 def abandon(engine: Engine) -> None:
-    """The handle was collected, or the interpreter exits: stop, and join within the usual bound.
+    """The handle was collected: stop, and join within the usual bound.
 
     A collection may happen on any thread at any moment, also on one of the engine's own and also while that thread
     holds the engine's lock. Then the stop is left to a thread made for it.
@@ -131,19 +141,33 @@ def abandon(engine: Engine) -> None:
 
 def _stop_abandoned(engine: Engine) -> None:
     engine.request_stop()
-    stuck = engine.join(DEFAULT_JOIN_TIMEOUT)
+    _join_abandoned(engine, DEFAULT_JOIN_TIMEOUT)
+
+
+def _join_abandoned(engine: Engine, timeout: float) -> None:
+    stuck = engine.join(max(0.0, timeout))
     if stuck:
         text = describe_stuck(stuck, DEFAULT_JOIN_TIMEOUT)
         engine.log.warning("pipeline %d was dropped while ops run:\n%s", engine.pipeline_id, text)
 
 
 class _Running:
-    """Engines that have been started, so that the child of a fork can disown its copies. Made on first use."""
+    """Engines that have been started, for the ends that concern all of them: exit and fork. Made on first use."""
 
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        atexit.register(self.stop_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.disown)
+
+    def stop_all(self) -> None:
+        """The interpreter exits. All are stopped before any is waited for, and one bound holds for all."""
+        engines = sorted(self.engines, key=lambda engine: engine.pipeline_id)
+        for engine in engines:
+            engine.request_stop()
+        deadline = perf_counter() + DEFAULT_JOIN_TIMEOUT
+        for engine in engines:
+            _join_abandoned(engine, deadline - perf_counter())
 
     def disown(self) -> None:
         for engine in list(self.engines):
@@ -156,7 +180,7 @@ _running_lock = threading.Lock()
 
 
 def register(engine: Engine) -> None:
-    """Remember a started engine for ``fork``."""
+    """Remember a started engine for exit and fork."""
     global _running
     with _running_lock:
         if _running is None:

@@ -72,6 +72,7 @@ class Engine:
         self.executors: list[ExecutorLane] = []
         self.sources: list[SourceLane] = []
         self.state = EngineState.NEW
+        self.starting = threading.Lock()  # held while the lanes are started: a join from elsewhere waits for that
         self.started = 0.0
         self.ended_at: float | None = None
         self.num_failures = 0  # failed items, of all stages
@@ -85,29 +86,31 @@ class Engine:
         self.to_close: deque[Callable[[], Any]] = deque()
         self.on_ended: list[Callable[[], None]] = []  # totals to log; run once, by whoever joins the threads
         self.given_up: set[object] = set()  # threads and futures that a join has left behind; touched by joins only
+        self._is_forgotten = False
         self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
 
     # -- start
 
     def start(self, timeout: float | None) -> bool:
         """Start all lanes. False: the user's stage hooks were not entered in time."""
-        with self.lock:
-            self.state = EngineState.RUNNING
-            self.started = now = perf_counter()
-            for node in self.nodes:
-                if node.inboxes:
-                    node.counters.begin_starved(now)
-        register(self)
-        if self.loop.is_needed():
-            self.loop.start()
-            if not self.hooks_entered.wait(timeout):
-                return False
-        self.pool.start()
-        for executor in self.executors:
-            executor.start()
-        for source in self.sources:
-            source.start()
-        return True
+        with self.starting:
+            with self.lock:
+                self.state = EngineState.RUNNING
+                self.started = now = perf_counter()
+                for node in self.nodes:
+                    if node.inboxes:
+                        node.counters.begin_starved(now)
+            register(self)
+            if self.loop.is_needed():
+                self.loop.start()
+                if not self.hooks_entered.wait(timeout):
+                    return False
+            self.pool.start()
+            for executor in self.executors:
+                executor.start()
+            for source in self.sources:
+                source.start()
+            return True
 
     # -- failure and the end of nodes, under the lock
 
@@ -326,6 +329,10 @@ class Engine:
             for node in reversed(self.nodes):
                 if not node.ended:
                     node.cancel(now)
+            # Nothing will be claimed any more. The loop stays until the stage hooks have left.
+            self.pool.stop()
+            for executor in self.executors:
+                executor.stop()
 
     def join(self, timeout: float) -> list[Stuck]:
         """Wait for all threads, at most ``timeout`` s for ops and a second for sources.
@@ -337,9 +344,21 @@ class Engine:
             if self.state is EngineState.STOPPING:
                 self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
             callbacks, self.on_ended = self.on_ended, []
+            is_over = not stuck and not self.given_up and self.num_live == 0 and not self._is_forgotten
+            self._is_forgotten = self._is_forgotten or is_over
+        if is_over:
+            self._forget()
         for callback in callbacks:
             callback()
         return stuck
+
+    def _forget(self) -> None:
+        """Let go of the user's ops and sources. The engine is a cycle of references: it may live until a collection."""
+        for node in self.nodes:
+            node.forget()
+        self.loop.hooks.clear()
+        self.loop.background.clear()
+        self.loop.merges.clear()
 
 
 def _threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:

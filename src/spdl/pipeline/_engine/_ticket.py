@@ -31,6 +31,7 @@ class Ticket:
     generator: Any = None
     branch: Branch | None = None
     outputs: deque[Any] | None = None  # values that wait for room
+    thread_id: int | None = None  # of the executor's thread that runs the call, where it can be known
     # what the lane needs to cancel the call: a future, or a slot of the loop
     handle: Any = None
 

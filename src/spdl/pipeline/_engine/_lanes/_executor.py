@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,12 @@ def is_process_pool(executor: Executor) -> bool:
     if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
         return True
     return bool(getattr(executor, "is_process_pool", False))
+
+
+def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
+    """On a thread of the executor: run the call, and note where, for the report about stuck calls."""
+    ticket.thread_id = threading.get_ident()
+    return function(argument)
 
 
 class ExecutorLane:
@@ -115,6 +121,8 @@ class ExecutorLane:
             if self.is_remote:
                 remote = collect_remotely if isinstance(stage, GeneratorStage) else call_remotely
                 future = self.executor.submit(remote, function, argument)
+            elif isinstance(self.executor, ThreadPoolExecutor):
+                future = self.executor.submit(_run_noted, ticket, function, argument)
             else:
                 future = self.executor.submit(function, argument)
         except BaseException as exc:  # noqa: BLE001 - the executor is the user's

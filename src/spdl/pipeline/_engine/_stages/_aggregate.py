@@ -91,10 +91,11 @@ class CollateStage(Node):
         self.out.put((values, origins), now)
 
     def flush(self, now: float) -> None:
-        if not self.values:
-            return
+        """At the end of the stream and of each epoch. Counts as a call, as the flush of a user's aggregator does."""
         if not self.drop_last:
-            self.emit(now)
+            self.counters.num_calls += 1
+            if self.values:
+                self.emit(now)
             return
         self.counters.num_dropped += len(self.values)
         for origin in self.origins:
@@ -188,6 +189,7 @@ class AggregateStage(CallStage):
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
         if self.cancelled:
+            self.discard()
             return
         is_flush = ticket.value is _FLUSH
         if self.account(ticket, now):
@@ -231,6 +233,10 @@ class AggregateStage(CallStage):
                 self.end(now)
             else:
                 return
+
+    def forget(self) -> None:
+        super().forget()
+        del self.aggregator
 
     def on_room(self) -> None:
         if self.inbox.items or self.flush_due():

@@ -95,6 +95,7 @@ class AsyncGeneratorStage(CallStage):
                     assert ticket.branch is not None
                     self.counters.num_emitted += 1
                     out.put((value, ticket.branch.output()), now)
+                    self.wake_next()
                     return
                 self.counters.begin_blocked(now)
                 self.num_parked += 1
@@ -113,6 +114,7 @@ class AsyncGeneratorStage(CallStage):
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
         if self.cancelled:
+            self.discard()
             return
         if ticket.error is not None or ticket.fatal is not None:
             self.account(ticket, now)
@@ -134,9 +136,13 @@ class AsyncGeneratorStage(CallStage):
     def num_counted_calls(self) -> int:
         return self.counters.num_calls + self.num_ends
 
-    def on_room(self) -> None:
+    def wake_next(self) -> None:
+        """One after the other: whoever has placed its output wakes the next if there still is room."""
         if self.room_waiters and len(self.out.items) < self.out.capacity:
             self.lane.notify(self.room_waiters.popleft())
+
+    def on_room(self) -> None:
+        self.wake_next()
         super().on_room()
 
     def drop_work(self) -> None:

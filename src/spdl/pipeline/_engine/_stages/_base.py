@@ -6,7 +6,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._counters import Counters
-from spdl.pipeline._engine._origin import Branch
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
@@ -85,10 +84,10 @@ class Node:
             return
         self.ended = True
         self.counters.freeze(now)
-        if self.num_hooks:
-            self.engine.leave_stage_hooks(self)
-        else:
+        if not self.num_hooks:
             self.close_outputs(now)
+        elif not self.has_running_calls():
+            self.engine.leave_stage_hooks(self)
 
     def close_outputs(self, now: float) -> None:
         for channel in self.outs:
@@ -103,10 +102,12 @@ class Node:
         self.drop_work()
         self.end(now)
 
+    def has_running_calls(self) -> bool:
+        """Stage hooks are left when the last call has returned, also if its result is not wanted any more."""
+        return False
+
     def drop_work(self) -> None:
         """Part of ``cancel``: forget the kind's own state and ask the lane to cancel running calls."""
 
-    # -- shared by the kinds
-
-    def new_branch(self, parent: object) -> Branch:
-        return Branch(parent)  # type: ignore[arg-type]
+    def forget(self) -> None:
+        """All threads are gone: let go of the user's objects, so that they do not live as long as the statistics."""

@@ -33,6 +33,10 @@ _LONG_CALL = 200e-6
 _CPU_SAMPLE_EVERY = 32
 
 
+def _forgotten(item: Any) -> Any:
+    raise AssertionError("a call of a stage that has ended")
+
+
 class WrongParameters(Exception):
     """An async op cannot be called with one item. No item can do better, so it fails the stage. The cause says more."""
 
@@ -160,7 +164,7 @@ class CallStage(Node):
         if isinstance(exc, WrongParameters):
             ticket.fatal = exc.__cause__
         elif isinstance(exc, Exception):
-            if not ticket.cancelled:
+            if not (ticket.cancelled or self.cancelled):
                 ticket.error = log_failure(
                     self.engine.report_failure, self.info, ticket.origin, ticket.value, exc, self.location
                 )
@@ -171,6 +175,7 @@ class CallStage(Node):
         """Take the outcome of a call and give its slot back. ``emit`` is written out here: it is the hot path."""
         self.running -= 1
         if self.cancelled:
+            self.discard()
             return
         counters = self.counters
         if ticket.error is None and ticket.fatal is None:
@@ -240,6 +245,11 @@ class CallStage(Node):
         return taken
 
     # -- parts of finish
+
+    def discard(self) -> None:
+        """A call of a cancelled stage has returned."""
+        if self.num_hooks and self.running == 0:
+            self.engine.leave_stage_hooks(self)
 
     def account(self, ticket: Ticket, now: float) -> bool:
         """Count the call. True if there may be a result to deliver."""
@@ -342,6 +352,12 @@ class CallStage(Node):
         if type(self) is CallStage and type(after) is CallStage and after.lane is self.lane:
             self.next_call = after
 
+    def has_running_calls(self) -> bool:
+        return self.running > 0
+
+    def forget(self) -> None:
+        self.op = _forgotten
+
     @property
     def num_in_flight(self) -> int:
         return self.running
@@ -401,6 +417,7 @@ class OrderedCallStage(CallStage):
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
         if self.cancelled:
+            self.discard()
             return
         if self.account(ticket, now):
             ticket.done = True
@@ -413,7 +430,7 @@ class OrderedCallStage(CallStage):
         self.after_call(now)
 
     def is_idle(self) -> bool:
-        return not self.queue
+        return not self.queue and self.running == 0  # a ticket being taken is counted before it is in the queue
 
     def num_free(self) -> int:
         free = self.limit - len(self.queue) - self.out.overflow

@@ -97,6 +97,7 @@ class GeneratorStage(CallStage):
         self.running -= 1
         if self.cancelled:
             self.engine.close_later(ticket.generator)
+            self.discard()
             return
         result, ticket.result = ticket.result, None
         if isinstance(result, Collected):
@@ -189,7 +190,7 @@ class GeneratorStage(CallStage):
         return max(0, self.limit - len(self.calls))
 
     def is_idle(self) -> bool:
-        return not self.calls
+        return not self.calls and self.running == 0  # a ticket being taken is counted before it is in ``calls``
 
     def drop_work(self) -> None:
         super().drop_work()

@@ -66,6 +66,9 @@ class SourceNode(Node):
             self.counters.blocked_since = now
         out.consumer.on_input(now)
 
+    def forget(self) -> None:
+        self.iterable = None
+
     def drop_work(self) -> None:
         waiting = self.waiting
         if waiting is not None:

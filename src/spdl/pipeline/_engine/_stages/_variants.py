@@ -108,6 +108,7 @@ class RouterStage(CallStage):
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
         if self.cancelled:
+            self.discard()
             return
         if self.account(ticket, now):
             self.counters.num_emitted += 1
@@ -133,6 +134,8 @@ class RouterStage(CallStage):
                 if inbox.items[0] is not MARK or any(channel.overflow for channel in self.outs):
                     return
                 inbox.take()
+                if self.batches is not None:
+                    self.batches.pending.append(None)
                 for channel in self.outs:
                     channel.put_mark(now)
             elif inbox.closed:
@@ -166,7 +169,7 @@ class BatchedPathMerge(Node):
         super().__init__(engine, info)
         self.router = router
         router.batches = self
-        self.pending: deque[_Batch] = deque()
+        self.pending: deque[_Batch | None] = deque()  # in the order they came; ``None`` is an epoch's end
         self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
@@ -202,21 +205,26 @@ class BatchedPathMerge(Node):
         if self.pumping or self.ended:
             return
         self.pumping = True
-        while True:
+        inboxes, pending, out = self.inboxes, self.pending, self.out
+        while not self.ended:
             self.collect()
-            if self.pending and self.pending[0].done == len(self.inboxes) and len(self.out.items) <= self.out.capacity:
-                self.emit(self.pending.popleft(), now)
-                continue
-            if all(channel.closed and not channel.items for channel in self.inboxes):
-                if not (self.pending and self.pending[0].done == len(self.inboxes)):
-                    self.pending.clear()  # only after a failure in a path: what it held will not come
-                    self.end(now)
+            if pending and len(out.items) <= out.capacity:
+                first = pending[0]
+                if first is not None and first.done == len(inboxes):
+                    self.emit(self.pending.popleft(), now)
+                    continue
+                if first is None and all(channel.items for channel in inboxes):  # collected: what is left are marks
+                    pending.popleft()
+                    for channel in inboxes:
+                        channel.take()
+                    out.put_mark(now)
+                    continue
+            if not all(channel.closed and not channel.items for channel in inboxes):
                 break
-            if self.pending or self.out.overflow or not all(channel.items for channel in self.inboxes):
-                break
-            for channel in self.inboxes:  # everything is collected: what is left are marks
-                channel.take()
-            self.out.put_mark(now)
+            if pending and (pending[0] is None or pending[0].done == len(inboxes)):
+                break  # it waits for room
+            pending.clear()  # only after a failure in a path: what it held will not come
+            self.end(now)
         self.pumping = False
         if not self.ended:
             self.router.on_room()  # batches under way are what it is limited by
@@ -237,7 +245,8 @@ class BatchedPathMerge(Node):
                 self.counters.num_calls += 1
                 self.engine.ledger.release(origin)
 
-    def emit(self, batch: _Batch, now: float) -> None:
+    def emit(self, batch: _Batch | None, now: float) -> None:
+        assert batch is not None
         joined = [value for part in batch.parts for value in part]
         if joined:
             self.counters.num_emitted += 1
