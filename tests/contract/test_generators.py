@@ -326,3 +326,22 @@ def test_generators_close_when_the_source_fails() -> None:
         with pytest.raises(PipelineFailure):
             pipeline.get_item(timeout=TIMEOUT)
     closings.check()
+
+
+def test_async_generators_that_wait_for_room_are_all_woken() -> None:
+    """Two of them wait for room in a full sink, and two items are read before the loop has a turn: both go on."""
+    blocked = threading.Event()
+    release = threading.Event()
+
+    async def op(item: int) -> AsyncIterator[int]:
+        if item < 4:
+            yield item
+        else:
+            blocked.set()
+            await_event(release)  # holds the loop's thread, on purpose
+
+    with running(build_of(range(5), lambda b: b.pipe(op, concurrency=3), sink=2)) as pipeline:
+        await_event(blocked)
+        assert [pipeline.get_item(timeout=TIMEOUT) for _ in range(2)] == [0, 1]
+        release.set()
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [2, 3]

@@ -1,0 +1,469 @@
+"""Path variants: where items go, what order is kept, and what a failing router or path ends."""
+
+import asyncio
+import functools
+import itertools
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._errors import FailureLimitError
+from spdl.pipeline.defs import Aggregate, Disaggregate, PathVariants, Pipe, SinkConfig, SourceConfig
+
+from .running import TIMEOUT, Recorder, await_event, build_of, drain, fail, run, running
+
+
+def same(item: Any) -> Any:
+    return item
+
+
+async def same_async(item: Any) -> Any:
+    await asyncio.sleep(0)
+    return item
+
+
+def parity(item: int) -> int:
+    return item % 2
+
+
+async def parity_async(item: int) -> int:
+    await asyncio.sleep(0)
+    return item % 2
+
+
+class Parity:
+    def __call__(self, item: int) -> int:
+        return item % 2
+
+
+class AsyncParity:
+    async def __call__(self, item: int) -> int:
+        return item % 2
+
+
+def paths_of(router: Any, paths: Any, **options: Any) -> Any:
+    """Return what adds a path-variants stage to a builder."""
+    return lambda builder: builder.path_variants(router, paths, **options)
+
+
+ROUTERS = [parity, parity_async, Parity(), AsyncParity(), functools.partial(parity), functools.partial(parity_async)]
+
+
+@pytest.mark.parametrize("router", ROUTERS, ids=repr)
+def test_each_item_takes_the_path_of_its_index(router: Any) -> None:
+    """Whatever kind of callable the router is; order within a path is kept."""
+    paths = [[Pipe(lambda item: ("even", item))], [Pipe(same_async), Pipe(lambda item: ("odd", item))]]
+    items = run(build_of(range(20), paths_of(router, paths)))
+    assert [item for item in items if item[0] == "even"] == [("even", k) for k in range(0, 20, 2)]
+    assert [item for item in items if item[0] == "odd"] == [("odd", k) for k in range(1, 20, 2)]
+
+
+def test_a_sync_router_runs_on_a_worker_thread() -> None:
+    """Not on the caller's, not on the source's."""
+    threads = set()
+
+    def source() -> Iterator[int]:
+        threads.add(threading.get_ident())
+        yield 0
+
+    def router(item: int) -> int:
+        assert threading.get_ident() not in threads
+        return 0
+
+    threads.add(threading.get_ident())
+    builder = build_of(source(), paths_of(router, [[Pipe(same)]]))
+    assert run(builder, num_threads=1) == [0]
+
+
+def test_every_kind_of_stage_may_be_in_a_path() -> None:
+    """Pipes of all kinds, aggregates, disaggregates, nested path variants, and a user's executor."""
+
+    def twice(item: Any) -> Iterator[Any]:
+        yield item
+        yield item
+
+    async def twice_async(item: Any) -> AsyncIterator[Any]:
+        yield item
+        yield item
+
+    with ThreadPoolExecutor(1) as pool:
+        nested = PathVariants(lambda item: item // 2 % 2, [[Pipe(str)], [Pipe(same_async)]])
+        paths = [
+            [Pipe(same, concurrency=2, output_order="input"), Aggregate(2), Disaggregate(), Pipe(same, executor=pool)],
+            [Pipe(twice), Pipe(twice_async), nested],
+        ]
+        items = run(build_of(range(6), paths_of(parity, paths)))
+    assert [item for item in items if isinstance(item, int) and item % 2 == 0] == [0, 2, 4]
+    assert [item for item in items if isinstance(item, str)] == ["1"] * 4 + ["5"] * 4
+    assert [item for item in items if item == 3] == [3] * 4
+    assert len(items) == 15
+
+
+def test_an_empty_source_ends_every_path() -> None:
+    """No path sees an item, and all end."""
+    assert run(build_of([], paths_of(parity, [[Pipe(same)], [Aggregate(3)], [Pipe(same_async)]]))) == []
+
+
+def test_paths_drop_and_filter_by_themselves() -> None:
+    """A failed or ``None`` item in a path costs that item."""
+
+    def op(item: int) -> int | None:
+        if item == 1:
+            raise ValueError(item)
+        return None if item == 3 else item
+
+    assert sorted(run(build_of(range(6), paths_of(parity, [[Pipe(same)], [Pipe(op)]])))) == [0, 2, 4, 5]
+
+
+@pytest.mark.parametrize("index", [-1, 2, 100, -2])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_index_out_of_range_fails_the_stage(index: int, is_async: bool) -> None:
+    """With an IndexError that says what was returned; no limit allows it. Negative ones do not count from the end."""
+
+    def router(item: int) -> int:
+        return index if item == 4 else item % 2
+
+    async def router_async(item: int) -> int:
+        return router(item)
+
+    stage = paths_of(router_async if is_async else router, [[Pipe(same)], [Pipe(same)]], name="choose")
+    items, error = fail(build_of(range(9), stage), max_failures=-1)
+    assert isinstance(error, IndexError)
+    assert str(index) in str(error)
+    assert sorted(items) == sorted(set(items))
+    assert set(items) <= {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_exception_in_the_router_fails_the_stage(is_async: bool) -> None:
+    """It is the exception itself; the source is closed."""
+    failure = ValueError("router")
+
+    def router(item: int) -> int:
+        if item == 3:
+            raise failure
+        return 0
+
+    async def router_async(item: int) -> int:
+        return router(item)
+
+    source = Recorder(itertools.count())
+    stage = paths_of(router_async if is_async else router, [[Pipe(same)], [Pipe(same)]])
+    items, error = fail(build_of(source, stage), max_failures=-1)
+    assert error is failure
+    assert items == list(range(len(items)))
+    assert len(items) <= 3
+    assert source.num_closed == 1
+
+
+@pytest.mark.parametrize("index", ["0", None, 0.0])
+def test_what_is_no_index_fails_the_stage(index: Any) -> None:
+    """With a TypeError."""
+    _, error = fail(build_of([1], paths_of(lambda item: index, [[Pipe(same)]])))
+    assert isinstance(error, TypeError)
+
+
+def test_what_counts_as_an_index_is_one() -> None:
+    """``bool`` and whatever has ``__index__``."""
+
+    class One:
+        def __index__(self) -> int:
+            return 1
+
+    router = {0: False, 1: True, 2: One()}.__getitem__
+    assert sorted(run(build_of(range(3), paths_of(router, [[Pipe(lambda item: 0)], [Pipe(lambda item: 1)]])))) == [
+        0,
+        1,
+        1,
+    ]
+
+
+def test_stages_in_paths_obey_the_limit() -> None:
+    """The pipeline's and their own; the stage in the path is named."""
+
+    def refuse(item: int) -> int:
+        raise ValueError(item)
+
+    for options, build_limit in (({"max_failures": 1}, -1), ({}, 1)):
+        stage = paths_of(lambda item: 1, [[Pipe(same)], [Pipe(refuse, name="refuse", **options)]])  # type: ignore[arg-type]
+        items, error = fail(build_of(range(9), stage), max_failures=build_limit)
+        assert items == []
+        assert isinstance(error, FailureLimitError)
+        assert error.stage.endswith(":refuse")
+        assert error.num_failures == 2
+
+
+def test_a_failing_path_shuts_down_router_and_other_paths() -> None:
+    """Calls of the other path are cancelled, the source is closed, what had come out of the paths stays."""
+    waiting = threading.Event()
+    cancelled = threading.Event()
+
+    async def wait(item: int) -> int:
+        waiting.set()
+        try:
+            await asyncio.sleep(TIMEOUT)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return item
+
+    def refuse(item: int) -> int:
+        await_event(waiting)
+        raise ValueError(item)
+
+    source = Recorder(itertools.count())
+    items, error = fail(
+        build_of(source, paths_of(parity, [[Pipe(wait)], [Pipe(refuse, max_failures=0)]]), lambda b: b.pipe(same))
+    )
+    assert items == []
+    assert isinstance(error, FailureLimitError)
+    assert cancelled.is_set()
+    assert source.num_closed == 1
+
+
+def test_a_failing_nested_path_shuts_down_the_outer_paths_too() -> None:
+    """However deep it is."""
+    waiting = threading.Event()
+    cancelled = threading.Event()
+
+    async def wait(item: int) -> int:
+        waiting.set()
+        try:
+            await asyncio.sleep(TIMEOUT)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return item
+
+    def refuse(item: int) -> int:
+        await_event(waiting)
+        raise ValueError(item)
+
+    nested = PathVariants(lambda item: 0, [[Pipe(refuse, max_failures=0)], [Pipe(same)]])
+    items, error = fail(build_of(itertools.count(), paths_of(parity, [[Pipe(wait)], [nested]])))
+    assert items == []
+    assert isinstance(error, FailureLimitError)
+    assert cancelled.is_set()
+
+
+def test_a_full_path_does_not_stop_items_for_others() -> None:
+    """With one path blocked, at least a dozen items for it are held back while others pass."""
+    release = threading.Event()
+
+    def blocked(item: int) -> int:
+        await_event(release)
+        return item
+
+    # 12 items for the blocked path, then 5 for the other.
+    builder = build_of(range(17), paths_of(lambda item: int(item >= 12), [[Pipe(blocked)], [Pipe(same)]]))
+    with running(builder, num_threads=3) as pipeline:
+        assert [pipeline.get_item(timeout=TIMEOUT) for _ in range(5)] == list(range(12, 17))
+        release.set()
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == list(range(12))
+
+
+def test_at_most_32_items_are_held_back() -> None:
+    """Behind a blocked path: its call, the 2 that wait before it, 32 held back; then the router is asked no more."""
+    release = threading.Event()
+    routed = 0
+    reached = threading.Event()
+    asked = threading.Event()
+
+    def blocked(item: int) -> int:
+        await_event(release)
+        return item
+
+    def router(item: int) -> int:
+        nonlocal routed
+        routed += 1
+        if routed == 1 + 2 + 32:
+            reached.set()
+        return 0
+
+    class Source(Recorder):
+        def __next__(self) -> Any:
+            item = super().__next__()
+            if self.num_taken == 1 + 2 + 32 + 2 + 1:
+                asked.set()
+            return item
+
+    source = Source(itertools.count())
+    with running(build_of(source, paths_of(router, [[Pipe(blocked)], [Pipe(same)]]), sink=1), num_threads=3):
+        await_event(reached)
+        await_event(asked)  # two wait before the router, one is held by the source
+        assert routed == 35
+        assert source.num_taken == 38
+        release.set()
+
+
+def test_order_within_an_ordered_path_is_kept() -> None:
+    """With concurrent calls in it."""
+    paths = [[Pipe(same_async, concurrency=4, output_order="input"), Pipe(same, concurrency=3, output_order="input")]]
+    assert run(build_of(range(50), paths_of(lambda item: 0, paths))) == list(range(50))
+
+
+# -- batched
+
+
+def batches(num_batches: int, size: int) -> list[list[int]]:
+    return [list(range(k * size, (k + 1) * size)) for k in range(num_batches)]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_batches_are_split_and_joined_in_path_order(is_async: bool) -> None:
+    """Each path gets its sub-list, in order; results are joined path after path, batch after batch."""
+
+    def router(batch: list[int]) -> list[int]:
+        return [item % 2 for item in batch]
+
+    async def router_async(batch: list[int]) -> list[int]:
+        return router(batch)
+
+    async def negate(batch: list[int]) -> list[int]:
+        await asyncio.sleep(0)
+        return [-item for item in batch]
+
+    stage = paths_of(router_async if is_async else router, [[Pipe(same), Pipe(same)], [Pipe(negate)]], batched=True)
+    assert run(build_of(batches(10, 4), stage)) == [[a, c, -b, -d] for a, b, c, d in batches(10, 4)]
+
+
+def test_a_path_gets_an_empty_sub_list_too() -> None:
+    """One per batch, whether anything is in it or not."""
+    got: list[list[int]] = []
+
+    def note(batch: list[int]) -> list[int]:
+        got.append(batch)
+        return batch
+
+    stage = paths_of(lambda batch: [0] * len(batch), [[Pipe(same)], [Pipe(note)]], batched=True)
+    assert run(build_of(batches(3, 2), stage)) == batches(3, 2)
+    assert got == [[], [], []]
+
+
+def test_paths_may_return_shorter_lists_and_empty_batches_are_not_emitted() -> None:
+    """A path filters; a batch of which nothing is left does not come out."""
+
+    def keep_small(batch: list[int]) -> list[int]:
+        return [item for item in batch if item < 3]
+
+    stage = paths_of(lambda batch: [item % 2 for item in batch], [[Pipe(keep_small)], [Pipe(keep_small)]], batched=True)
+    assert run(build_of(batches(3, 2), stage)) == [[0, 1], [2]]
+
+
+def test_an_empty_batch_goes_through() -> None:
+    """With no index; nothing is emitted for it."""
+    stage = paths_of(lambda batch: [0 for _ in batch], [[Pipe(same)], [Pipe(same)]], batched=True)
+    assert run(build_of([[], [1], []], stage)) == [[1]]
+
+
+@pytest.mark.parametrize("indices", [[0], [0, 0, 0], []])
+def test_a_wrong_number_of_indices_fails_the_stage(indices: list[int]) -> None:
+    """With a ValueError that says both numbers."""
+    stage = paths_of(lambda batch: indices, [[Pipe(same)], [Pipe(same)]], batched=True)
+    items, error = fail(build_of(batches(3, 2), stage), max_failures=-1)
+    assert items == []
+    assert isinstance(error, ValueError)
+    assert str(len(indices)) in str(error)
+    assert "2" in str(error)
+
+
+def test_a_batched_index_out_of_range_fails_the_stage() -> None:
+    """One of them suffices."""
+    stage = paths_of(lambda batch: [0, 2], [[Pipe(same)], [Pipe(same)]], batched=True)
+    _, error = fail(build_of(batches(3, 2), stage))
+    assert isinstance(error, IndexError)
+
+
+def test_batched_paths_work_in_lock_step() -> None:
+    """A slow path holds the batch: no later one comes out before it, though the other path is done with all."""
+    release = threading.Event()
+    fast: list[int] = []
+    all_fast = threading.Event()
+
+    def slow(batch: list[int]) -> list[int]:
+        await_event(release)
+        return batch
+
+    def quick(batch: list[int]) -> list[int]:
+        fast.extend(batch)
+        if len(fast) == 2:
+            all_fast.set()
+        return batch
+
+    stage = paths_of(lambda batch: [0, 1], [[Pipe(slow)], [Pipe(quick)]], batched=True)
+    with running(build_of(batches(4, 2), stage), num_threads=3) as pipeline:
+        await_event(all_fast)
+        with pytest.raises(TimeoutError):
+            pipeline.get_item(timeout=0)
+        release.set()
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == batches(4, 2)
+
+
+def test_concurrent_calls_in_a_batched_path_keep_batches_apart() -> None:
+    """Calls that end out of order: what belongs to one batch is joined with that batch."""
+    second = threading.Event()
+
+    def op(batch: list[int]) -> list[int]:
+        if batch[0] == 0:
+            await_event(second)
+        if batch[0] == 2:
+            second.set()
+        return batch
+
+    stage = paths_of(lambda batch: [0, 1], [[Pipe(op, concurrency=2)], [Pipe(same)]], batched=True)
+    assert sorted(run(build_of(batches(4, 2), stage))) == batches(4, 2)
+
+
+def test_a_failed_sub_batch_costs_itself() -> None:
+    """The other path's part of the batch comes out, and later batches do."""
+
+    def op(batch: list[int]) -> list[int]:
+        if batch == [0]:
+            raise ValueError(batch)
+        return batch
+
+    stage = paths_of(lambda batch: [item % 2 for item in batch], [[Pipe(op)], [Pipe(same)]], batched=True)
+    pipeline = build_of(batches(3, 2), stage).build(num_threads=2)
+    assert drain(pipeline) == ([[1], [2, 3], [4, 5]], None)
+
+
+def test_batched_paths_nest() -> None:
+    """A batched stage in a path of a batched stage."""
+    inner = PathVariants(lambda batch: [item // 2 % 2 for item in batch], [[Pipe(same)], [Pipe(same)]], batched=True)
+    stage = paths_of(lambda batch: [item % 2 for item in batch], [[Pipe(same)], [inner]], batched=True)
+    assert run(build_of([list(range(8))] * 3, stage)) == [[0, 2, 4, 6, 1, 5, 3, 7]] * 3
+
+
+def test_many_batches_through_a_small_sink() -> None:
+    """On one thread."""
+    stage = paths_of(
+        lambda batch: [item % 3 for item in batch], [[Pipe(same)], [Pipe(same_async)], [Pipe(same)]], batched=True
+    )
+    out = run(build_of(batches(60, 3), stage, sink=1), num_threads=1)
+    assert [sorted(batch) for batch in out] == batches(60, 3)
+
+
+# -- validation
+
+
+@pytest.mark.parametrize(
+    ("router", "paths"),
+    [
+        (None, [[Pipe(same)]]),
+        ("router", [[Pipe(same)]]),
+        (parity, []),
+        (parity, [[Pipe(same)], []]),
+        (parity, [[SourceConfig([1])]]),
+        (parity, [[Pipe(same), SinkConfig(1)]]),
+    ],
+)
+def test_what_cannot_run_is_refused(router: Any, paths: Any) -> None:
+    """No callable, no path, an empty path, a source or sink in a path: by both ways to make the stage."""
+    with pytest.raises(ValueError):
+        PathVariants(router, paths)
+    with pytest.raises(ValueError):
+        PipelineBuilder[Any, Any]().path_variants(router, paths)
