@@ -94,7 +94,7 @@ class Counters:
                 self.recent_blocked.append(waited)
                 self.num_blocked += 1
 
-    # A period may be closed with a time that was read just before the time a reader came with. So that what is read never
+    # A period may be closed with a time read just before the time that a reader came with. So that what is read never
     # goes back, the largest value told so far is a floor.
 
     def starved_until(self, now: float) -> float:
