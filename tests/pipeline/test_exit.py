@@ -117,8 +117,9 @@ from concurrent.futures import ProcessPoolExecutor
 if __name__ == "__main__":
     pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context({method!r}))
     pipeline = builder(endless()).pipe(str, executor=pool, concurrency=3).pipe(int, concurrency=2).add_sink().build()
-    print(pipeline.get_item())
-""").check("0")
+    pipeline.get_item()
+    print("end")
+""").check("end")
 
 
 def test_many_live_pipelines_end_together() -> None:
@@ -151,8 +152,23 @@ def read():
     threading.main_thread().join()
     print(sum(len(batch) for batch in pipeline))
 
+pipeline.start()
 threading.Thread(target=read).start()
 """).check("1000")
+
+
+def test_threads_that_cannot_be_started_any_more_are_done_without() -> None:
+    """From Python 3.12 on no thread starts once the main thread has ended: the workers that there are do the work."""
+    run_child(f"""{_START}
+def source():
+    yield 0
+    threading.main_thread().join()
+    yield from range(1, 100)
+
+pipeline = builder(source()).pipe(str, concurrency=4).add_sink().build(num_threads=4)
+pipeline.start()
+threading.Thread(target=lambda: print(len(list(pipeline)))).start()
+""").check("100")
 
 
 def test_an_exit_handler_made_earlier_can_still_read_the_sink() -> None:

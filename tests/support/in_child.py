@@ -89,7 +89,7 @@ def interrupt_when_blocked() -> None:
         return False
 
     def watch(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_call" and arg.__name__ == "acquire" and is_inside(frame):
+        if event == "c_call" and arg.__name__ in ("acquire", "join") and is_inside(frame):
             sys.setprofile(None)
             waiting.release()
 
