@@ -112,19 +112,19 @@ def test_failed_and_none_items_leave_no_gap_in_input_order(kind: str) -> None:
 def test_results_wait_for_a_slow_first_one_up_to_concurrency(kind: str) -> None:
     """With the first of 4 blocked, 3 more are called and wait; the next is not called before the first has ended."""
     release = threading.Event()
-    third = threading.Event()
+    all_called = threading.Event()
     called: list[int] = []
     lock = threading.Lock()
 
     def op(item: int) -> int:
         with lock:
             called.append(item)
+            if len(called) == 4:
+                all_called.set()
         if item == 0:
             await_event(release)
             with lock:
                 called.append(-1)
-        if item == 3:
-            third.set()
         return item
 
     async def op_async(item: int) -> int:
@@ -134,7 +134,7 @@ def test_results_wait_for_a_slow_first_one_up_to_concurrency(kind: str) -> None:
         range(8), lambda b: b.pipe(op if kind == "sync" else op_async, concurrency=4, output_order="input"), sink=8
     )
     with running(builder, num_threads=8) as pipeline:
-        await_event(third)
+        await_event(all_called)
         with pytest.raises(TimeoutError):
             pipeline.get_item(timeout=0)
         release.set()
