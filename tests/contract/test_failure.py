@@ -4,6 +4,7 @@ import asyncio
 import pickle
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -195,6 +196,26 @@ def test_first_stop_raises_what_no_read_has() -> None:
     for _ in range(2):
         with pytest.raises(PipelineFailure):
             pipeline.get_item()
+
+
+def test_failure_is_raised_by_one_of_several_stops_at_once() -> None:
+    """Threads that stop a failed pipeline together: one of them is told, the others return."""
+    for _ in range(5):
+        pipeline, done = with_end(PipelineConfig(SourceConfig(Breaking(0)), [], SinkConfig(3)))
+        pipeline.start()
+        await_event(done)
+        barrier = threading.Barrier(3)
+
+        def stop(_: int, pipeline: Pipeline[Any] = pipeline, barrier: threading.Barrier = barrier) -> bool:
+            barrier.wait(TIMEOUT)
+            try:
+                pipeline.stop()
+            except PipelineFailure:
+                return True
+            return False
+
+        with ThreadPoolExecutor(3) as pool:
+            assert sorted(pool.map(stop, range(3))) == [False, False, True]
 
 
 def test_exit_of_auto_stop_raises_what_no_read_has() -> None:

@@ -17,7 +17,7 @@ from spdl.pipeline import (
 )
 from spdl.pipeline.defs import Merge, PathVariants, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
-from .running import TIMEOUT, build_of, drain, run
+from .running import TIMEOUT, await_event, build_of, drain, run
 from .watching import Log, add_ten, hooked
 
 
@@ -94,6 +94,34 @@ def test_stage_hook_is_left_when_the_pipeline_is_stopped() -> None:
     assert pipeline.get_item(timeout=TIMEOUT) == 11
     pipeline.stop()
     assert left.is_set()
+
+
+def test_stage_hook_is_left_after_an_op_that_outlives_the_stop() -> None:
+    """What a stage hook has opened is not closed under a sync op that still runs when the pipeline is stopped."""
+    events: list[str] = []
+    entered, gate = threading.Event(), threading.Event()
+
+    class Session(TaskHook):
+        @asynccontextmanager
+        async def stage_hook(self) -> AsyncIterator[None]:
+            yield
+            events.append("closed")
+
+    def op(item: int) -> int:
+        entered.set()
+        await_event(gate)
+        events.append("used")
+        return item
+
+    pipeline = build_of(range(3), lambda b: b.pipe(op)).build(num_threads=1, task_hook_factory=hooked(Session()))
+    pipeline.start()
+    await_event(entered)
+    stopper = threading.Thread(target=pipeline.stop)
+    stopper.start()
+    gate.set()
+    stopper.join(TIMEOUT)
+    assert events[-1] == "closed"
+    assert "used" in events
 
 
 def test_stage_hook_is_left_when_a_later_stage_fails() -> None:

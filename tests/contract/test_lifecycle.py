@@ -217,6 +217,31 @@ def test_collection_after_a_broken_off_loop_stops_the_pipeline() -> None:
     assert new_threads(before) == []
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_collection_on_a_thread_of_the_pipeline_itself_is_no_deadlock(kind: str) -> None:
+    """The last reference to a pipeline is dropped by an op of that pipeline: all ends, nothing hangs."""
+    holder: list[Pipeline[Any]] = []
+    dropped = threading.Event()
+
+    def drop(item: int) -> int:
+        if item == 3:
+            holder.clear()
+            gc.collect()
+            dropped.set()
+        return item
+
+    async def drop_async(item: int) -> int:
+        return drop(item)
+
+    source = Endless()
+    builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+    builder.add_source(source).pipe(drop_async if kind == "async" else drop).add_sink(10)
+    holder.append(builder.build(num_threads=1))
+    assert holder[0].get_item(timeout=TIMEOUT) == 0
+    await_event(dropped)
+    await_event(source.closed)
+
+
 def test_iterator_keeps_its_pipeline_alive() -> None:
     """An iterator of a pipeline that nobody else holds gives all items."""
     iterator = iter(of_numbers(50))

@@ -4,12 +4,13 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline
+from spdl.pipeline import Pipeline, TaskHook
 
 from .endings import Endless, Silent, new_threads, of_numbers, threads
 from .running import TIMEOUT, await_event, build_of
@@ -315,3 +316,61 @@ def test_auto_stop_gives_its_timeout_to_stop() -> None:
             await_event(entered)
     finally:
         gate.set()
+
+
+def test_stop_while_another_thread_starts() -> None:
+    """A stop that comes while start waits for a stage hook ends the pipeline as soon as the hook lets it."""
+    entering = threading.Event()
+    let: list[Callable[[], object]] = []
+
+    class Late(TaskHook):
+        @asynccontextmanager
+        async def stage_hook(self) -> AsyncIterator[None]:
+            gate, loop = asyncio.Event(), asyncio.get_running_loop()
+            let.append(lambda: loop.call_soon_threadsafe(gate.set))
+            entering.set()
+            await gate.wait()
+            yield
+
+    pipeline = build_of(Endless(), lambda b: b.pipe(int)).build(num_threads=1, task_hook_factory=lambda info: [Late()])
+    starter = threading.Thread(target=pipeline.start)
+    starter.start()
+    await_event(entering)
+    stopper = threading.Thread(target=pipeline.stop)
+    stopper.start()
+    let[0]()
+    starter.join(TIMEOUT)
+    stopper.join(TIMEOUT)
+    assert not starter.is_alive()
+    assert not stopper.is_alive()
+    pipeline.stop()
+    assert len(list(pipeline)) <= 3
+    assert pipeline.stats().state == "ended"
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_stop_from_inside_the_pipeline_is_no_deadlock(kind: str) -> None:
+    """A stage hook on its way out, or an async op, may stop the pipeline that it is a part of."""
+    holder: list[Pipeline[Any]] = []
+
+    class Stopping(TaskHook):
+        @asynccontextmanager
+        async def stage_hook(self) -> AsyncIterator[None]:
+            yield
+            holder[0].stop(timeout=TIMEOUT)
+
+    async def op(item: int) -> int:
+        if item == 2:
+            holder[0].stop(timeout=TIMEOUT)
+        return item
+
+    if kind == "sync":
+        pipeline = build_of(range(3), lambda b: b.pipe(int)).build(
+            num_threads=1, task_hook_factory=lambda info: [Stopping()]
+        )
+    else:
+        pipeline = build_of(itertools.count(), lambda b: b.pipe(op)).build(num_threads=1)
+    holder.append(pipeline)
+    items = list(pipeline.get_iterator(timeout=TIMEOUT))
+    assert items == list(range(len(items)))
+    holder.clear()
