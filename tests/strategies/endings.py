@@ -74,6 +74,7 @@ def run_until(graph: Graph, ending: Ending, *, look: Callable[[Run], None] | Non
         seen.failure = exc
     finally:
         run.close()
+    assert not run.problems, run.problems
     return run, seen
 
 

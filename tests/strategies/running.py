@@ -44,6 +44,8 @@ class Run:
     Attributes:
         live: Tokens that exist and have not been taken, dropped or failed, with their number of places (a list of
             tokens and the tokens are the same place).
+        problems: What was wrong. An assertion inside an op would only be one more failed item.
+        most_live: The most tokens that existed at once.
         unsure: Positions of which something was dropped or failed, or a generator ended: whether the engine had time
             to learn of it before a stop is not known.
         running, most_running: Calls in flight of each stage.
@@ -60,6 +62,8 @@ class Run:
         self.finish = finish
         self.lock = threading.Lock()
         self.live: dict[str, frozenset[Position]] = {}
+        self.problems: list[str] = []
+        self.most_live = 0
         self.unsure: set[Position] = set()
         self.running: Counter[int] = Counter()
         self.most_running: Counter[int] = Counter()
@@ -91,16 +95,18 @@ class Run:
     def born(self, value: Value) -> None:
         with self.lock:
             for token in tokens_of(value):
-                assert repr(token) not in self.live, f"{token} exists twice"
+                if repr(token) in self.live:
+                    self.problems.append(f"{token} exists twice")
                 self.live[repr(token)] = token.positions
+            self.most_live = max(self.most_live, len(self.live))
 
     def replaced(self, before: Value, after: Value | None) -> None:
         """``before`` became ``after``; ``None``: it was dropped, or failed, or has given all it has."""
         with self.lock:
             kept = tokens_of(after) if after is not None else []
             for token in tokens_of(before):
-                assert repr(token) in self.live, f"{token} was given to an op again, or after it was gone"
-                del self.live[repr(token)]
+                if self.live.pop(repr(token), None) is None:
+                    self.problems.append(f"{token} was given to an op again, or after it was gone")
             for token in kept:
                 self.live[repr(token)] = token.positions
             self.unsure |= positions_of(before) - frozenset(p for token in kept for p in token.positions)
@@ -109,8 +115,8 @@ class Run:
         """The consumer has it."""
         with self.lock:
             for token in tokens_of(value):
-                assert repr(token) in self.live, f"{token} came out twice, or was never made"
-                del self.live[repr(token)]
+                if self.live.pop(repr(token), None) is None:
+                    self.problems.append(f"{token} came out twice, or was never made")
 
     def outstanding(self) -> frozenset[Position]:
         with self.lock:

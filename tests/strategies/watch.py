@@ -50,7 +50,7 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = str(record.msg)
-        if record.levelno >= logging.CRITICAL or "stopped, but" in text or "dropped while" in text or "closing" in text:
+        if record.levelno >= logging.CRITICAL or "stopped, but" in text or "dropped while" in text:
             cause = record.exc_info[1] if record.exc_info else None
             trace = "".join(traceback.format_exception(cause)) if cause is not None else ""
             self.messages.append(f"{record.getMessage()}\n{trace}")
