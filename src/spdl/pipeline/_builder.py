@@ -56,7 +56,7 @@ class PipelineBuilder(Generic[T, U]):
                 ...
     """
 
-    def __init__(self) -> None:
+    def __init__(self: "PipelineBuilder[Any, Any]") -> None:
         self._source: SourceConfig[Any] | None = None
         self._stages: list[StageConfig] = []
         self._sink: SinkConfig[Any] | None = None

@@ -74,7 +74,17 @@ class Pipeline(Generic[T]):
                 f"cannot start pipeline {self._engine.pipeline_id}: it was {what} before; build another"
             )
         self._was_started = True
-        if not self._engine.start(timeout):
+        try:
+            is_up = self._engine.start(timeout)
+        except RuntimeError as exc:
+            self._was_stopped = True
+            self._engine.request_stop()
+            self._engine.join(0)
+            raise PipelineStateError(
+                f"cannot start pipeline {self._engine.pipeline_id}: {exc}. Are there too many threads, or does the "
+                "interpreter exit?"
+            ) from exc
+        if not is_up:
             self._was_stopped = True
             self._engine.request_stop()
             self._engine.join(0)

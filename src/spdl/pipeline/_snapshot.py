@@ -36,6 +36,7 @@ def _stage(node: Node, elapsed: float, now: float, engine: Engine) -> StageStats
     channels = node.outs or node.inboxes
     is_sink = node is engine.sink
     is_source = isinstance(node, SourceNode)
+    cpu_share = counters.cpu_share
     num_calls, num_emitted = counters.num_calls, counters.num_emitted
     if is_sink:
         num_calls = num_emitted = engine.num_items
@@ -54,8 +55,8 @@ def _stage(node: Node, elapsed: float, now: float, engine: Engine) -> StageStats
         starved=counters.starved_until(now),
         blocked=counters.blocked_until(now),
         wall_time=counters.busy if is_source else counters.success_time,
-        cpu_time=counters.cpu_time,
-        num_cpu_samples=counters.num_cpu_samples,
+        cpu_time=0.0 if cpu_share is None else counters.success_time * cpu_share,
+        num_cpu_samples=0 if cpu_share is None else num_calls - counters.num_failures,
         queue_len=sum(min(len(channel.items), channel.capacity) for channel in channels),
         queue_capacity=sum(channel.capacity for channel in channels),
         occupied=max(channel.occupied_until(now) for channel in channels),

@@ -25,10 +25,8 @@ class Counters:
         "blocked",
         "blocked_since",
         "blocked_told",
-        "cpu_time",
         "num_blocked",
         "num_calls",
-        "num_cpu_samples",
         "num_dropped",
         "num_emitted",
         "num_failures",
@@ -37,6 +35,8 @@ class Counters:
         "recent",
         "recent_blocked",
         "recent_starved",
+        "sampled_cpu",
+        "sampled_wall",
         "starved",
         "starved_since",
         "starved_told",
@@ -51,8 +51,10 @@ class Counters:
         self.success_time = 0.0
         self.other_time = 0.0  # of calls that failed, and of the last steps of generators
         self.recent: deque[float] = deque(maxlen=_RECENT)
-        self.cpu_time = 0.0
-        self.num_cpu_samples = 0
+        # Of the calls whose CPU time was measured. Their share of CPU is taken for that of all calls: the mean of the
+        # samples would favour the first, cold calls.
+        self.sampled_cpu = 0.0
+        self.sampled_wall = 0.0
         self.starved = 0.0
         self.starved_since: float | None = None
         self.starved_told = 0.0
@@ -67,6 +69,11 @@ class Counters:
     @property
     def busy(self) -> float:
         return self.success_time + self.other_time
+
+    @property
+    def cpu_share(self) -> float | None:
+        """CPU time / wall time of a call; ``None``: not measured."""
+        return min(1.0, self.sampled_cpu / self.sampled_wall) if self.sampled_wall > 0 else None
 
     def begin_starved(self, now: float) -> None:
         if self.starved_since is None:

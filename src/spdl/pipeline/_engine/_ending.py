@@ -9,6 +9,7 @@ import sys
 import threading
 import traceback
 import weakref
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,7 +47,7 @@ def _stack(ident: int | None) -> str:
 
 def describe_stuck(stuck: list[Stuck], seconds: float) -> str:
     return "\n".join(
-        f"stage {one.stage}: the op has not returned {seconds:g} s after the stop, on item {one.item}; it is at\n"
+        f"stage {one.stage}: it has not returned {seconds:g} s after the stop, on item {one.item}; it is at\n"
         f"{one.stack}"
         for one in stuck
     )
@@ -58,13 +59,13 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     if engine.starting.acquire(timeout=max(0.0, timeout)):  # the lanes are all there, or will not come
         engine.starting.release()
     stuck = _join_sources(engine, deadline)
+    for lane in engine.executors:  # before their calls are collected: one may be submitting
+        stuck += _join(engine, lane.thread, deadline)
     stuck += _join_executors(engine, deadline)
     position = 0
     while position < len(engine.pool.threads):  # a worker may start another before it ends
         stuck += _join(engine, engine.pool.threads[position], deadline)
         position += 1
-    for lane in engine.executors:
-        stuck += _join(engine, lane.thread, deadline)
     if stuck:
         # A call that does not return would keep the stage hooks, and so the loop, for ever.
         with engine.lock:
@@ -76,6 +77,7 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     if _join(engine, loop.thread, deadline):
         assert loop.thread is not None
         calls = [Stuck(str(t.stage.info), short_repr(t.value), stack) for t, stack in loop.running_calls()]
+        calls += [Stuck(f"{info} (its stage hook)", "(none)", stack) for info, stack in loop.running_hooks()]
         stuck += calls or [Stuck(loop.thread.name, "(none)", _stack(loop.thread.ident))]
     if engine.to_close:  # no worker was left to do it; close() is user code: it gets a thread that may be left behind
         closer = EngineThread(f"spdl-{engine.pipeline_id}-closer", lambda _: engine.close_generators())
@@ -103,10 +105,11 @@ def _join_sources(engine: Engine, deadline: float) -> list[Stuck]:
     source_deadline = min(deadline, perf_counter() + _SOURCE_TIMEOUT)
     stuck: list[Stuck] = []
     for source in engine.sources:
-        if source.thread.in_source:
-            _join(engine, source.thread, source_deadline)
+        thread = source.thread
+        if thread is not None and thread.in_source:
+            _join(engine, thread, source_deadline)
         else:
-            stuck += _join(engine, source.thread, deadline)
+            stuck += _join(engine, thread, deadline)
     return stuck
 
 
@@ -133,7 +136,9 @@ def abandon(engine: Engine) -> None:
         return
     # Anybody else holds the lock for microseconds.
     if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(timeout=_OTHERS_HOLD):
-        threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
+        # No thread can be started while the interpreter exits; then the exit hook stops this engine.
+        with suppress(RuntimeError):
+            threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
         return
     engine.lock.release()
     _stop_abandoned(engine)

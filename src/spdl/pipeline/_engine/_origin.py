@@ -31,7 +31,7 @@ class SourcePosition(NamedTuple):
 class Branch:
     """One call with many outputs: counts those still alive, and passes the release on when the last has gone."""
 
-    __slots__ = ("live", "num_outputs", "on_gone", "open", "parent")
+    __slots__ = ("batch", "live", "num_outputs", "on_gone", "open", "parent")
 
     def __init__(self, parent: Origin, on_gone: Callable[[], None] | None = None) -> None:
         self.parent = parent
@@ -39,6 +39,7 @@ class Branch:
         self.num_outputs = 0
         self.open = True  # more outputs may come
         self.on_gone = on_gone  # called instead of releasing the parent
+        self.batch: object = None  # batched path variants: what the sub-batch is a part of
 
     def output(self) -> Part:
         """The origin of the next output."""

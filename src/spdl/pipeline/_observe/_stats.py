@@ -52,8 +52,9 @@ class StageStats:
         starved: Time with a free slot and no input.
         blocked: Time with work and no room in the output.
         wall_time: Sum of wall time over successful calls.
-        cpu_time: Sum of thread CPU time over the calls where it was measured.
-        num_cpu_samples: How many calls ``cpu_time`` is summed over.
+        cpu_time: Sum of thread CPU time over successful calls. Short calls are measured by samples, whose share of CPU
+            time is taken for that of all.
+        num_cpu_samples: How many calls ``cpu_time`` stands for; 0 where it cannot be measured.
         queue_len: Items in the output channel at the moment of the record.
         queue_capacity: Most items the output channel takes.
         occupied: Time during which the output channel was not empty.

@@ -49,7 +49,7 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
         elif not was_ended:
             node.end(perf_counter())
     if was_ended and error is not None:
-        engine.log.error("closing the source of pipeline %d failed", engine.pipeline_id, exc_info=error)
+        engine.log.error("the source of pipeline %d raised after it was cancelled", engine.pipeline_id, exc_info=error)
 
 
 class _RoomWaiter:

@@ -27,6 +27,7 @@ from ._merge_op import run_merge_op
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._engine._stages import CallStage, CustomMergeStage, Node, SourceNode
+    from spdl.pipeline._info import StageInfo
 
 __all__ = ["LoopLane"]
 
@@ -73,6 +74,7 @@ class LoopLane:
         self._slots: list[_Slot] = []  # each slot's ticket is guarded by the lock
         self._tasks: set[asyncio.Task[Any]] = set()
         self._node_tasks: dict[int, asyncio.Task[Any]] = {}  # async sources and merge ops, by id of the node
+        self._holders: list[tuple[Node, asyncio.Task[None]]] = []  # who keeps the stage hooks of a node entered
         self._max_slots = 0
         self._over: asyncio.Future[None] | None = None
         self._num_entering = 0
@@ -123,6 +125,10 @@ class LoopLane:
             if ticket is not None and task is not None:
                 found.append((ticket, self._stack_of(task)))
         return found
+
+    def running_hooks(self) -> list[tuple[StageInfo, str]]:
+        """Stages whose hooks have not left, with where they are."""
+        return [(node.info, self._stack_of(task)) for node, task in self._holders if not task.done()]
 
     def _stack_of(self, task: asyncio.Task[None]) -> str:
         """Where a task waits; for the one that runs now, and so blocks the loop, where the loop's thread is."""
@@ -178,7 +184,8 @@ class LoopLane:
         with engine.lock:
             self.loop = loop
         background = [loop.create_task(self._in_background(name, make), name=name) for name, make in self.background]
-        holders = [loop.create_task(self._hold_hooks(node, hooks)) for node, hooks in self.hooks]
+        self._holders = [(node, loop.create_task(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
+        holders = [task for _, task in self._holders]
         if holders:
             await self._entered.wait()  # no item may reach a stage before its hooks
         engine.hooks_entered.set()

@@ -130,8 +130,17 @@ class PoolLane:
 
     def start_worker(self) -> None:
         thread = EngineThread(f"spdl-{self.engine.pipeline_id}-worker-{len(self.threads)}", self._work)
-        self.threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # no threads left, or the interpreter exits: those that are there do the work
+            with self.engine.lock:
+                self.num_waking -= 1
+                self.num_started -= 1
+                if self.num_started == 0:
+                    raise
+                self.num_threads = self.num_started
+        else:
+            self.threads.append(thread)
 
     def _work(self, thread: EngineThread) -> None:
         """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock."""

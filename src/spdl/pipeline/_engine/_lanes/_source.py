@@ -34,11 +34,15 @@ class SourceLane:
     def __init__(self, engine: Engine, node: SourceNode) -> None:
         self.engine = engine
         self.node = node
-        suffix = f"-{node.number}" if node.shares_ledger else ""
-        self.thread = EngineThread(f"spdl-{engine.pipeline_id}-source{suffix}", self._iterate)
+        self.thread: EngineThread | None = (
+            None  # made at the start: a thread made before a fork cannot be started after
+        )
 
     def start(self) -> None:
-        self.thread.start()
+        suffix = f"-{self.node.number}" if self.node.shares_ledger else ""
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-source{suffix}", self._iterate)
+        thread.start()
+        self.thread = thread
 
     def _iterate(self, thread: EngineThread) -> None:
         node, engine = self.node, self.engine
@@ -62,7 +66,9 @@ class SourceLane:
             elif not was_ended:
                 node.end(perf_counter())
         if was_ended and error is not None:
-            engine.log.error("closing the source of pipeline %d failed", engine.pipeline_id, exc_info=error)
+            engine.log.error(
+                "the source of pipeline %d raised after it was cancelled", engine.pipeline_id, exc_info=error
+            )
         engine.close_generators()
 
     def _one_pass(self, thread: EngineThread) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
@@ -128,9 +128,9 @@ class CallStage(Node):
         """Call the op. Never under the lock; never raises."""
         try:
             if ticket.sample_cpu:
-                began = thread_time()
+                began_wall, began_cpu = perf_counter(), thread_time()
                 ticket.result = self.op(ticket.value)
-                self.note_cpu(thread_time() - began)
+                self.note_cpu(thread_time() - began_cpu, perf_counter() - began_wall)
             else:
                 ticket.result = self.op(ticket.value)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
@@ -150,11 +150,11 @@ class CallStage(Node):
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
             self.settle_error(ticket, exc)
 
-    def note_cpu(self, spent: float) -> None:
+    def note_cpu(self, cpu: float, wall: float) -> None:
         # Two threads may add at once; a lost sample changes a mean by nothing that matters, a lock here would cost
         # more.
-        self.counters.cpu_time += spent
-        self.counters.num_cpu_samples += 1
+        self.counters.sampled_cpu += cpu
+        self.counters.sampled_wall += wall
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """An ordinary exception costs the item.

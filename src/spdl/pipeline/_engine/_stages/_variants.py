@@ -182,7 +182,9 @@ class BatchedPathMerge(Node):
         self.pending.append(batch)
         parts = []
         for path in range(len(self.inboxes)):
-            branch = Branch((batch, path), self.path_done_callback(batch))  # type: ignore[arg-type]
+            branch = Branch(origin, self.path_done_callback(batch))
+            branch.batch = batch
+            branch.num_outputs = path  # so that the origin tells the path
             parts.append(branch.output())
             branch.open = False
         return parts
@@ -267,10 +269,9 @@ def _batch_of(origin: Any) -> _Batch:
     """The batch that an item on a path came from (an aggregate of several: the first)."""
     while True:
         if isinstance(origin, Part):
-            parent: Any = origin.branch.parent
-            if isinstance(parent, tuple) and len(parent) == 2 and isinstance(parent[0], _Batch):
-                return parent[0]
-            origin = parent
+            if isinstance(origin.branch.batch, _Batch):
+                return origin.branch.batch
+            origin = origin.branch.parent
         elif isinstance(origin, tuple) and origin:
             origin = origin[0]
         else:
