@@ -151,7 +151,7 @@ def chains(draw: st.DrawFn) -> Graph:
 @given(graph=chains(), num_read=st.integers(0, 5))
 def test_the_source_runs_ahead_by_no_more_than_the_buffers_hold(graph: Graph, num_read: int) -> None:
     """What the source has given and nobody has taken fits into channels, calls and sink, at any moment."""
-    bound = most_ahead(graph)
+    bound = most_ahead(graph) + min(num_read, 1)  # one may be in the consumer's hands, not yet noted as taken
     with nothing_left():
         run, _ = run_until(graph, Ending("stop", num_read))
     assert run.most_live <= bound, f"{run.most_live} items were in the pipeline, {bound} fit"
