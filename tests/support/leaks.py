@@ -17,6 +17,7 @@ import select
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def find_leaks(before: Snapshot, *, grace: float = GRACE) -> list[str]:
     gc.collect()
     deadline = time.monotonic() + grace
     for thread in set(threading.enumerate()) - before.threads - {threading.current_thread()}:
-        thread.join(max(0.0, deadline - time.monotonic()))
+        with suppress(RuntimeError):  # listed, but only being started: it shows in the differences if it stays
+            thread.join(max(0.0, deadline - time.monotonic()))
     for pid in _children() - before.children - _kept():
         _join_process(pid, deadline - time.monotonic())
     return _differences(before)

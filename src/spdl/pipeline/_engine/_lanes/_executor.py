@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -146,19 +146,17 @@ class ExecutorLane:
     def _done(self, ticket: Ticket, future: Future[Any]) -> None:
         """Callback of the future, on a thread of the executor."""
         stage = ticket.stage
-        try:
-            result = future.result()
-        except CancelledError as exc:
+        # Asked for, not raised: a traceback through here would keep the pool's own threads and descriptors alive.
+        if future.cancelled():
+            ticket.exhausted = True
             if not ticket.cancelled:
                 error = RuntimeError(f"the executor of stage {stage.info} cancelled the call")
-                error.__cause__ = exc
                 self._settle_broken(ticket, error)
-            ticket.exhausted = True
-        except BaseException as exc:  # noqa: BLE001 - the op's error, or the executor's
+        elif (exc := future.exception()) is not None:
             ticket.exhausted = True
             self._settle_broken(ticket, exc)
         else:
-            self._settle_result(ticket, result)
+            self._settle_result(ticket, future.result())
         self._complete(ticket)
 
     def _settle_result(self, ticket: Ticket, result: Any) -> None:

@@ -101,8 +101,7 @@ class GeneratorStage(CallStage):
             return
         result, ticket.result = ticket.result, None
         if isinstance(result, Collected):
-            for value in result.values:
-                self.add_output(ticket, value)
+            self.add_collected(ticket, result.values, now - ticket.started)
         if ticket.exhausted and ticket.error is None and ticket.fatal is None:
             self.num_ends += 1
             self.counters.other_time += now - ticket.started
@@ -129,6 +128,14 @@ class GeneratorStage(CallStage):
         return self.counters.num_calls + self.num_ends
 
     # -- outputs
+
+    def add_collected(self, ticket: Ticket, values: list[Any], wall: float) -> None:
+        """Outputs of a generator that ran elsewhere. Its steps count as calls; they took equal shares of the time."""
+        for value in values:
+            self.count_success(wall / len(values), was_sampled=False)
+            self.add_output(ticket, value)
+        if values:
+            ticket.started += wall  # the time is spent; what is left is the end, or the error
 
     def add_output(self, ticket: Ticket, value: Any) -> None:
         if value is None:
