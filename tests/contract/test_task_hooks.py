@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 
 from spdl.pipeline import (
+    PipelineBuilder,
     StageInfo,
     TaskHook,
     TaskStatsHook,
@@ -340,3 +341,28 @@ def test_exit_of_a_task_hook_runs_when_a_call_is_cancelled() -> None:
     pipeline.stop()
     assert log.tasks("enter") == log.tasks(asyncio.CancelledError) == [0]
     assert log.events[-1][1] == "stage exit"
+
+
+def test_an_ordered_generator_keeps_its_order_between_hooks() -> None:
+    """Sync generators in input order under hooks of one's own emit all outputs of one item before those of the next."""
+
+    def outputs(item: int) -> Iterator[tuple[int, int]]:
+        for k in range(item % 4):
+            yield item, k
+
+    pipeline = (
+        PipelineBuilder()
+        .add_source(range(20))
+        .pipe(outputs, concurrency=4, output_order="input")
+        .add_sink(1)
+        .build(num_threads=3, task_hook_factory=lambda info: [_Plain()])
+    )
+    assert list(pipeline) == [(item, k) for item in range(20) for k in range(item % 4)]
+
+
+class _Plain(TaskHook):
+    """A hook that looks on."""
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        yield

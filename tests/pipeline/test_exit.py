@@ -207,21 +207,21 @@ def closing(name, iterator):
     try:
         yield from iterator
     finally:
-        print(name)
+        print(name + "\\n", end="")
 
 def repeat(item):
     try:
         while True:
             yield item
     finally:
-        print("op")
+        print("op\\n", end="")
 
 async def async_repeat(item):
     try:
         while True:
             yield item
     finally:
-        print("async_op")
+        print("async_op\\n", end="")
 
 pipelines = [
     builder(closing("source", endless())).add_sink().build(),

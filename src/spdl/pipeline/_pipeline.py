@@ -263,7 +263,10 @@ class _PipelineAsyncIterator(AsyncIterator[T]):
         if self._is_exhausted:
             raise StopAsyncIteration
         value = await pipeline._engine.read_async(None)
-        if value is END or value is EPOCH:
+        if value is EPOCH:  # nothing to wait for, so a cancellation cannot come between the mark and its effect
+            self._is_exhausted = True
+            raise StopAsyncIteration
+        if value is END:
             ending = await loop.run_in_executor(None, pipeline._ending, value)  # joins threads
             if not isinstance(ending, EOFError):
                 raise ending

@@ -264,11 +264,7 @@ class _Builder:
         stage: CallStage
         if config._kind in ("async_generator", "generator"):
             hooked = HookedGenerator(info, wiring.task_hooks, self.async_generator(config, info))
-            if ordered:
-                raise PipelineError(
-                    f"stage {info}: output_order='input' of a generator cannot be kept under task hooks of your own"
-                )
-            stage = AsyncGeneratorStage(engine, info, hooked, **arguments)
+            stage = AsyncGeneratorStage(engine, info, hooked, ordered=ordered, **arguments)
         else:
             op = HookedOp(info, wiring.task_hooks, self.async_op(config, info))
             stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)

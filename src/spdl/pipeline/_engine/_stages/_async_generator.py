@@ -1,4 +1,7 @@
-"""Calls of an async generator function: one task drives a generator from its first step to its close."""
+"""Calls of an async generator function: one task drives a generator from its first step to its close.
+
+In input order only the oldest call may emit; the others run until they have an output and wait for their turn.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,17 @@ class AsyncGeneratorStage(CallStage):
     A generator with a value and no room for it waits, keeping its slot.
     """
 
-    __slots__ = ("num_ends", "num_parked", "room_waiters")
+    __slots__ = ("num_ends", "num_parked", "ordered", "queue", "room_waiters")
 
     lane: LoopLane
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.ordered = ordered
+        self.queue: deque[Ticket] = deque()  # calls that run, in input order
         self.num_ends = 0
         self.num_parked = 0
-        self.room_waiters: deque[asyncio.Future[None]] = deque()
+        self.room_waiters: list[tuple[Ticket, asyncio.Future[None]]] = []
 
     def has_slot(self) -> bool:
         return self.running < self.limit
@@ -39,7 +44,12 @@ class AsyncGeneratorStage(CallStage):
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
         ticket.branch = Branch(ticket.origin)
+        self.queue.append(ticket)
         return ticket
+
+    def may_place(self, ticket: Ticket) -> bool:
+        """There is room, and it is the turn of the call."""
+        return len(self.out.items) < self.out.capacity and (not self.ordered or self.queue[0] is ticket)
 
     async def run_async(self, ticket: Ticket) -> None:
         """Step the generator to its end. The last step, or the error, is left to ``finish``."""
@@ -91,7 +101,7 @@ class AsyncGeneratorStage(CallStage):
                 if self.cancelled:
                     return
                 now = engine.clock()
-                if len(out.items) < out.capacity:
+                if self.may_place(ticket):
                     assert ticket.branch is not None
                     self.counters.num_emitted += 1
                     out.put((value, ticket.branch.output()), now)
@@ -100,7 +110,8 @@ class AsyncGeneratorStage(CallStage):
                 self.counters.begin_blocked(now)
                 self.num_parked += 1
                 room = asyncio.get_running_loop().create_future()
-                self.room_waiters.append(room)
+                waiter = (ticket, room)
+                self.room_waiters.append(waiter)
             try:
                 await room
             finally:
@@ -108,11 +119,12 @@ class AsyncGeneratorStage(CallStage):
                     self.num_parked -= 1
                     if not self.num_parked:
                         self.counters.end_blocked(engine.clock())
-                    if room in self.room_waiters:  # cancelled while it waited
-                        self.room_waiters.remove(room)
+                    if waiter in self.room_waiters:  # cancelled while it waited
+                        self.room_waiters.remove(waiter)
 
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
+        self.queue.remove(ticket)
         if self.cancelled:
             self.discard()
             return
@@ -124,6 +136,8 @@ class AsyncGeneratorStage(CallStage):
         if not self.cancelled:
             assert ticket.branch is not None
             self.engine.ledger.end_branch(ticket.branch)
+        if self.ordered:
+            self.wake_next()
         self.after_call(now)
 
     def count_failure(self, ticket: Ticket) -> None:
@@ -138,8 +152,11 @@ class AsyncGeneratorStage(CallStage):
 
     def wake_next(self) -> None:
         """One after the other: whoever has placed its output wakes the next if there still is room."""
-        if self.room_waiters and len(self.out.items) < self.out.capacity:
-            self.lane.notify(self.room_waiters.popleft())
+        for position, (ticket, room) in enumerate(self.room_waiters):
+            if self.may_place(ticket):
+                del self.room_waiters[position]
+                self.lane.notify(room)
+                return
 
     def on_room(self) -> None:
         self.wake_next()
@@ -147,5 +164,6 @@ class AsyncGeneratorStage(CallStage):
 
     def drop_work(self) -> None:
         super().drop_work()
-        while self.room_waiters:
-            self.lane.notify(self.room_waiters.popleft())
+        for _, room in self.room_waiters:
+            self.lane.notify(room)
+        self.room_waiters.clear()
