@@ -132,7 +132,7 @@ class _Builder:
         self.add(sink, [tail], [], self.options.wire(info, "sink", capacity))
         engine.num_live = len(engine.nodes)
         for node in engine.nodes:
-            if isinstance(node, CallStage):
+            if isinstance(node, (CallStage, SourceNode)):
                 node.link()
         # The most downstream first: a worker takes what is nearest to the consumer.
         engine.pool.stages.reverse()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
@@ -64,6 +65,7 @@ class LoopLane:
         self.is_claiming = False
         self.num_waking = 0
         self._kicked = False
+        self._wake_fd: int | None = None  # an eventfd where there are any: two system calls a kick instead of four
         self._to_wake: list[asyncio.Future[None]] = []
         self._to_cancel: list[_Slot] = []
         self._tasks_to_cancel: list[int] = []
@@ -151,7 +153,10 @@ class LoopLane:
     def _kick(self) -> None:
         if not self._kicked and self.loop is not None:
             self._kicked = True
-            self.loop.call_soon_threadsafe(self._on_kick)
+            if self._wake_fd is not None and sys.platform == "linux":
+                os.eventfd_write(self._wake_fd, 1)
+            else:
+                self.loop.call_soon_threadsafe(self._on_kick)
 
     # -- the thread
 
@@ -167,11 +172,9 @@ class LoopLane:
                 runner.run(self._main())
         except BaseException as exc:  # noqa: BLE001 - nobody else would see it
             with engine.lock:
-                self.loop = None
                 engine.broken(exc)
         finally:
-            with engine.lock:
-                self.loop = None
+            self._stop_kicks()
             engine.hooks_entered.set()
 
     async def _main(self) -> None:
@@ -183,6 +186,9 @@ class LoopLane:
         self._entered = asyncio.Event()
         with engine.lock:
             self.loop = loop
+            if sys.platform == "linux":
+                self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+                loop.add_reader(self._wake_fd, self._on_wake_fd, self._wake_fd)
         background = [loop.create_task(self._in_background(name, make), name=name) for name, make in self.background]
         self._holders = [(node, loop.create_task(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
         holders = [task for _, task in self._holders]
@@ -199,8 +205,22 @@ class LoopLane:
         for task in background:
             task.cancel()
         await asyncio.gather(*holders, *background, *self._tasks, return_exceptions=True)
-        with engine.lock:
-            self.loop = None  # nothing may be scheduled from here on
+        self._stop_kicks()
+
+    def _stop_kicks(self) -> None:
+        """Nothing may be scheduled from here on. On the loop's thread."""
+        with self.engine.lock:
+            loop, self.loop = self.loop, None
+            wake_fd, self._wake_fd = self._wake_fd, None
+        if wake_fd is not None:
+            if loop is not None and not loop.is_closed():
+                loop.remove_reader(wake_fd)
+            os.close(wake_fd)
+
+    def _on_wake_fd(self, wake_fd: int) -> None:
+        if sys.platform == "linux":
+            os.eventfd_read(wake_fd)
+        self._on_kick()
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coroutine)

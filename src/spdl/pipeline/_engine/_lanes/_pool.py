@@ -23,6 +23,7 @@ from ._base import EngineThread
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._stages import SourceNode
 
 __all__ = ["PoolLane"]
 
@@ -76,6 +77,14 @@ class PoolLane:
                     return stage.take(now)
         return None
 
+    def accept_cheap(self, source: SourceNode, value: Any, now: float) -> Ticket | None:
+        """A ticket for an item straight from its source, if the source's own thread may run it: see ``claim_cheap``."""
+        stage = source.next_call
+        if stage is None or stage.cheap_score < CHEAP_SCORE or self.busy >= self.num_threads or not stage.accepts():
+            return None
+        self.busy += 1
+        return stage.accept(value, source.next_origin(), now)
+
     def pass_on(self) -> bool:
         """Before user code runs: see that somebody takes what else there is. True: the caller must start a worker."""
         if self.num_waking or self.busy >= self.num_threads:
@@ -108,8 +117,11 @@ class PoolLane:
 
     def wake_for_rest(self) -> None:
         """Wake a worker for what the caller could not take itself."""
-        if self.idle and not self.num_waking and self.busy < self.num_threads and any(s.ready() for s in self.stages):
-            self._wake()
+        if self.idle and not self.num_waking and self.busy < self.num_threads:
+            for stage in self.stages:
+                if stage.ready():
+                    self._wake()
+                    return
 
     def stop(self) -> None:
         """Workers leave as soon as they have nothing in hand."""

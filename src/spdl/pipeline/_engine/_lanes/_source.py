@@ -4,7 +4,7 @@ When the thread has no room for another item it helps: it runs calls that have s
 a switch to another thread, in place of an idle worker, so that never more than ``num_threads`` calls run. A switch
 costs about 25 us on the machines measured, a no-op stage 2 us; with two items between two stages the engine would
 otherwise switch for every third item. It helps only while it has nothing else to do, and only in stages whose calls
-all take less than 50 us; a long call ends the help.
+all take less than 20 us; a long call ends the help.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["SourceLane"]
 
 _EXHAUSTED: Final = object()
+
+#: Calls in a row that a source thread runs although it has room for another item.
+_MAX_HELPED = 16
 
 
 class SourceLane:
@@ -74,7 +77,7 @@ class SourceLane:
     def _one_pass(self, thread: EngineThread) -> bool:
         """Iterate the source once. False: the pipeline wants no more. Its iterator is closed on early end only."""
         node, engine = self.node, self.engine
-        lock, counters, clock = engine.lock, node.counters, perf_counter
+        lock, pool, counters, clock = engine.lock, engine.pool, node.counters, perf_counter
         items, capacity = node.out.items, node.out.capacity
         thread.in_source = True
         iterator: Iterator[Any] = iter(node.iterable)
@@ -91,9 +94,12 @@ class SourceLane:
                         return not node.ended
                     if node.ended:
                         return False
-                    node.emit(value, now)
-                    if len(items) > capacity and not node.has_room() and not self._wait_for_room(thread):
-                        return False
+                    if not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
+                        self._run_cheap(thread, ticket)
+                    else:
+                        node.emit(value, now)
+                        if len(items) > capacity and not node.has_room() and not self._wait_for_room(thread):
+                            return False
                 value = None  # an item must not live on in this frame
                 began = clock()
         except BaseException:
@@ -114,24 +120,17 @@ class SourceLane:
             return not node.ended
         thread.in_source = False
         now = perf_counter()
-        ticket: Ticket | None = None
-        while ticket is not None or (not node.ended and not node.has_room()):
-            if ticket is None:
-                ticket = pool.claim_cheap(now)
+        # Having begun to help, it goes on until its channel is empty: then items need no way through it (see
+        # ``_one_pass``). The bound keeps it from working for other sources only.
+        num_helped = 0
+        while not node.ended and (not node.has_room() or (0 < num_helped < _MAX_HELPED and node.out.items)):
+            ticket = pool.claim_cheap(now)
             if ticket is not None:
-                must_start = pool.pass_on()
-                lock.release()
-                try:
-                    if must_start:
-                        pool.start_worker()
-                    thread.ticket = ticket
-                    ticket.stage.run(ticket)
-                    thread.ticket = None
-                finally:
-                    now = perf_counter()
-                    lock.acquire()
-                ticket = pool.finish(ticket, now)
+                num_helped += 1
+                now = self._run_cheap(thread, ticket)
                 continue
+            if node.has_room():
+                break
             pool.wake_for_rest()
             wake_up = threading.Lock()
             wake_up.acquire()
@@ -142,6 +141,30 @@ class SourceLane:
             finally:
                 lock.acquire()
             now = perf_counter()
-        pool.wake_for_rest()  # while this thread helped, others may have found all calls taken and gone to sleep
         thread.in_source = True
         return not node.ended
+
+    def _run_cheap(self, thread: EngineThread, ticket: Ticket) -> float:
+        """Run a call, and the cheap calls its result goes to. Called with the lock held; releases it in between.
+
+        Returns the time.
+        """
+        pool, lock = self.engine.pool, self.engine.lock
+        thread.in_source = False
+        taken: Ticket | None = ticket
+        while taken is not None:
+            must_start = pool.pass_on()
+            lock.release()
+            try:
+                if must_start:
+                    pool.start_worker()
+                thread.ticket = taken
+                taken.stage.run(taken)
+                thread.ticket = None
+            finally:
+                now = perf_counter()
+                lock.acquire()
+            taken = pool.finish(taken, now)
+        pool.wake_for_rest()  # what the outcome made ready and is not for this thread
+        thread.in_source = True
+        return now

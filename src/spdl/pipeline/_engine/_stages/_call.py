@@ -16,6 +16,7 @@ from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lanes import Lane
+    from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
@@ -23,7 +24,7 @@ __all__ = ["CHEAP_SCORE", "CallStage", "OrderedCallStage", "WrongParameters", "b
 
 #: A call this short is cheaper to run where it was found than to hand to another thread: waking one costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
-_CHEAP_CALL = 50e-6
+_CHEAP_CALL = 20e-6
 _CHEAP_SCORE_MAX = 64
 CHEAP_SCORE = 32
 
@@ -117,6 +118,23 @@ class CallStage(Node):
                 self.counters.starved_since = now
         if len(items) + 1 >= inbox.capacity:
             inbox.made_room(now)
+        ticket = Ticket(self, value, origin, now)
+        if self.cpu_countdown > 0:
+            self.cpu_countdown -= 1
+        else:
+            ticket.sample_cpu = True
+        return ticket
+
+    def accepts(self) -> bool:
+        """An input may come straight from its producer."""
+        return not self.in_items and self.has_slot()
+
+    def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
+        """A ticket for an input that comes straight from its producer. Only if ``accepts()``."""
+        self.inbox.num_get += 1
+        self.running += 1
+        if self.running == self.limit:
+            self.counters.end_starved(now)
         ticket = Ticket(self, value, origin, now)
         if self.cpu_countdown > 0:
             self.cpu_countdown -= 1
@@ -229,15 +247,7 @@ class CallStage(Node):
         self.count_success(now - ticket.started, ticket.sample_cpu)
         counters = self.counters
         counters.num_emitted += 1
-        self.out.num_get += 1
-        after.running += 1
-        if after.running == after.limit:
-            after.counters.end_starved(now)
-        taken = Ticket(after, ticket.result, ticket.origin, now)
-        if after.cpu_countdown > 0:
-            after.cpu_countdown -= 1
-        else:
-            taken.sample_cpu = True
+        taken = after.accept(ticket.result, ticket.origin, now)
         if not self.in_items and counters.starved_since is None:
             counters.starved_since = now
         if self.inbox.closed or self.inbox.num_marks:
@@ -411,6 +421,11 @@ class OrderedCallStage(CallStage):
 
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
+        self.queue.append(ticket)
+        return ticket
+
+    def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
+        ticket = super().accept(value, origin, now)
         self.queue.append(ticket)
         return ticket
 

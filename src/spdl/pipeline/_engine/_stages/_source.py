@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 
 from ._base import Node
+from ._call import CallStage, OrderedCallStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
@@ -20,7 +21,17 @@ __all__ = ["SourceNode"]
 class SourceNode(Node):
     """One source. Its lane iterates it and calls ``emit``; ``waiting`` is set while the lane waits for room."""
 
-    __slots__ = ("continuous", "is_async", "iterable", "number", "out", "positions", "shares_ledger", "waiting")
+    __slots__ = (
+        "continuous",
+        "is_async",
+        "iterable",
+        "next_call",
+        "number",
+        "out",
+        "positions",
+        "shares_ledger",
+        "waiting",
+    )
 
     def __init__(self, engine: Engine, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
         super().__init__(engine, info)
@@ -31,6 +42,14 @@ class SourceNode(Node):
         self.positions = engine.ledger.sources[number]
         self.shares_ledger = len(engine.ledger.sources) > 1
         self.waiting: Callable[[], None] | None = None
+        self.next_call: CallStage | None = None  # the next stage, if its calls may run on the source's thread
+
+    def link(self) -> None:
+        """Called once by the graph, when all nodes are connected."""
+        after = self.out.consumer
+        is_plain = type(after) is CallStage or type(after) is OrderedCallStage
+        if is_plain and isinstance(after, CallStage) and after.lane is self.engine.pool:
+            self.next_call = after
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -51,17 +70,19 @@ class SourceNode(Node):
             self.waiting = None
             waiting()
 
-    def emit(self, value: Any, now: float) -> None:
-        """Any value is an item, ``None`` too. ``Channel.put`` is written out here: it is the hot path."""
+    def next_origin(self) -> Origin:
         positions = self.positions
         index = positions.num_issued
         positions.num_issued = index + 1
-        origin: Origin = SourcePosition(self.number, index) if self.shares_ledger else index
+        return SourcePosition(self.number, index) if self.shares_ledger else index
+
+    def emit(self, value: Any, now: float) -> None:
+        """Any value is an item, ``None`` too. ``Channel.put`` is written out here: it is the hot path."""
         out = self.out
         items = out.items
         if not items:
             out.occupied_since = now
-        items.append((value, origin))
+        items.append((value, self.next_origin()))
         if len(items) > out.capacity and self.counters.blocked_since is None:
             self.counters.blocked_since = now
         out.consumer.on_input(now)
