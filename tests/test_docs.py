@@ -1,6 +1,7 @@
 """The code in README.md and docs/ runs as printed.
 
-Every block fenced as ``python`` is run, the blocks of one file in order as one program, in an empty folder. A block
+Every block fenced as ``python`` is run, the blocks of one file in order as one program, in a folder that holds nothing
+but ``photos/``, with a few JPEGs. A block
 fenced as ``python no-run`` is only compiled. The program keeps the line numbers of the document, so that a traceback
 points into it.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+)(?P<info>.*)$")
@@ -75,8 +77,10 @@ def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     """A reader who copies the document's code into a file and runs it sees it work."""
     script = tmp_path / f"{document.stem}.py"
     script.write_text(program_of(blocks_of(document.read_text(encoding="utf-8"))), encoding="utf-8")
-    folder = tmp_path / "empty"
-    folder.mkdir()
+    folder = tmp_path / "reader"
+    (folder / "photos").mkdir(parents=True)
+    for number in range(40):
+        Image.linear_gradient("L").convert("RGB").resize((60 + number, 80)).save(folder / f"photos/{number}.jpg")
     result = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=folder,

@@ -6,8 +6,6 @@ from spdl.pipeline._observe._compact_log import describe_error as describe_error
 from spdl.pipeline._observe._compact_log import is_compact_log as is_compact_log
 from spdl.pipeline._observe._compact_log import set_compact_log as set_compact_log
 from spdl.pipeline._observe._create_task import create_task as create_task
-from spdl.pipeline._observe._process_group import ProcessGroupResourceUsage as ProcessGroupResourceUsage
-from spdl.pipeline._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
 from spdl.pipeline._observe._queues import AsyncQueue as AsyncQueue
 from spdl.pipeline._observe._queues import QueuePerfStats as QueuePerfStats
 from spdl.pipeline._observe._queues import StatsQueue as StatsQueue
@@ -28,8 +26,6 @@ __all__ = [
     "BackgroundTaskFactory",
     "ItemFailure",
     "PipelineStats",
-    "ProcessGroupResourceUsage",
-    "ProcessGroupStatsMonitor",
     "QueuePerfStats",
     "StageStats",
     "StatsQueue",
