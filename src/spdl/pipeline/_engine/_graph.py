@@ -42,6 +42,7 @@ from spdl.pipeline._engine._stages import (
     SourceNode,
     begin,
     steps_on_thread,
+    to_its_end,
 )
 from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._info import StageInfo
@@ -282,12 +283,13 @@ class _Builder:
             return lambda item: begin(op, item)
         if executor is None:
             job = self.job_stage(info)
-            return lambda item: job.call(op, item, item)
+            return lambda item: to_its_end(job.call(op, item, item))
         if not is_process_pool(executor):
-            return lambda item: asyncio.get_running_loop().run_in_executor(executor, op, item)
+            return lambda item: to_its_end(asyncio.get_running_loop().run_in_executor(executor, op, item))
 
         async def remote(item: Any) -> Any:
-            outcome = await asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
+            call = asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
+            outcome = await to_its_end(call)
             value, error = unpack_remote(outcome)
             if error is not None:
                 raise error
@@ -310,7 +312,8 @@ class _Builder:
             return lambda item: steps_on_thread(call, op, item)
 
         async def remote(item: Any) -> AsyncIterator[Any]:
-            outcome = await asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
+            call = asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
+            outcome = await to_its_end(call)
             collected = unpack_remote_generator(outcome)
             for value in collected.values:
                 yield value

@@ -15,6 +15,7 @@ from ._hooked import HookedGenerator as HookedGenerator
 from ._hooked import HookedOp as HookedOp
 from ._hooked import JobStage as JobStage
 from ._hooked import steps_on_thread as steps_on_thread
+from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
 from ._merge import MergeStage as MergeStage
 from ._sink import Sink as Sink
@@ -41,4 +42,5 @@ __all__ = [
     "SourceNode",
     "begin",
     "steps_on_thread",
+    "to_its_end",
 ]

@@ -18,7 +18,7 @@ from spdl.pipeline._engine._ticket import Ticket
 
 from ._base import Node
 from ._call import CallStage
-from ._hooked import HookedOp, JobStage
+from ._hooked import HookedOp, JobStage, to_its_end
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
@@ -172,7 +172,7 @@ class AggregateStage(CallStage):
         assert job is not None
         hooks = [] if value is _FLUSH and self.drop_last else self.hooks
         item = None if value is _FLUSH else value
-        hooked = HookedOp(self.info, hooks, lambda _: job.call(self.call, value, value))
+        hooked = HookedOp(self.info, hooks, lambda _: to_its_end(job.call(self.call, value, value)))
         try:
             ticket.result = await hooked(item)
         except asyncio.CancelledError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["HookedGenerator", "HookedOp", "JobStage", "steps_on_thread"]
+__all__ = ["HookedGenerator", "HookedOp", "JobStage", "steps_on_thread", "to_its_end"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 _END: Final = object()
@@ -68,6 +68,8 @@ class JobStage:
         ticket.generator = (function, argument)
         ticket.handle = asyncio.get_running_loop().create_future()
         with self.engine.lock:
+            if self.engine.pool.stopping:
+                raise asyncio.CancelledError  # no worker will come any more
             self.waiting.append(ticket)
             self.engine.pool.offer(self)  # type: ignore[arg-type]
         await ticket.handle
@@ -162,13 +164,26 @@ class HookedGenerator:
                 await aclose()
 
 
+async def to_its_end(call: Awaitable[Any]) -> Any:
+    """Await a call on a thread. It cannot be interrupted: a cancellation takes effect when it has returned."""
+    running = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if not running.done():
+            await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # seen: nobody is left to tell it to
+        raise
+
+
 async def steps_on_thread(
     call: Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]], op: Callable[[Any], Any], item: Any
 ) -> AsyncIterator[Any]:
     """A sync generator as an async one: every step is a ``call(function, argument, item)`` on some thread."""
-    generator = await call(op, item, item)
+    generator = await to_its_end(call(op, item, item))
     try:
-        while (value := await call(_next_or_end, generator, item)) is not _END:
+        while (value := await to_its_end(call(_next_or_end, generator, item))) is not _END:
             yield value
     finally:
         if (close := getattr(generator, "close", None)) is not None:
