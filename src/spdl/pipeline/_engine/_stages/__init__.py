@@ -8,7 +8,6 @@ from ._aggregate import CollateStage as CollateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._base import Node as Node
 from ._call import CallStage as CallStage
-from ._call import OrderedCallStage as OrderedCallStage
 from ._call import begin as begin
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator
@@ -18,6 +17,7 @@ from ._hooked import steps_on_thread as steps_on_thread
 from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
 from ._merge import MergeStage as MergeStage
+from ._ordered import OrderedCallStage as OrderedCallStage
 from ._sink import Sink as Sink
 from ._source import SourceNode as SourceNode
 from ._variants import BatchedPathMerge as BatchedPathMerge

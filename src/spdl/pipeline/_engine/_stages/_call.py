@@ -1,4 +1,4 @@
-"""Calls of a function: one input, at most one output; in completion order or in input order."""
+"""Calls of a function: one input, at most one output, emitted as the calls end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["CHEAP_SCORE", "CallStage", "OrderedCallStage", "WrongParameters", "begin"]
+__all__ = ["CHEAP_SCORE", "CallStage", "WrongParameters", "begin"]
 
 #: A call this short is cheaper to run where it was found than to hand to another thread: waking one costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
@@ -397,60 +397,3 @@ class CallStage(Node):
     def drop_work(self) -> None:
         self.limit = 0
         self.lane.cancel_calls(self)
-
-
-class OrderedCallStage(CallStage):
-    """Emits in input order: finished calls wait for those before them, each keeping its slot."""
-
-    __slots__ = ("queue",)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.queue: deque[Ticket] = deque()  # in input order; the reorder buffer
-
-    def ready(self) -> bool:
-        items = self.in_items
-        if not items or items[0] is MARK:
-            return False
-        waiting = len(self.out_items) - self.out.capacity
-        held = len(self.queue)
-        return held + waiting < self.limit if waiting > 0 else held < self.limit
-
-    def has_slot(self) -> bool:
-        return len(self.queue) + self.out.overflow < self.limit
-
-    def take(self, now: float) -> Ticket:
-        ticket = super().take(now)
-        self.queue.append(ticket)
-        return ticket
-
-    def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
-        ticket = super().accept(value, origin, now)
-        self.queue.append(ticket)
-        return ticket
-
-    def finish(self, ticket: Ticket, now: float) -> None:
-        self.running -= 1
-        if self.cancelled:
-            self.discard()
-            return
-        if self.account(ticket, now):
-            ticket.done = True
-        elif not self.cancelled:
-            self.queue.remove(ticket)
-        queue = self.queue
-        while queue and queue[0].done:
-            first = queue.popleft()
-            self.emit(first.result, first.origin, now)
-        self.after_call(now)
-
-    def is_idle(self) -> bool:
-        return not self.queue and self.running == 0  # a ticket being taken is counted before it is in the queue
-
-    def num_free(self) -> int:
-        free = self.limit - len(self.queue) - self.out.overflow
-        return free if free > 0 else 0
-
-    def drop_work(self) -> None:
-        super().drop_work()
-        self.queue.clear()

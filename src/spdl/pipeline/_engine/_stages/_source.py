@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 
 from ._base import Node
-from ._call import CallStage, OrderedCallStage
+from ._call import CallStage
+from ._ordered import OrderedCallStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
