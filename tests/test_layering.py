@@ -42,6 +42,7 @@ RULES = [
     Rule(f"{P}._info"),
     Rule(f"{P}._probe"),
     Rule(f"{P}._marks"),
+    Rule(f"{P}._cpus"),
     Rule(f"{P}.defs", allows=(f"{P}._errors",)),
     Rule(f"{P}._builder", allows=(f"{P}.defs", f"{P}._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.

@@ -1,6 +1,7 @@
 """Pipelines over epochs, for the tests of continuous sources."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder
@@ -36,3 +37,22 @@ class Counting:
         epoch = self.num_epochs
         self.num_epochs += 1
         return iter([(epoch, k) for k in range(self.sizes[min(epoch, len(self.sizes) - 1)])])
+
+
+def same(item: Any) -> Any:
+    return item
+
+
+async def same_async(item: Any) -> Any:
+    await asyncio.sleep(0)
+    return item
+
+
+def twice(item: Any) -> Iterator[Any]:
+    yield item
+    yield item
+
+
+async def twice_async(item: Any) -> AsyncIterator[Any]:
+    yield item
+    yield item

@@ -1,5 +1,6 @@
 """Run a pipeline to its end and tell how it ended; wait for a condition without hanging for ever."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -79,3 +80,30 @@ class Recorder:
 
     def close(self) -> None:
         self.num_closed += 1
+
+
+class AsyncRecorder:
+    """An async iterator that tells how often it was closed."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = iter(items)
+        self.num_closed = 0
+
+    def __aiter__(self) -> "AsyncRecorder":
+        return self
+
+    async def __anext__(self) -> Any:
+        await asyncio.sleep(0)
+        try:
+            return next(self.items)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)
+        self.num_closed += 1
+
+
+def refuse(item: Any) -> Any:
+    """An op that fails on every item."""
+    raise ValueError(item)

@@ -21,6 +21,7 @@ from spdl.pipeline.defs import (
     SourceConfig,
 )
 
+from .doubling import Doubler
 from .running import TIMEOUT, build_of, drain, run, running
 
 
@@ -35,25 +36,6 @@ async def double_async(item: int) -> int:
 
 def scale(factor: int, item: int) -> int:
     return factor * item
-
-
-class Doubler:
-    def __call__(self, item: int) -> int:
-        return 2 * item
-
-    def method(self, item: int) -> int:
-        return 2 * item
-
-    @classmethod
-    def of_class(cls, item: int) -> int:
-        return 2 * item
-
-    @staticmethod
-    def static(item: int) -> int:
-        return 2 * item
-
-    async def method_async(self, item: int) -> int:
-        return 2 * item
 
 
 class Doubled:

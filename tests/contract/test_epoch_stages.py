@@ -11,28 +11,8 @@ import pytest
 from spdl.pipeline import build_pipeline, is_eof, is_epoch_end
 from spdl.pipeline.defs import Aggregate, Aggregator, Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
-from .epoching import Add, Counting, continuous, epochs
+from .epoching import Add, Counting, continuous, epochs, same, same_async, twice, twice_async
 from .running import TIMEOUT, await_event
-
-
-def same(item: Any) -> Any:
-    return item
-
-
-async def same_async(item: Any) -> Any:
-    await asyncio.sleep(0)
-    return item
-
-
-def twice(item: Any) -> Iterator[Any]:
-    yield item
-    yield item
-
-
-async def twice_async(item: Any) -> AsyncIterator[Any]:
-    yield item
-    yield item
-
 
 STAGES: dict[str, tuple[Add, int]] = {
     "none": (lambda b: b, 1),

@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure
 
-from .epoching import Counting, continuous, epochs
+from .epoching import Counting, continuous, epochs, same
 from .running import TIMEOUT, await_event, build_of
 
 
@@ -29,25 +29,6 @@ class AsyncCounting:
                 yield item
 
         return give()
-
-
-def same(item: Any) -> Any:
-    return item
-
-
-async def same_async(item: Any) -> Any:
-    await asyncio.sleep(0)
-    return item
-
-
-def twice(item: Any) -> Iterator[Any]:
-    yield item
-    yield item
-
-
-async def twice_async(item: Any) -> AsyncIterator[Any]:
-    yield item
-    yield item
 
 
 @pytest.mark.parametrize("sizes", [(3,), (1,), (0, 2, 0), (5, 0, 0, 1), (7, 3)])

@@ -205,7 +205,7 @@ def test_a_failing_path_shuts_down_router_and_other_paths() -> None:
     async def wait(item: int) -> int:
         waiting.set()
         try:
-            await asyncio.sleep(TIMEOUT)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             raise
@@ -233,7 +233,7 @@ def test_a_failing_nested_path_shuts_down_the_outer_paths_too() -> None:
     async def wait(item: int) -> int:
         waiting.set()
         try:
-            await asyncio.sleep(TIMEOUT)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             raise

@@ -13,6 +13,7 @@ import pytest
 from spdl.pipeline import PipelineBuilder, PipelineFailure
 from spdl.pipeline._errors import InvalidOpError
 
+from .doubling import Doubler
 from .running import TIMEOUT, build_of, drain, fail, run
 
 
@@ -49,25 +50,6 @@ def decorated(op: Callable[..., Any]) -> Callable[..., Any]:
         return op(*args)
 
     return wrapper
-
-
-class Doubler:
-    def __call__(self, item: int) -> int:
-        return 2 * item
-
-    def method(self, item: int) -> int:
-        return 2 * item
-
-    @classmethod
-    def of_class(cls, item: int) -> int:
-        return 2 * item
-
-    @staticmethod
-    def static(item: int) -> int:
-        return 2 * item
-
-    async def method_async(self, item: int) -> int:
-        return 2 * item
 
 
 class AsyncDoubler:

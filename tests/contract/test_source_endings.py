@@ -11,33 +11,7 @@ import pytest
 
 from spdl.pipeline import PipelineFailure
 
-from .running import TIMEOUT, Recorder, await_event, build_of, drain, fail, run, running
-
-
-class AsyncRecorder:
-    """An async iterator that tells how often it was closed."""
-
-    def __init__(self, items: Any) -> None:
-        self.items = iter(items)
-        self.num_closed = 0
-
-    def __aiter__(self) -> "AsyncRecorder":
-        return self
-
-    async def __anext__(self) -> Any:
-        await asyncio.sleep(0)
-        try:
-            return next(self.items)
-        except StopIteration:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        await asyncio.sleep(0)
-        self.num_closed += 1
-
-
-def refuse(item: Any) -> Any:
-    raise ValueError(item)
+from .running import TIMEOUT, AsyncRecorder, Recorder, await_event, build_of, drain, fail, refuse, run, running
 
 
 def test_a_sync_iterator_is_not_closed_at_exhaustion() -> None:
@@ -197,7 +171,7 @@ def test_an_async_source_that_waits_is_cancelled(num_items: int) -> None:
             for item in range(num_items):
                 yield item
             waiting.set()
-            await asyncio.sleep(TIMEOUT)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             events.append("cancelled")
             raise

@@ -9,33 +9,7 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder
 
-from .running import TIMEOUT, await_event, build_of, run, running
-
-
-class AsyncRecorder:
-    """An async iterator that tells how often it was closed."""
-
-    def __init__(self, items: Any) -> None:
-        self.items = iter(items)
-        self.num_closed = 0
-
-    def __aiter__(self) -> "AsyncRecorder":
-        return self
-
-    async def __anext__(self) -> Any:
-        await asyncio.sleep(0)
-        try:
-            return next(self.items)
-        except StopIteration:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        await asyncio.sleep(0)
-        self.num_closed += 1
-
-
-def refuse(item: Any) -> Any:
-    raise ValueError(item)
+from .running import TIMEOUT, AsyncRecorder, await_event, build_of, refuse, run, running
 
 
 @pytest.mark.parametrize("bad", [None, 1, object(), int, lambda: iter([])])

@@ -52,7 +52,7 @@ def test_running_async_calls_are_cancelled() -> None:
         if item == 3:
             waiting["before"].set()
             try:
-                await asyncio.sleep(TIMEOUT)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.add("before")
                 raise
@@ -62,7 +62,7 @@ def test_running_async_calls_are_cancelled() -> None:
         if item == 1:
             waiting["own"].set()
             try:
-                await asyncio.sleep(TIMEOUT)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.add("own")
                 raise

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from . import config as _config
+from ._cpus import usable_cpus
 from ._engine import GraphOptions, build_graph
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
@@ -136,27 +136,4 @@ def _call_back(cfg: PipelineConfig[Any]) -> None:
 
 def default_num_threads() -> int:
     """One thread per CPU that this process may use, and at least 4, so that a few waits overlap; at most 32."""
-    return max(4, min(32, _usable_cpus()))
-
-
-def _usable_cpus() -> int:
-    """CPUs by affinity, cut to the quota of the container (cgroup v2 ``cpu.max``, v1 ``cpu.cfs_quota_us``)."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _container_quota()
-    return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus
-
-
-def _container_quota() -> float | None:
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            limit, period = file.read().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
-            quota = int(file.read())
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
-            return quota / int(file.read()) if quota > 0 else None
-    except (OSError, ValueError):
-        return None
+    return max(4, min(32, usable_cpus()))

@@ -26,8 +26,6 @@ Entry: TypeAlias = "tuple[Any, Origin]"
 #: The end of an epoch. Compared by identity.
 MARK: Final[Entry] = ("end of epoch", ())
 
-RECENT = 1024
-
 
 class Channel:
     """FIFO of ``(value, origin)`` entries, with the times that observers read."""

@@ -32,7 +32,7 @@ class Ticket:
     branch: Branch | None = None
     outputs: deque[Any] | None = None  # values that wait for room
     thread_id: int | None = None  # of the executor's thread that runs the call, where it can be known
-    # what the lane needs to cancel the call: a future, or a slot of the loop
+    # the executor's future, or the loop's future that waits for a call on a thread
     handle: Any = None
 
     def __init__(self, stage: CallStage, value: Any, origin: Origin, started: float) -> None:

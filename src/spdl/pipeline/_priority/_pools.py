@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._errors import UnsupportedPythonError
 from spdl.pipeline._priority._dispatcher import Dispatcher
 from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint
@@ -147,7 +148,7 @@ class PriorityThreadPoolExecutor(_PriorityPool):
         initargs: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(
-            min(32, _num_usable_cpus() + 4) if max_workers is None else max_workers,
+            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
             {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
         )
 
@@ -169,7 +170,7 @@ class PriorityProcessPoolExecutor(_PriorityPool):
     is_process_pool = True
 
     def __init__(self, max_workers: int | None = None, **kwargs: Any) -> None:
-        super().__init__(_num_usable_cpus() if max_workers is None else max_workers, kwargs)
+        super().__init__(usable_cpus() if max_workers is None else max_workers, kwargs)
 
     def _make_executor(self) -> Executor:
         # Not imported above: it brings all of multiprocessing, which only users of processes should pay for.
@@ -197,7 +198,7 @@ class PriorityInterpreterPoolExecutor(_PriorityPool):
         initargs: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(
-            min(32, _num_usable_cpus() + 4) if max_workers is None else max_workers,
+            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
             {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
         )
 
@@ -209,10 +210,3 @@ class PriorityInterpreterPoolExecutor(_PriorityPool):
                 "use PriorityThreadPoolExecutor or PriorityProcessPoolExecutor"
             )
         return cls(self._num_workers, **self._options)
-
-
-def _num_usable_cpus() -> int:
-    """How many CPUs this process may use; affinity counts, where the platform can tell."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -5,7 +5,7 @@ nobody waiting in vain:
 
 - At most one idle worker is being woken at a time. Whoever brings work wakes one only if none is on its way.
 - A worker that is about to run user code first makes sure that, if there is more to claim, somebody else is awake or on
-  the way (``_pass_on``). So work never waits for a call to return while a worker is idle.
+  the way (``pass_on``). So work never waits for a call to return while a worker is idle.
 
 Workers are started as they are needed, by the same rule.
 """

@@ -213,6 +213,8 @@ class CallStage(Node):
                 out.consumer.on_input(now)
         else:
             self.account(ticket, now)
+            if self.ended:  # the error failed the stage: its times are frozen
+                return
         inbox = self.inbox
         if not self.in_items and counters.starved_since is None:
             counters.starved_since = now

@@ -1,0 +1,28 @@
+"""How many CPUs this process may use. Imports nothing of ours."""
+
+import os
+
+__all__ = ["usable_cpus"]
+
+
+def usable_cpus() -> int:
+    """CPUs by affinity, cut to the quota of the container (cgroup v2 ``cpu.max``, v1 ``cpu.cfs_quota_us``)."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _container_quota()
+    return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus
+
+
+def _container_quota() -> float | None:
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            limit, period = file.read().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
+            quota = int(file.read())
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
+            return quota / int(file.read()) if quota > 0 else None
+    except (OSError, ValueError):
+        return None
