@@ -1,22 +1,37 @@
 // Failures that cross to Python as typed exceptions.
 //
-// An Error says what was attempted (action) and what came back (reason). The source is named by whoever knows it.
-// bind/errors.cpp alone maps a kind to a Python class.
+// An Error says what was attempted (action), on what (source), and what came back (reason; FFmpeg's text and code where
+// it was asked). bind/errors.cpp alone maps a kind to a Python class.
 // Values; free to copy between threads.
 
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace spdl {
 
+// One for each class of spdl.io._errors that native code raises.
 enum class ErrorKind {
+  kMedia,  // an object used wrongly: from two threads at once, in the wrong order
   kSourceNotFound,
   kOpen,
+  kStreamNotFound,
+  kDemux,
   kDecode,
+  kFilter,
+  kUnknownNode,
   kConvert,
+  kUnsupportedFormat,
+  kEncode,
+  kMux,
+  kNoCodec,
+  kConsumed,
+  kClosed,
+  kArchive,
+  kNativeLibrary,
 };
 
 class Error : public std::runtime_error {
@@ -27,6 +42,23 @@ class Error : public std::runtime_error {
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& action() const noexcept { return action_; }
   const std::string& reason() const noexcept { return reason_; }
+
+  // A path, URL or `Bytes: 0x…`; empty where it is not known (yet).
+  std::string source;
+  std::optional<int> code;          // FFmpeg's
+  std::optional<int> stream_index;  // demuxing and decoding
+  std::optional<double> pts;        // in seconds, likewise
+
+  // `throw Error(…).in(source)`.
+  Error&& in(std::string name) && {
+    source = std::move(name);
+    return std::move(*this);
+  }
+  Error&& at(std::optional<int> stream, std::optional<double> seconds) && {
+    stream_index = stream;
+    pts = seconds;
+    return std::move(*this);
+  }
 
  private:
   ErrorKind kind_;

@@ -1,6 +1,7 @@
 #include "bind/errors.h"
 
 #include <exception>
+#include <new>
 
 namespace nb = nanobind;
 
@@ -9,14 +10,40 @@ namespace {
 
 const char* class_name(ErrorKind kind) noexcept {
   switch (kind) {
+    case ErrorKind::kMedia:
+      return "MediaError";
     case ErrorKind::kSourceNotFound:
       return "SourceNotFoundError";
     case ErrorKind::kOpen:
       return "OpenError";
+    case ErrorKind::kStreamNotFound:
+      return "StreamNotFoundError";
+    case ErrorKind::kDemux:
+      return "DemuxError";
     case ErrorKind::kDecode:
       return "DecodeError";
+    case ErrorKind::kFilter:
+      return "FilterError";
+    case ErrorKind::kUnknownNode:
+      return "UnknownNodeError";
     case ErrorKind::kConvert:
       return "ConvertError";
+    case ErrorKind::kUnsupportedFormat:
+      return "UnsupportedFormatError";
+    case ErrorKind::kEncode:
+      return "EncodeError";
+    case ErrorKind::kMux:
+      return "MuxError";
+    case ErrorKind::kNoCodec:
+      return "NoCodecError";
+    case ErrorKind::kConsumed:
+      return "ConsumedError";
+    case ErrorKind::kClosed:
+      return "ClosedError";
+    case ErrorKind::kArchive:
+      return "ArchiveError";
+    case ErrorKind::kNativeLibrary:
+      return "NativeLibraryError";
   }
   return "MediaError";
 }
@@ -37,6 +64,17 @@ nb::object make_exception(const Error& error, const std::string& source) {
   nb::dict attributes;
   attributes["source"] = source.empty() ? nb::object(nb::none()) : nb::object(nb::str(source.c_str(), source.size()));
   attributes["action"] = nb::str(error.action().c_str());
+  if (error.code) {
+    attributes["code"] = *error.code;
+  }
+  if (error.kind() == ErrorKind::kDemux || error.kind() == ErrorKind::kDecode) {
+    if (error.stream_index) {
+      attributes["stream_index"] = *error.stream_index;
+    }
+    if (error.pts) {
+      attributes["pts"] = *error.pts;
+    }
+  }
   const std::string message = message_of(error, source);
   return type(nb::str(message.c_str(), message.size()), **attributes);
 }
@@ -50,8 +88,10 @@ void register_errors() {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::object exception = make_exception(error, "");
+      const nb::object exception = make_exception(error, error.source);
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "native code ran out of memory");
     }
   });
 }

@@ -5,6 +5,9 @@
 #include <cstdlib>
 
 #include "bind/bind_jpeg.h"
+#include "bind/bind_npy.h"
+#include "bind/bind_tar.h"
+#include "bind/bind_wav.h"
 #include "bind/errors.h"
 #include "bind/memory.h"
 
@@ -15,4 +18,7 @@ NB_MODULE(_core, module) {
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);
   spdl::bind::register_jpeg(module);
+  spdl::bind::register_npy(module);
+  spdl::bind::register_tar(module);
+  spdl::bind::register_wav(module);
 }

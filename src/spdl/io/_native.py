@@ -1,17 +1,20 @@
-"""Loads the built extension, on first use and nowhere else."""
+"""Loads the built extensions, on first use and nowhere else: ``core``, and ``media``, which needs FFmpeg."""
 
 from typing import TYPE_CHECKING, Any
 
 from ._errors import NativeLibraryError
 
 if TYPE_CHECKING:
-    from .lib import _core
+    from .lib import _core, _media
     from .lib._core import CPUBuffer as CPUBuffer
 
     core = _core
+    media = _media
 
-# Native classes that are public names of the package.
-_PUBLIC = frozenset({"CPUBuffer"})
+# Native classes that are public names of the package, and where they are.
+_PUBLIC = {
+    "CPUBuffer": "core",
+}
 
 
 def _load_core() -> Any:
@@ -26,11 +29,26 @@ def _load_core() -> Any:
     return _core
 
 
+def _load_media() -> Any:
+    _load_core()
+    try:
+        from .lib import _media
+    except ImportError as exc:
+        raise NativeLibraryError(
+            f"cannot load the part of spdl.io that needs FFmpeg: {exc}. Install the FFmpeg libraries that it was built"
+            " with, or build it for those that are there with `pip install .`.",
+            action="load FFmpeg",
+        ) from exc
+    return _media
+
+
 def __getattr__(name: str) -> Any:
-    """``core``, the extension; and the public classes in it. ``spdl.io`` borrows this function for the latter."""
+    """``core`` and ``media``; and the public classes in them. ``spdl.io`` borrows this function for the latter."""
+    # Modules are kept, so that later uses find them without coming here.
     if name == "core":
-        # Kept, so that later uses find it without coming here.
         return globals().setdefault("core", _load_core())
+    if name == "media":
+        return globals().setdefault("media", _load_media())
     if name in _PUBLIC:
-        return getattr(_load_core(), name)
+        return getattr(_load_core() if _PUBLIC[name] == "core" else _load_media(), name)
     raise AttributeError(f"module 'spdl.io' has no attribute {name!r}")

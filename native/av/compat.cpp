@@ -1,0 +1,72 @@
+#include "av/compat.h"
+
+extern "C" {
+#include <libavutil/channel_layout.h>
+}
+
+#include <array>
+
+namespace spdl::av {
+namespace {
+
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+template <class T>
+std::vector<T> query(const AVCodec& codec, AVCodecConfig what) {
+  const void* values = nullptr;
+  int count = 0;
+  if (avcodec_get_supported_config(nullptr, &codec, what, 0, &values, &count) < 0 || values == nullptr) {
+    return {};
+  }
+  const T* first = static_cast<const T*>(values);
+  return {first, first + count};
+}
+#else
+template <class T>
+std::vector<T> until(const T* values, T end) {
+  std::vector<T> found;
+  for (; values != nullptr && *values != end; ++values) {
+    found.push_back(*values);
+  }
+  return found;
+}
+#endif
+
+}  // namespace
+
+std::int64_t frame_duration(const AVFrame& frame) noexcept {
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+  return frame.duration;
+#else
+  return frame.pkt_duration;
+#endif
+}
+
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec) {
+  return query<AVPixelFormat>(codec, AV_CODEC_CONFIG_PIX_FORMAT);
+}
+std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec) {
+  return query<AVSampleFormat>(codec, AV_CODEC_CONFIG_SAMPLE_FORMAT);
+}
+std::vector<int> supported_sample_rates(const AVCodec& codec) {
+  return query<int>(codec, AV_CODEC_CONFIG_SAMPLE_RATE);
+}
+#else
+std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec) {
+  return until(codec.pix_fmts, AV_PIX_FMT_NONE);
+}
+std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec) {
+  return until(codec.sample_fmts, AV_SAMPLE_FMT_NONE);
+}
+std::vector<int> supported_sample_rates(const AVCodec& codec) { return until(codec.supported_samplerates, 0); }
+#endif
+
+std::string channel_layout_name(const AVChannelLayout& layout) {
+  std::array<char, 128> text{};
+  if (av_channel_layout_describe(&layout, text.data(), text.size()) < 0) {
+    return {};
+  }
+  return text.data();
+}
+
+}  // namespace spdl::av

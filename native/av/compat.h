@@ -1,0 +1,29 @@
+// Every difference between the versions of FFmpeg that we build with (5.1, 6, 7 and later), each as a function that hides it.
+// No other file asks for a version.
+
+#pragma once
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/frame.h>
+}
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace spdl::av {
+
+// Duration of a frame in its time base; 0 if unknown. (AVFrame::pkt_duration before FFmpeg 6.)
+std::int64_t frame_duration(const AVFrame& frame) noexcept;
+
+// What an encoder accepts; empty: anything. (Arrays of AVCodec before FFmpeg 7.1, then a query.)
+std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec);
+std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec);
+std::vector<int> supported_sample_rates(const AVCodec& codec);
+
+// "stereo", "5.1(side)"; for layouts without a name, "3 channels".
+std::string channel_layout_name(const AVChannelLayout& layout);
+
+}  // namespace spdl::av

@@ -1,0 +1,25 @@
+// A half-open span of presentation time, [start, end), in seconds.
+//
+// A time stamp of n ticks of num/den seconds lies in it if the double nearest to n * num / den does: that is the number
+// which a user who writes 0.4 or 1/3 means, where the exact value of the literal 0.4 is a little more than 10/25.
+
+#pragma once
+
+#include <cstdint>
+
+namespace spdl {
+
+struct TimeWindow {
+  double start = 0;
+  double end = 0;
+
+  bool contains(double seconds) const noexcept { return start <= seconds && seconds < end; }
+  bool empty() const noexcept { return !(start < end); }
+};
+
+// Correctly rounded while ticks * num stays below 2^53.
+inline double to_seconds(std::int64_t ticks, int num, int den) noexcept {
+  return static_cast<double>(ticks) * num / den;
+}
+
+}  // namespace spdl

@@ -1,0 +1,9 @@
+#include "bind/bind_demuxer.h"
+
+namespace nb = nanobind;
+
+namespace spdl::bind {
+
+void register_demuxer(nb::module_&) {}
+
+}  // namespace spdl::bind

@@ -1,0 +1,96 @@
+// What Python holds of an object that one call may consume, and that one thread at a time may use.
+//
+// The GIL is released while native code works, so two threads may reach for one object at the same time, on free-threaded
+// Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at the wrong moment
+// gets an exception, and never waits.
+
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace spdl::bind {
+
+template <class T>
+class Handle {
+ public:
+  explicit Handle(T value) : value_(std::move(value)) {}
+
+  // A reader's or owner's stay; ends with this object. `*stay` is the value.
+  class Stay {
+   public:
+    Stay(Handle& handle, int leave) noexcept : handle_(&handle), leave_(leave) {}
+    Stay(Stay&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), leave_(other.leave_) {}
+    Stay& operator=(Stay&&) = delete;
+    ~Stay() {
+      if (handle_ != nullptr) {
+        handle_->users_.fetch_sub(leave_, std::memory_order_release);
+      }
+    }
+    T& operator*() const noexcept { return *handle_->value_; }
+    T* operator->() const noexcept { return &*handle_->value_; }
+
+   private:
+    Handle* handle_;
+    int leave_;
+  };
+
+  // To look at it: several threads may at once. Throws Error(kConsumed, kMedia).
+  Stay read(const char* what) const {
+    auto& self = const_cast<Handle&>(*this);
+    int users = users_.load(std::memory_order_acquire);
+    do {
+      refuse(users < 0, users, what);
+    } while (!self.users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire));
+    return Stay(self, 1);
+  }
+
+  // To change it: nobody else may look meanwhile. Throws Error(kConsumed, kMedia).
+  Stay own(const char* what) {
+    seize(what);
+    return Stay(*this, kOwned);
+  }
+
+  // To take the value away for good. Throws Error(kConsumed, kMedia).
+  T take(const char* what) {
+    seize(what);
+    T taken = std::move(*value_);
+    value_.reset();
+    users_.store(kGone, std::memory_order_release);
+    return taken;
+  }
+
+  // What `take` does, without an error if there is nothing: true if this call took it.
+  bool is_gone() const noexcept { return users_.load(std::memory_order_acquire) == kGone; }
+
+ private:
+  static constexpr int kOwned = -1;
+  static constexpr int kGone = -2;
+
+  void seize(const char* what) {
+    int idle = 0;
+    if (!users_.compare_exchange_strong(idle, kOwned, std::memory_order_acquire)) {
+      refuse(true, idle, what);
+    }
+  }
+
+  static void refuse(bool is_refused, int users, const char* what) {
+    if (!is_refused) {
+      return;
+    }
+    if (users == kGone) {
+      throw Error(ErrorKind::kConsumed, std::string("use ") + what,
+                  "they were consumed by an earlier call; give that call a clone() to keep them");
+    }
+    throw Error(ErrorKind::kMedia, std::string("use ") + what, "another thread is using the same object");
+  }
+
+  std::optional<T> value_;
+  std::atomic<int> users_{0};  // readers; or kOwned, kGone
+};
+
+}  // namespace spdl::bind

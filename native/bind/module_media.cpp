@@ -1,0 +1,41 @@
+// The extension spdl.io.lib._media: everything that needs FFmpeg.
+
+#include <nanobind/nanobind.h>
+
+#include <cstdlib>
+
+#include "bind/bind_bsf.h"
+#include "bind/bind_convert.h"
+#include "bind/bind_decoder.h"
+#include "bind/bind_demuxer.h"
+#include "bind/bind_encoder.h"
+#include "bind/bind_filter_graph.h"
+#include "bind/bind_frames.h"
+#include "bind/bind_library.h"
+#include "bind/bind_packets.h"
+#include "bind/bind_still.h"
+#include "bind/errors.h"
+
+extern "C" {
+#include <libavutil/log.h>
+}
+
+NB_MODULE(_media, module) {
+  module.doc() = "Native part of spdl.io: everything that needs FFmpeg.";
+  nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
+  // CPUBuffer lives there.
+  nanobind::module_::import_("spdl.io.lib._core");
+  // What goes wrong is told by exceptions.
+  av_log_set_level(AV_LOG_FATAL);
+  spdl::bind::register_errors();
+  spdl::bind::register_library(module);
+  spdl::bind::register_packets(module);
+  spdl::bind::register_demuxer(module);
+  spdl::bind::register_bsf(module);
+  spdl::bind::register_frames(module);
+  spdl::bind::register_decoder(module);
+  spdl::bind::register_filter_graph(module);
+  spdl::bind::register_convert(module);
+  spdl::bind::register_encoder(module);
+  spdl::bind::register_still(module);
+}

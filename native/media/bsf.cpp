@@ -1,0 +1,3 @@
+#include "media/bsf.h"
+
+namespace spdl {}  // namespace spdl

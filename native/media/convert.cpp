@@ -1,0 +1,3 @@
+#include "media/convert.h"
+
+namespace spdl {}  // namespace spdl

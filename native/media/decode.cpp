@@ -1,0 +1,3 @@
+#include "media/decode.h"
+
+namespace spdl {}  // namespace spdl

@@ -1,0 +1,3 @@
+#include "media/decoder.h"
+
+namespace spdl {}  // namespace spdl

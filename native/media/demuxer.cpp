@@ -1,0 +1,3 @@
+#include "media/demuxer.h"
+
+namespace spdl {}  // namespace spdl

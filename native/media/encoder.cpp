@@ -1,0 +1,3 @@
+#include "media/encoder.h"
+
+namespace spdl {}  // namespace spdl

@@ -1,0 +1,3 @@
+#include "media/filter_graph.h"
+
+namespace spdl {}  // namespace spdl

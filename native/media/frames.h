@@ -1,0 +1,28 @@
+// Decoded pictures or samples of one stream: what filters, conversion and encoders take.
+//
+// Owns its frames; their planes are shared between clones and slices (libav counts the references) and, once here, never
+// written to. One thread per object.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "av/owners.h"
+#include "media/media_type.h"
+
+namespace spdl {
+
+struct Frames {
+  MediaType type = MediaType::kVideo;
+  std::string source;  // for messages, as in Packets
+  AVRational time_base{0, 1};
+  std::vector<av::FramePtr> frames;
+  int num_errors = 0;  // packets that a tolerant decoder refused
+
+  Frames clone() const;
+  // Samples per channel, or pictures.
+  std::size_t num_frames() const noexcept;
+};
+
+}  // namespace spdl

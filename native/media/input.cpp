@@ -1,0 +1,3 @@
+#include "media/input.h"
+
+namespace spdl {}  // namespace spdl

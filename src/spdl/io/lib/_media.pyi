@@ -1,0 +1,1 @@
+"""Native part of spdl.io: everything that needs FFmpeg."""
