@@ -3,13 +3,13 @@
 import logging
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._buffers import as_storage
 from ._errors import BatchLoadError, DeviceError, NativeLibraryError, UnsupportedFormatError
 from ._source import as_native_source
-from ._types import LoadFailure, Source
+from ._types import DEFAULT, Default, LoadFailure, Source
 
 if TYPE_CHECKING:
     from ._native import CPUBuffer
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 _LG = logging.getLogger(__name__)
 
 PIX_FMTS = ("rgb24", "bgr24", "gray")
-
-
-class _Default:
-    """Means "choose for me" where ``None`` means something else."""
-
-    def __repr__(self) -> str:
-        return "<default>"
-
-
-DEFAULT: Final = _Default()
 
 
 def load_image_batch(
@@ -37,7 +27,7 @@ def load_image_batch(
     pix_fmt: str = "rgb24",
     demux_config: Any = None,
     decode_config: Any = None,
-    filter_desc: str | _Default | None = DEFAULT,
+    filter_desc: str | Default | None = DEFAULT,
     device_config: Any = None,
     storage: Any = None,
     strict: bool = True,

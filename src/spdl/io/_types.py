@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8]
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer came with Python 3.12
+
+
+class Default:
+    """The type of ``DEFAULT``."""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+    def __reduce__(self) -> str:
+        return "DEFAULT"
+
+
+#: Means "choose for me" where ``None`` means something else.
+DEFAULT: Final = Default()
 
 
 @dataclass(frozen=True, slots=True)
