@@ -1,96 +1,15 @@
-"""The measuring process's end of a worker: starts it, asks it, ends it."""
+"""The measuring process's end of this benchmark's workers."""
 
-import json
-import subprocess
-import sys
-import threading
-from types import TracebackType
-from typing import Any, Self
+from benchmarks._contest import client
 
-from ._environments import REPOSITORY, clean_environ, interpreter_of
 from ._peers import Peer
 
-__all__ = ["Client", "PeerError", "run_python"]
-
-#: Seconds that a peer may take for one command. Only a peer that hangs ever reaches it.
-ANSWER_TIMEOUT = 180.0
+__all__ = ["Client"]
 
 
-class PeerError(RuntimeError):
-    """A peer failed at what it was asked, or ended, or hung."""
-
-
-class Client:
-    """A running worker of one peer. Owns the process: leaving the ``with`` block waits for its end."""
+class Client(client.Client):
+    """A running worker of one peer."""
 
     def __init__(self, peer: Peer) -> None:
+        super().__init__(peer.name, peer.environment, "benchmarks.engine._worker", peer.name)
         self.peer = peer
-        self._process = subprocess.Popen(
-            [interpreter_of(peer), "-m", "benchmarks.engine._worker", peer.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            cwd=REPOSITORY,
-            env=clean_environ(peer),
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        process = self._process
-        try:
-            # Also closes both pipes. The worker ends at the end of its stdin.
-            process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-    def ask(self, command: str, **arguments: object) -> Any:
-        """What the worker answers to a command of ``_worker.py``.
-
-        Raises:
-            PeerError: It raised (the message has its traceback), ended, or gave no answer within ANSWER_TIMEOUT.
-        """
-        process = self._process
-        assert process.stdin is not None  # it is a pipe, like stdout
-        assert process.stdout is not None
-        asked = f"{self.peer.name}: {command} {arguments}"
-        watchdog = threading.Timer(ANSWER_TIMEOUT, process.kill)
-        watchdog.start()
-        try:
-            process.stdin.write(json.dumps({"do": command, **arguments}) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        finally:
-            watchdog.cancel()
-            watchdog.join()
-        if not line:
-            code = process.wait()
-            raise PeerError(
-                f"{asked}: its process ended with exit code {code} and no answer"
-                f" (it is killed after {ANSWER_TIMEOUT:.0f} s); what it printed is above"
-            )
-        answer = json.loads(line)
-        if "error" in answer:
-            raise PeerError(f"{asked} failed:\n{answer['error']}")
-        return answer["ok"]
-
-
-def run_python(peer: Peer, code: str) -> Any:
-    """Run code in a fresh interpreter of the peer; what it prints, read as JSON.
-
-    Raises:
-        PeerError: It exited with an error.
-    """
-    command = [interpreter_of(peer), "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, env=clean_environ(peer), cwd=REPOSITORY, check=False)
-    if done.returncode != 0:
-        print(done.stderr, file=sys.stderr)
-        raise PeerError(f"{peer.name}: a fresh interpreter exited with {done.returncode}; what it printed is above")
-    return json.loads(done.stdout)

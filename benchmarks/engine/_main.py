@@ -7,10 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks._contest.client import PeerError
+from benchmarks._contest.environments import SetupError, interpreter_of
+from benchmarks._contest.figures import Figure, figures_markdown
+from benchmarks._contest.machine import describe_run
+
 from ._cases import CASES, SINK_SIZE, Case, case_named
-from ._client import Client, PeerError
-from ._environments import PeerSetupError, install_torch
-from ._machine import describe_run
+from ._client import Client
 from ._measure import (
     OutputMismatch,
     Settings,
@@ -20,8 +23,8 @@ from ._measure import (
     measure_import,
     measure_zlib,
 )
-from ._peers import OURS, PEERS, REFERENCE, peer_named
-from ._report import Figure, case_figure, figures_markdown, import_figures, limit_figure, markdown, zlib_figure
+from ._peers import OURS, PEERS, REFERENCE, TORCH, is_torch_here, peer_named
+from ._report import case_figure, import_figures, limit_figure, markdown, zlib_figure
 
 __all__ = ["main"]
 
@@ -46,10 +49,10 @@ def main(arguments: list[str]) -> int:
     settings = _settings(options)
     names = options.cases or [*(case.name for case in CASES), *_FURTHER]
     try:
-        if options.install_torch:
-            install_torch()
+        if options.install_torch and not is_torch_here():
+            interpreter_of(TORCH)
         result, figures, tables = _measure(names, options.peers, settings, arguments)
-    except (PeerError, PeerSetupError, OutputMismatch) as exc:
+    except (PeerError, SetupError, OutputMismatch) as exc:
         print(f"engine benchmark: {exc}", file=sys.stderr)
         return 2
     if options.markdown or options.json is None:
@@ -123,7 +126,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _measure(
     names: list[str], peer_names: list[str], settings: Settings, arguments: list[str]
 ) -> tuple[dict[str, Any], list[Figure], str]:
-    environment = describe_run(arguments)
+    environment = describe_run("benchmarks/engine/run.py", arguments)
     cases = [case_named(name) for name in names if name not in _FURTHER]
     figures: list[Figure] = []
     other_rows: list[tuple[str, dict[str, list[float]], str]] = []

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from benchmarks._contest.client import run_python
+
 from ._cases import Case
-from ._client import Client, run_python
+from ._client import Client
 
 __all__ = [
     "FORBIDDEN_IMPORTS",
@@ -187,10 +189,10 @@ def measure_import(clients: list[Client], settings: Settings) -> tuple[dict[str,
     times: dict[str, list[float]] = {client.peer.name: [] for client in clients}
     brought: dict[str, list[str]] = {}
     for client in clients:
-        run_python(client.peer, _IMPORT)  # writes the byte code, which an installation has
+        run_python(client.name, client.peer.environment, _IMPORT)  # writes the byte code, which an installation has
     for number in range(settings.repeats):
         for client in clients:
-            answer = run_python(client.peer, _IMPORT)
+            answer = run_python(client.name, client.peer.environment, _IMPORT)
             times[client.peer.name].append(answer["wall"] * 1e3)
             brought[client.peer.name] = answer["brought"]
         _tell(f"import: process {number + 1} of {settings.repeats}")

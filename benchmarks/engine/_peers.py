@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from importlib.util import find_spec
+
+from benchmarks._contest.environments import CHECKOUT, Environment, is_made
+from benchmarks._contest.environments import REFERENCE as REFERENCE_ENVIRONMENT
 
 from .adapters import Adapter
 from .adapters.futures import Futures
@@ -10,10 +13,11 @@ from .adapters.spdl_pipeline import SpdlPipeline
 from .adapters.torch_dataloader import TorchDataLoader
 from .adapters.torchdata_nodes import TorchdataNodes
 
-__all__ = ["OURS", "PEERS", "REFERENCE", "Peer", "peer_named"]
+__all__ = ["OURS", "PEERS", "REFERENCE", "TORCH", "Peer", "is_torch_here", "peer_named"]
 
 OURS = "spdl"
 REFERENCE = "reference"
+TORCH = Environment("torch", ("numpy", "torch>=2.2", "torchdata>=0.10"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +27,33 @@ class Peer:
     Attributes:
         name: What ``--peers`` takes.
         adapter: Makes the adapter, inside the peer's interpreter.
-        lives_in: ``"checkout"``: this interpreter with this checkout's ``src``; ``"reference"``: an environment of its
-            own with the released package; ``"torch"``: this interpreter if torch is installed in it, else an
-            environment of its own if ``--install-torch`` has made one.
+        lives_in: Its environment, if it can be had.
     """
 
     name: str
     adapter: Callable[[], Adapter]
-    lives_in: Literal["checkout", "reference", "torch"]
+    lives_in: Environment
+
+    @property
+    def environment(self) -> Environment:
+        """Where it runs now: torch's peers in this interpreter, unless ``--install-torch`` has made theirs."""
+        if self.lives_in == TORCH and (is_torch_here() or not is_made(TORCH)):
+            return CHECKOUT
+        return self.lives_in
+
+
+def is_torch_here() -> bool:
+    """Whether this interpreter has all that torch's peers need."""
+    return find_spec("torch") is not None and find_spec("torchdata") is not None
 
 
 PEERS: tuple[Peer, ...] = (
-    Peer(OURS, SpdlPipeline, "checkout"),
-    Peer(REFERENCE, SpdlPipeline, "reference"),
-    Peer("futures", Futures, "checkout"),
-    Peer("torchdata", TorchdataNodes, "torch"),
-    Peer("dataloader-0", lambda: TorchDataLoader(0), "torch"),
-    Peer("dataloader-2", lambda: TorchDataLoader(2), "torch"),
+    Peer(OURS, SpdlPipeline, CHECKOUT),
+    Peer(REFERENCE, SpdlPipeline, REFERENCE_ENVIRONMENT),
+    Peer("futures", Futures, CHECKOUT),
+    Peer("torchdata", TorchdataNodes, TORCH),
+    Peer("dataloader-0", lambda: TorchDataLoader(0), TORCH),
+    Peer("dataloader-2", lambda: TorchDataLoader(2), TORCH),
 )
 
 

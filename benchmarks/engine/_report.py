@@ -1,42 +1,13 @@
 """What the numbers say: figures against what is required, and the tables."""
 
-from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+
+from benchmarks._contest.figures import NOTHING, Figure, head, row, short
 
 from ._measure import CaseResult
 from ._peers import OURS, REFERENCE
 
-__all__ = ["Figure", "case_figure", "figures_markdown", "import_figures", "limit_figure", "markdown", "zlib_figure"]
-
-# What a peer has no way to do, and what was not measured.
-_NOTHING = "—"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One required figure and what was measured.
-
-    Attributes:
-        measured: ``None`` if a peer that it needs was not measured.
-        spread: Least and greatest single value.
-    """
-
-    title: str
-    required: str
-    measured: float | None
-    spread: tuple[float, float] | None
-    unit: str
-    passed: bool
-
-    @property
-    def verdict(self) -> str:
-        if self.measured is None:
-            return "NOT MEASURED"
-        return "PASS" if self.passed else "MISS"
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "verdict": self.verdict}
+__all__ = ["case_figure", "import_figures", "limit_figure", "markdown", "zlib_figure"]
 
 
 def case_figure(result: CaseResult) -> Figure:
@@ -92,22 +63,22 @@ def markdown(results: list[CaseResult], peers: list[str], others: list[tuple[str
     if results:
         lines += _costs(results, peers)
     if others:
-        lines += ["", *_rows(["", *peers]), *(_other_row(*other, peers) for other in others)]
+        lines += ["", *head(["", *peers]), *(_other_row(*other, peers) for other in others)]
     return "\n".join(lines).strip()
 
 
 def _costs(results: list[CaseResult], peers: list[str]) -> list[str]:
-    lines = _rows(["µs per item, wall (min to max) / CPU", *peers])
+    lines = head(["µs per item, wall (min to max) / CPU", *peers])
     for result in results:
         cells = [result.case.title]
         for peer in peers:
             cost = result.costs.get(peer)
             if cost is None:
-                cells.append(_NOTHING)
+                cells.append(NOTHING)
             else:
-                wall = f"{_short(median(cost.wall_us))} ({_short(min(cost.wall_us))} to {_short(max(cost.wall_us))})"
-                cells.append(f"{wall} / {_short(median(cost.cpu_us))}")
-        lines.append(_row(cells))
+                wall = f"{short(median(cost.wall_us))} ({short(min(cost.wall_us))} to {short(max(cost.wall_us))})"
+                cells.append(f"{wall} / {short(median(cost.cpu_us))}")
+        lines.append(row(cells))
     return lines
 
 
@@ -116,33 +87,7 @@ def _other_row(title: str, values: dict[str, list[float]], unit: str, peers: lis
     for peer in peers:
         numbers = values.get(peer)
         if not numbers:
-            cells.append(_NOTHING)
+            cells.append(NOTHING)
         else:
-            cells.append(f"{_short(median(numbers))} {unit} ({_short(min(numbers))} to {_short(max(numbers))})")
-    return _row(cells)
-
-
-def figures_markdown(figures: list[Figure]) -> str:
-    """Required, measured, verdict."""
-    lines = _rows(["figure", "required", "measured (min to max)", "verdict"])
-    for figure in figures:
-        measured = _NOTHING if figure.measured is None else f"{_short(figure.measured)}{figure.unit}"
-        if figure.spread is not None:
-            measured += f" ({_short(figure.spread[0])} to {_short(figure.spread[1])})"
-        lines.append(_row([figure.title, figure.required, measured, figure.verdict]))
-    return "\n".join(lines)
-
-
-def _rows(head: list[str]) -> list[str]:
-    return [_row(head), _row(["---", *["---:"] * (len(head) - 1)])]
-
-
-def _row(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _short(value: float) -> str:
-    """Three significant digits, never in exponent form."""
-    if abs(value) >= 100 or value == int(value):
-        return f"{value:.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+            cells.append(f"{short(median(numbers))} {unit} ({short(min(numbers))} to {short(max(numbers))})")
+    return row(cells)

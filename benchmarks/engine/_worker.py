@@ -1,22 +1,15 @@
-"""One peer in one process: reads a command a line from stdin, answers a line on stdout, both JSON.
-
-``python -m benchmarks.engine._worker PEER``, in the repository, by the peer's interpreter. It does nothing between
-two commands, so that several of these can be measured in turn without disturbing each other.
-
-An answer is ``{"ok": ...}``, or ``{"error": traceback}`` after which the worker goes on. End of stdin ends it.
-"""
+"""One peer in one process: ``python -m benchmarks.engine._worker PEER``, by the peer's interpreter."""
 
 import hashlib
-import json
-import os
 import random
-import resource
 import sys
 import time
-import traceback
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
+
+from benchmarks._contest.worker import cpu_seconds, serve
 
 from ._cases import case_named
 from ._peers import peer_named
@@ -28,19 +21,11 @@ _MEGABYTE = 1_000_000
 
 
 def main(peer_name: str) -> None:
-    # Whatever a peer prints must not get between the answers: stdout becomes stderr, answers keep the old one.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    adapter = peer_named(peer_name).adapter()
-    for line in sys.stdin:
-        command = json.loads(line)
-        name = command.pop("do")
-        try:
-            answer = {"ok": _COMMANDS[name](adapter, **command)}
-        except Exception:  # noqa: BLE001 - the boundary of the process: the other side raises it
-            answer = {"error": traceback.format_exc()}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+    def make() -> dict[str, Callable[..., Any]]:
+        adapter = peer_named(peer_name).adapter()
+        return {name: partial(command, adapter) for name, command in _COMMANDS.items()}
+
+    serve(make)
 
 
 def _describe(adapter: Adapter, cases: list[str]) -> dict[str, Any]:
@@ -125,16 +110,10 @@ def _text(num_items: int) -> list[bytes]:
 
 
 def _timed(call: Callable[[], Any]) -> dict[str, Any]:
-    cpu, start = _cpu_seconds(), time.perf_counter()
+    cpu, start = cpu_seconds(), time.perf_counter()
     result = call()
     wall = time.perf_counter() - start
-    return {"result": result, "wall": wall, "cpu": _cpu_seconds() - cpu}
-
-
-def _cpu_seconds() -> float:
-    """CPU time of all threads, and of the child processes that have ended."""
-    usages = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return {"result": result, "wall": wall, "cpu": cpu_seconds() - cpu}
 
 
 _COMMANDS: dict[str, Callable[..., Any]] = {

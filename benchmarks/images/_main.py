@@ -3,72 +3,33 @@
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from ._environments import REPOSITORY, SetupError, environ_of, interpreter_of
+from benchmarks._contest import client as _client
+from benchmarks._contest.client import PeerError
+from benchmarks._contest.environments import REPOSITORY, SetupError
+from benchmarks._contest.machine import describe_run
+
 from ._peers import BATCH, OURS, PEERS, Peer, peer_named
 
 # Peers resample with different filters; a wrong place, order of channels or picture is far below this.
 ALIKE_DB = 22.0
 
 
-class PeerError(RuntimeError):
-    """A contestant failed at what it was asked, or ended."""
-
-
-class Client:
-    """A contestant's process. Leaving the ``with`` block waits for its end."""
+class Client(_client.Client):
+    """A contestant's process."""
 
     def __init__(self, peer: Peer) -> None:
+        super().__init__(peer.name, peer.environment, "benchmarks.images._worker", peer.name)
         self.peer = peer
-        self._process = subprocess.Popen(
-            [interpreter_of(peer.environment), "-m", "benchmarks.images._worker", peer.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-            env=environ_of(peer.environment),
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.communicate()
-
-    def ask(self, command: str, paths: list[str], **arguments: object) -> Any:
-        """What the worker answers.
-
-        Raises:
-            PeerError: It raised (the message has its traceback), or ended.
-        """
-        assert self._process.stdin is not None  # it is a pipe, like stdout
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps({"do": command, "paths": paths, **arguments}) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = self._process.stdout.readline()
-        if not line:
-            raise PeerError(f"{self.peer.name} ended with exit code {self._process.wait()}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise PeerError(f"{self.peer.name} failed at {command!r}:\n{answer['error']}")
-        return answer["ok"]
 
 
 def main(arguments: list[str]) -> int:
@@ -82,9 +43,10 @@ def main(arguments: list[str]) -> int:
     names = options.peers.split(",")
     peers = [peer_named(name) for name in ([] if OURS in names else [OURS]) + names]
     paths = make_photographs(options.photos)
+    environment = describe_run("benchmarks/images/run.py", arguments)
     with ExitStack() as stack:
         clients = [stack.enter_context(client) for peer in peers if (client := start(peer)) is not None]
-        versions = {client.peer.name: client.ask("describe", paths[:1]) for client in clients}
+        versions = {client.peer.name: client.ask("describe") for client in clients}
         likeness = compare(clients, paths[:BATCH])
         print({name: f"{value:.1f} dB from ours" for name, value in likeness.items()}, file=sys.stderr)
         turns = measure(clients, paths, options.rounds)
@@ -92,9 +54,7 @@ def main(arguments: list[str]) -> int:
     print_table(table)
     if options.json:
         result = {
-            "measured": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": "python benchmarks/images/run.py " + " ".join(arguments),
-            "machine": describe_machine(),
+            "environment": environment,
             "versions": versions,
             "photographs": {"count": len(paths), "mean_bytes": mean_size(paths)},
             "psnr_from_ours_db": likeness,
@@ -128,7 +88,7 @@ def start(peer: Peer) -> Client | None:
         print(f"without {peer.name}: {exc}", file=sys.stderr)
         return None
     try:
-        client.ask("describe", [])
+        client.ask("describe")
     except PeerError as exc:
         print(f"without {peer.name}: {exc}", file=sys.stderr)
         client.__exit__(None, None, None)
@@ -146,7 +106,7 @@ def compare(clients: list[Client], paths: list[str]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         for client in clients:
             file = Path(folder) / f"{client.peer.name}.npy"
-            if client.ask("save", paths, to=str(file)):
+            if client.ask("save", paths=paths, to=str(file)):
                 batches[client.peer.name] = np.load(file).astype(np.float64)
     likeness = {}
     for name, batch in batches.items():
@@ -162,7 +122,7 @@ def measure(clients: list[Client], paths: list[str], rounds: int) -> dict[str, l
     turns: dict[str, list[dict[str, float]]] = {client.peer.name: [] for client in clients}
     for number in range(rounds + 1):
         for client in clients:
-            turn = client.ask("time", paths)
+            turn = client.ask("time", paths=paths)
             if number > 0:
                 turns[client.peer.name].append(turn)
     return turns
@@ -202,18 +162,3 @@ def print_table(table: list[dict[str, Any]]) -> None:
         required = "" if row["required"] is None else f">= {row['required']}"
         cells = [row["name"], f"{row['ms']:.3f}", f"{row['cpu_ms']:.3f}", spread, f"{row['ratio_of_fastest']:.2f}"]
         print("| " + " | ".join([*cells, required]) + " |")
-
-
-def describe_machine() -> dict[str, Any]:
-    """What the numbers depend on besides the versions."""
-    cpuinfo = Path("/proc/cpuinfo")
-    model = platform.processor()
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    }

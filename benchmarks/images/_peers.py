@@ -6,11 +6,12 @@ An adapter is a module with ``versions() -> dict[str, str]`` and ``load(paths)``
 
 from dataclasses import dataclass
 
-from ._environments import CHECKOUT
+from benchmarks._contest.environments import CHECKOUT, REFERENCE, Environment
 
 OURS = "spdl"
 WIDTH = HEIGHT = 224
 BATCH = 32
+LIBRARIES = Environment("images-peers", ("numpy", "opencv-python-headless>=4.9", "pillow>=10.3", "simplejpeg>=1.7"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,14 @@ class Peer:
     Attributes:
         name: What ``--peers`` takes.
         adapter: Module in ``adapters``.
-        environment: Name of the environment that it runs in.
+        environment: Where it runs.
         num_threads: How many threads share its batches.
         required: How many times as fast ours must be at least, on one thread; for ``spdl-2``, it as ours.
     """
 
     name: str
     adapter: str
-    environment: str
+    environment: Environment
     num_threads: int = 1
     required: float | None = None
 
@@ -36,11 +37,11 @@ class Peer:
 PEERS = (
     Peer(OURS, "spdl_batch", CHECKOUT),
     Peer("spdl-2", "spdl_batch", CHECKOUT, num_threads=2, required=1.85),
-    Peer("reference", "spdl_batch", "images-reference", required=2.5),
-    Peer("pillow", "pillow_resize", "images-peers", required=2.2),
-    Peer("pillow-draft", "pillow_draft", "images-peers"),
-    Peer("opencv", "opencv_resize", "images-peers"),
-    Peer("simplejpeg", "simplejpeg_resize", "images-peers"),
+    Peer("reference", "spdl_batch", REFERENCE, required=2.5),
+    Peer("pillow", "pillow_resize", LIBRARIES, required=2.2),
+    Peer("pillow-draft", "pillow_draft", LIBRARIES),
+    Peer("opencv", "opencv_resize", LIBRARIES),
+    Peer("simplejpeg", "simplejpeg_resize", LIBRARIES),
     Peer("planes", "bare_planes", CHECKOUT, required=0.75),
 )
 

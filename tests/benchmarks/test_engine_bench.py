@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
+from benchmarks._contest.client import PeerError
+from benchmarks._contest.environments import CHECKOUT
 from benchmarks.engine._cases import CASES, Case, case_named
-from benchmarks.engine._client import Client, PeerError
+from benchmarks.engine._client import Client
 from benchmarks.engine._main import main
 from benchmarks.engine._measure import CaseResult, Cost, OutputMismatch, check_outputs
-from benchmarks.engine._peers import OURS, PEERS, REFERENCE, Peer, peer_named
+from benchmarks.engine._peers import OURS, PEERS, REFERENCE, TORCH, Peer, peer_named
 from benchmarks.engine._report import case_figure, import_figures, limit_figure, markdown, zlib_figure
 from benchmarks.engine.adapters import Adapter, CompressesInThreads, GivesFirstItem
 
 RUN = Path(__file__).resolve().parents[2] / "benchmarks" / "engine" / "run.py"
 
 #: Peers that need nothing but this checkout. The reference is left to the benchmark itself: it has to be downloaded.
-IN_PROCESS = [peer for peer in PEERS if peer.lives_in == "checkout"]
+IN_PROCESS = [peer for peer in PEERS if peer.lives_in == CHECKOUT]
 
 
 def available(peer: Peer) -> Adapter:
@@ -59,7 +61,7 @@ def test_adapter_emits_each_item_once(peer: Peer, case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [peer.name for peer in PEERS if peer.lives_in == "torch"])
+@pytest.mark.parametrize("name", [peer.name for peer in PEERS if peer.lives_in == TORCH])
 def test_torch_adapter_emits_each_item_once(name: str) -> None:
     """What is asked of the others, in a process of its own: torch is heavy, and warns about what it finds."""
     with Client(peer_named(name)) as client:

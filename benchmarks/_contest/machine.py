@@ -9,16 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ._environments import REPOSITORY
+from .environments import REPOSITORY
 
 __all__ = ["describe_run"]
 
 
-def describe_run(arguments: list[str]) -> dict[str, Any]:
-    """Date, command, revision, interpreter and machine. No paths or names of the machine itself."""
+def describe_run(script: str, arguments: list[str]) -> dict[str, Any]:
+    """Date, command, revision, interpreter and machine. No paths or names of the machine itself.
+
+    Args:
+        script: Of the benchmark, relative to the repository.
+    """
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", "benchmarks/engine/run.py", *arguments]),
+        "command": shlex.join(["python", script, *arguments]),
         "revision": _revision(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),

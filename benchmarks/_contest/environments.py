@@ -1,0 +1,95 @@
+"""Interpreters for peers, made once with ``venv`` and ``pip`` below ``.cache/bench`` of the repository.
+
+The reference has the import name of what is measured, so it can never share an interpreter with it. Every other peer
+runs in a process of its own too, so that what one imports is no burden on another's garbage collector.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "CHECKOUT",
+    "REFERENCE",
+    "REPOSITORY",
+    "Environment",
+    "SetupError",
+    "environ_of",
+    "interpreter_of",
+    "is_made",
+]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class SetupError(RuntimeError):
+    """An environment could not be made; the message ends with what the tool said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment, known by its name; without requirements it is this interpreter."""
+
+    name: str
+    requirements: tuple[str, ...] = ()
+
+
+#: This interpreter with the checkout's ``src``.
+CHECKOUT = Environment("checkout")
+#: The released package that ours is compared with.
+REFERENCE = Environment("reference", ("numpy", "spdl==0.8.0"))
+
+
+def interpreter_of(environment: Environment) -> str:
+    """The Python of an environment, which is made if need be.
+
+    Raises:
+        SetupError: ``venv`` or ``pip`` failed.
+    """
+    if not environment.requirements:
+        return sys.executable
+    folder = _folder(environment)
+    python = str(folder / "bin" / "python")
+    if is_made(environment):
+        return python
+    print(f"making an environment with {' '.join(environment.requirements)} ...", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _call([sys.executable, "-m", "venv", str(folder)])
+    _call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *environment.requirements])
+    (folder / _COMPLETE).write_text("\n".join(environment.requirements), encoding="utf-8")
+    return python
+
+
+def is_made(environment: Environment) -> bool:
+    """Whether it is there, whole, and has what it is to have."""
+    complete = _folder(environment) / _COMPLETE
+    return complete.exists() and tuple(complete.read_text(encoding="utf-8").split("\n")) == environment.requirements
+
+
+def environ_of(environment: Environment) -> dict[str, str]:
+    """This process's variables without those that change how Python or SPDL run; only ``CHECKOUT`` sees ``src``."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPDL_"))}
+    if environment == CHECKOUT:
+        environ["PYTHONPATH"] = str(REPOSITORY / "src")
+    return environ
+
+
+# Written last: says that the environment is whole, and of which requirements.
+_COMPLETE = "complete.txt"
+
+
+def _folder(environment: Environment) -> Path:
+    return REPOSITORY / ".cache" / "bench" / f"{environment.name}-{sys.implementation.cache_tag}"
+
+
+def _call(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SetupError(
+            f"`{' '.join(command)}` failed with exit code {done.returncode}; leave the peer out with --peers, or see to"
+            f" this first:\n{(done.stderr or done.stdout)[-2000:]}"
+        )
