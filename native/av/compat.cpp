@@ -1,6 +1,7 @@
 #include "av/compat.h"
 
 extern "C" {
+#include <libavfilter/version.h>
 #include <libavutil/channel_layout.h>
 }
 
@@ -59,6 +60,17 @@ std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec) {
   return until(codec.sample_fmts, AV_SAMPLE_FMT_NONE);
 }
 std::vector<int> supported_sample_rates(const AVCodec& codec) { return until(codec.supported_samplerates, 0); }
+#endif
+
+#if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(9, 16, 100)
+bool buffer_takes_colors() noexcept { return true; }
+void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcept {
+  parameters.color_space = frame.colorspace;
+  parameters.color_range = frame.color_range;
+}
+#else
+bool buffer_takes_colors() noexcept { return false; }
+void set_colors(AVBufferSrcParameters&, const AVFrame&) noexcept {}
 #endif
 
 std::string channel_layout_name(const AVChannelLayout& layout) {

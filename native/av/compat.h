@@ -5,6 +5,7 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
+#include <libavfilter/buffersrc.h>
 #include <libavformat/avformat.h>
 #include <libavutil/frame.h>
 }
@@ -22,6 +23,10 @@ std::int64_t frame_duration(const AVFrame& frame) noexcept;
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec);
 std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec);
 std::vector<int> supported_sample_rates(const AVCodec& codec);
+
+// Whether a graph's input is told the colour space and range of its frames (since FFmpeg 7), and telling it.
+bool buffer_takes_colors() noexcept;
+void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcept;
 
 // "stereo", "5.1(side)"; for layouts without a name, "3 channels".
 std::string channel_layout_name(const AVChannelLayout& layout);

@@ -1,9 +1,46 @@
 #include "bind/bind_library.h"
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "av/library.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_library(nb::module_&) {}
+constexpr const char* kLibrariesDoc = R"(The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if that is not known.)";
+
+constexpr const char* kRequireFilterDoc = R"(Raise FilterError if this FFmpeg has no such filter.)";
+
+using Version = std::tuple<int, int, int>;
+
+std::vector<std::tuple<std::string, Version, std::string>> libraries() {
+  std::vector<std::tuple<std::string, Version, std::string>> found;
+  for (const av::Library& library : av::libraries()) {
+    found.emplace_back(library.name, Version(library.major, library.minor, library.micro), library.path);
+  }
+  return found;
+}
+
+}  // namespace
+
+void register_library(nb::module_& module) {
+  module.def("libraries", &libraries, kLibrariesDoc);
+  module.def("license", &av::license, "Licence of this build of FFmpeg.");
+  module.def("configuration", &av::configuration, "Options that FFmpeg was configured with.");
+  module.def("filters", &av::filters, "Names of all filters.");
+  module.def("decoders", &av::decoders, "codec"_a,
+             "Names of the decoders for a codec, the default one first; none for a codec that FFmpeg does not know.");
+  module.def("encoders", &av::encoders, "codec"_a,
+             "Names of the encoders for a codec, the default one first; none for a codec that FFmpeg does not know.");
+  module.def("require_filter", &av::require_filter, "name"_a, kRequireFilterDoc);
+  module.def("log_level", &av::log_level, "FFmpeg's log level.");
+  module.def("set_log_level", &av::set_log_level, "level"_a, "Sets FFmpeg's log level, for the whole process.");
+}
 
 }  // namespace spdl::bind

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "av/log.h"
 #include "bind/bind_bsf.h"
 #include "bind/bind_convert.h"
 #include "bind/bind_decoder.h"
@@ -27,6 +28,7 @@ NB_MODULE(_media, module) {
   nanobind::module_::import_("spdl.io.lib._core");
   // What goes wrong is told by exceptions.
   av_log_set_level(AV_LOG_FATAL);
+  spdl::av::start_listening();
   spdl::bind::register_errors();
   spdl::bind::register_library(module);
   spdl::bind::register_packets(module);

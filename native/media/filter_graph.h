@@ -1,7 +1,7 @@
 // FFmpeg's filter graphs: descriptions in text, frames in, frames out.
 //
-// FilterGraph is the general form with named inputs and outputs; ChainFilter the one that decoding uses: one input made
-// from the first frame, one output. One thread per object.
+// Any number of named inputs and outputs; ChainFilter is the form with one of each. Owns its graph, which runs in the
+// caller's thread. One thread per object.
 
 #pragma once
 
@@ -13,30 +13,6 @@
 #include "media/frames.h"
 
 namespace spdl {
-
-// Where a chain's frames come from: what `buffer` and `abuffer` have to be told.
-struct ChainInput {
-  MediaType type = MediaType::kVideo;
-  AVRational time_base{0, 1};
-  AVRational frame_rate{0, 1};
-};
-
-class ChainFilter {
- public:
-  // The graph itself is made when the first frame tells its format, and made anew if a later one differs in it.
-  ChainFilter(ChainInput input, std::string description, std::string source);
-  ~ChainFilter();
-  ChainFilter(ChainFilter&&) noexcept;
-
-  // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter) with FFmpeg's own message.
-  void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
-  // Of what comes out; known after the first frame.
-  AVRational time_base() const noexcept;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 class FilterGraph {
  public:

@@ -31,6 +31,11 @@ from ._errors import SourceNotFoundError as SourceNotFoundError
 from ._errors import StreamNotFoundError as StreamNotFoundError
 from ._errors import UnknownNodeError as UnknownNodeError
 from ._errors import UnsupportedFormatError as UnsupportedFormatError
+from ._filters import get_abuffer_desc as get_abuffer_desc
+from ._filters import get_audio_filter_desc as get_audio_filter_desc
+from ._filters import get_buffer_desc as get_buffer_desc
+from ._filters import get_filter_desc as get_filter_desc
+from ._filters import get_video_filter_desc as get_video_filter_desc
 from ._load import load_image_batch as load_image_batch
 from ._native import __getattr__ as __getattr__
 from ._types import ArrayInterface as ArrayInterface
@@ -65,6 +70,11 @@ __all__ = [
     "UnknownNodeError",
     "UnsupportedFormatError",
     "__version__",
+    "get_abuffer_desc",
+    "get_audio_filter_desc",
+    "get_buffer_desc",
+    "get_filter_desc",
+    "get_video_filter_desc",
     "load_image_batch",
     "to_jax",
     "to_numba",

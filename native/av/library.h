@@ -1,0 +1,36 @@
+// What FFmpeg is here: which libraries, from where, with what in them. Safe to call from any thread.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace spdl::av {
+
+struct Library {
+  std::string name;  // libavcodec
+  int major = 0;
+  int minor = 0;
+  int micro = 0;
+  std::string path;  // of the file that holds its code; empty if the system cannot tell
+};
+
+// Those that we are linked with, in the order of their names.
+std::vector<Library> libraries();
+
+std::string license();
+std::string configuration();
+
+std::vector<std::string> filters();
+// Throws Error(kFilter) if there is no such filter.
+void require_filter(const std::string& name);
+
+// Those for a codec, the default one first; none for a codec that FFmpeg does not know.
+std::vector<std::string> decoders(const std::string& codec);
+std::vector<std::string> encoders(const std::string& codec);
+
+// Of the whole process.
+int log_level() noexcept;
+void set_log_level(int level) noexcept;
+
+}  // namespace spdl::av

@@ -1,0 +1,54 @@
+// The filter of a decoder: one input, made from the first frame, and one output.
+//
+// Owns its graph, which runs in the caller's thread. One thread per object.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "av/owners.h"
+#include "media/media_type.h"
+
+namespace spdl {
+
+// Where a chain's frames come from: what `buffer` and `abuffer` have to be told and a frame does not say.
+struct ChainInput {
+  MediaType type = MediaType::kVideo;
+  AVRational time_base{0, 1};
+  AVRational frame_rate{0, 1};
+};
+
+class ChainFilter {
+ public:
+  // The graph itself is made when the first frame tells its format, and made anew if a later one differs in it.
+  ChainFilter(ChainInput input, std::string description, std::string source);
+
+  // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter) with FFmpeg's own message; a filter
+  // that goes on without end after the end of its input is such an error too.
+  void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
+  // Of the time stamps that come out; known after the first frame.
+  AVRational time_base() const noexcept { return time_base_; }
+
+ private:
+  void make_graph(const AVFrame& first);
+  bool fits(const AVFrame& frame) const noexcept;
+  void give(AVFrame* frame);
+  void take_ready(bool at_end, std::vector<av::FramePtr>& out);
+  std::string action() const;
+
+  ChainInput input_;
+  std::string description_;
+  std::string source_;
+  av::FilterGraphPtr graph_;
+  AVFilterContext* entry_ = nullptr;  // in graph_
+  AVFilterContext* exit_ = nullptr;   // in graph_
+  av::FramePtr like_;                 // format of the frames that graph_ was made for; no data
+  av::FramePtr spare_;
+  AVRational time_base_{0, 1};
+  std::int64_t num_given_ = 0;
+};
+
+}  // namespace spdl

@@ -1,0 +1,226 @@
+"""Descriptions of filter graphs, as FFmpeg reads them: text in, text out."""
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+
+# FFmpeg counts seconds of a time span in microseconds, in 64 bits.
+_LATEST = 2**63 / 1e6
+
+
+def get_audio_filter_desc(
+    *,
+    sample_rate: int | None = None,
+    num_channels: int | None = None,
+    sample_fmt: str | None = "fltp",
+    timestamp: tuple[SupportsFloat, SupportsFloat] | None = None,
+    num_frames: int | None = None,
+    filter_desc: str | None = None,
+) -> str | None:
+    """Describe a filter for audio.
+
+    Its steps, in this order, each only if it is asked for: channels, sample rate, window, length, ``filter_desc``,
+    sample format.
+
+    Args:
+        sample_rate: Resample to this rate, in Hz.
+        num_channels: Mix to that many channels.
+        sample_fmt: Convert to this format: ``u8``, ``s16``, ``s32``, ``s64``, ``flt`` or ``dbl``; with ``p`` at the end
+            for planar samples, which become arrays ``(channels, samples)`` instead of ``(samples, channels)``. The
+            default is 32 bit floating point between -1 and 1. ``None``: leave it.
+        timestamp: Keep the window ``[start, end)``, in seconds; an infinite end is none. To get exactly the window that
+            was demuxed, give that of the packets; :func:`get_filter_desc` does.
+        num_frames: Make it that many samples per channel: cut, or filled up with silence.
+        filter_desc: Filters of your own.
+
+    Returns:
+        The description, or ``None`` if there is nothing to do.
+    """
+    steps: list[str] = []
+    if num_channels is not None:
+        steps.append(f"aformat=channel_layouts={num_channels}c")
+    if sample_rate is not None:
+        steps.append(f"aresample={sample_rate}")
+    if timestamp is not None:
+        steps.append(f"a{_trim(timestamp)}")
+    if num_frames is not None:
+        steps.append(f"apad,atrim=end_sample={num_frames}")
+    if filter_desc is not None:
+        steps.append(filter_desc)
+    if sample_fmt is not None:
+        steps.append(f"aformat=sample_fmts={sample_fmt}")
+    return ",".join(steps) or None
+
+
+def get_video_filter_desc(
+    *,
+    frame_rate: tuple[int, int] | None = None,
+    timestamp: tuple[SupportsFloat, SupportsFloat] | None = None,
+    scale_width: int | None = None,
+    scale_height: int | None = None,
+    scale_algo: str = "bicubic",
+    scale_mode: str | None = "pad",
+    crop_width: int | None = None,
+    crop_height: int | None = None,
+    pix_fmt: str | None = "rgb24",
+    num_frames: int | None = None,
+    pad_mode: str | None = None,
+    filter_desc: str | None = None,
+) -> str | None:
+    """Describe a filter for video and images.
+
+    Its steps, in this order, each only if it is asked for: frame rate, window, size, crop, length, ``filter_desc``,
+    pixel format.
+
+    Args:
+        frame_rate: Repeat and drop frames to get this rate, ``(numerator, denominator)`` in Hz.
+        timestamp: Keep the window ``[start, end)``, in seconds; an infinite end is none. Decoding has applied the
+            window of the packets already.
+        scale_width: Scale to this width, in pixels. 0: that of the input. ``-n``: whatever keeps the ratio of the sides
+            and is divisible by n. Missing while the height is given: 0.
+        scale_height: Likewise.
+        scale_algo: Algorithm of FFmpeg's scaler, such as ``"bilinear"`` or ``"lanczos"``.
+        scale_mode: What to do if the ratio of the sides differs. ``"pad"``: shrink to fit and add borders, centred;
+            ``"crop"``: enlarge to fill and cut what is too much; ``None``: distort.
+        crop_width: After scaling, cut out the middle.
+        crop_height: Likewise.
+        pix_fmt: Convert to this format, such as ``"rgb24"``, ``"rgba"``, ``"gray"``, ``"yuv420p"``, ``"nv12"``.
+            ``None``: leave it.
+        num_frames: Make it that many frames: cut, or filled up with copies of the last one.
+        pad_mode: Colour of borders (default: black) and of frames that fill up (default: the last frame).
+        filter_desc: Filters of your own.
+
+    Returns:
+        The description, or ``None`` if there is nothing to do.
+
+    Raises:
+        ValueError: ``scale_mode`` is none of the three.
+        FilterError: ``num_frames`` needs the filter ``tpad``, which this FFmpeg lacks.
+    """
+    steps: list[str] = []
+    if frame_rate is not None:
+        steps.append(f"fps={frame_rate[0]}/{frame_rate[1]}")
+    if timestamp is not None:
+        steps.append(_trim(timestamp))
+    if scale_width is not None or scale_height is not None:
+        steps += _scale(scale_width or 0, scale_height or 0, scale_algo, scale_mode, pad_mode or "black")
+    if crop_width is not None or crop_height is not None:
+        steps.append(f"crop=w={crop_width or 0}:h={crop_height or 0}")
+    if num_frames is not None:
+        steps.append(_fill_up(num_frames, pad_mode))
+    if filter_desc is not None:
+        steps.append(filter_desc)
+    if pix_fmt is not None:
+        steps.append(f"format=pix_fmts={pix_fmt}")
+    return ",".join(steps) or None
+
+
+def get_filter_desc(packets: "AudioPackets | VideoPackets | ImagePackets", **filter_args: Any) -> str | None:
+    """Describe the filter for these packets.
+
+    Args:
+        packets: What is to be decoded. Not consumed. For audio, their window becomes a step of the filter.
+        **filter_args: Those of :func:`get_audio_filter_desc` or :func:`get_video_filter_desc`, except ``timestamp``.
+
+    Raises:
+        TypeError: ``packets`` are none, or an argument is not one of those.
+    """
+    media = _native.media
+    if isinstance(packets, media.AudioPackets):
+        return get_audio_filter_desc(timestamp=packets.timestamp, **filter_args)
+    if isinstance(packets, media.VideoPackets | media.ImagePackets):
+        # Decoding applies the window. Giving it again is refused, as it is for audio.
+        return get_video_filter_desc(timestamp=None, **filter_args)
+    raise TypeError(f"packets must be AudioPackets, VideoPackets or ImagePackets, got {type(packets).__name__}")
+
+
+def get_abuffer_desc(codec: "AudioCodec", *, label: str | None = None, sample_fmt: str | None = None) -> str:
+    """Describe an input of a :class:`FilterGraph` for the audio of a decoder.
+
+    Args:
+        codec: What the decoder was made for.
+        label: Name of the input: frames go to ``key=f"abuffer@{label}"``. Needed where a graph has several.
+        sample_fmt: Sample format of the frames, if it is not the codec's.
+
+    Returns:
+        ``abuffer@label=…``, to be followed by filters.
+
+    Raises:
+        TypeError: It is not an audio codec.
+    """
+    if not isinstance(codec, _native.media.AudioCodec):
+        raise TypeError(f"codec must be an AudioCodec, got {type(codec).__name__}")
+    numerator, denominator = codec.time_base
+    return (
+        f"{_node('abuffer', label)}=time_base={numerator}/{denominator}:sample_rate={codec.sample_rate}"
+        f":sample_fmt={codec.sample_fmt if sample_fmt is None else sample_fmt}:channel_layout={codec.channel_layout}"
+    )
+
+
+def get_buffer_desc(codec: "VideoCodec | ImageCodec", label: str | None = None, pix_fmt: str | None = None) -> str:
+    """Describe an input of a :class:`FilterGraph` for the pictures of a decoder.
+
+    Args:
+        codec: What the decoder was made for.
+        label: Name of the input: frames go to ``key=f"buffer@{label}"``. Needed where a graph has several.
+        pix_fmt: Pixel format of the frames, if it is not the codec's.
+
+    Returns:
+        ``buffer@label=…``, to be followed by filters.
+
+    Raises:
+        TypeError: It is not a codec of video or images.
+    """
+    media = _native.media
+    if not isinstance(codec, media.VideoCodec | media.ImageCodec):
+        raise TypeError(f"codec must be a VideoCodec or an ImageCodec, got {type(codec).__name__}")
+    numerator, denominator = codec.time_base
+    across, down = codec.sample_aspect_ratio
+    return (
+        f"{_node('buffer', label)}=video_size={codec.width}x{codec.height}"
+        f":pix_fmt={codec.pix_fmt if pix_fmt is None else pix_fmt}"
+        f":time_base={numerator}/{denominator}:pixel_aspect={across}/{down}"
+    )
+
+
+def _node(filter_name: str, label: str | None) -> str:
+    return filter_name if label is None else f"{filter_name}@{label}"
+
+
+def _trim(timestamp: tuple[SupportsFloat, SupportsFloat]) -> str:
+    start, end = timestamp
+    until = "" if float(end) >= _LATEST else f":end={_seconds(end)}"
+    return f"trim=start={_seconds(start)}{until}"
+
+
+def _seconds(value: SupportsFloat) -> str:
+    """FFmpeg reads digits and a point, neither exponents nor fractions."""
+    if isinstance(value, int):
+        return str(value)
+    number = float(value)
+    text = repr(number)
+    return f"{Decimal(text):f}" if "e" in text and math.isfinite(number) else text
+
+
+def _scale(width: int, height: int, algo: str, mode: str | None, color: str) -> list[str]:
+    scale = f"scale=w={width}:h={height}:flags={algo}"
+    size = f"w={width}:h={height}"
+    match mode:
+        case "pad":
+            return [f"{scale}:force_original_aspect_ratio=decrease", f"pad={size}:x=-1:y=-1:color={color}"]
+        case "crop":
+            return [f"{scale}:force_original_aspect_ratio=increase", f"crop={size}"]
+        case None:
+            return [scale]
+    raise ValueError(f"scale_mode must be 'pad', 'crop' or None, got {mode!r}")
+
+
+def _fill_up(num_frames: int, color: str | None) -> str:
+    _native.media.require_filter("tpad")
+    fill = "clone" if color is None else f"add:color={color}"
+    return f"tpad=stop=-1:stop_mode={fill},trim=end_frame={num_frames}"
