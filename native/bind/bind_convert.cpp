@@ -1,9 +1,195 @@
 #include "bind/bind_convert.h"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/memory.h"
+#include "bind/objects.h"
+#include "media/convert.h"
+#include "media/reference_frames.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_convert(nb::module_&) {}
+constexpr const char* kConvertDoc = R"(Copy frames into one array.
+
+Args:
+    frames: Frames of one class; all are consumed.
+    is_batch: Whether the array gets an axis for them in front; else there must be one.
+    storage: Writable memory for the array, or None for memory of its own.
+
+Releases the GIL; safe to call from several threads.)";
+
+using FrameHandles = std::vector<Handle<Frames>*>;
+
+FrameHandles collect(const nb::list& objects) {
+  FrameHandles handles;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const nb::object object = objects[i];
+    handles.push_back(&frames_in(object, objects.size() == 1 ? "frames" : ("frames[" + std::to_string(i) + "]").c_str()));
+    const nb::handle first = objects[0].type();
+    if (!object.type().is(first)) {
+      const std::string message = "all frames of a batch must be of one type; the first are " +
+                                  nb::cast<std::string>(first.attr("__name__")) + ", number " + std::to_string(i) +
+                                  " are " + nb::cast<std::string>(object.type().attr("__name__"));
+      throw nb::type_error(message.c_str());
+    }
+  }
+  FrameHandles sorted = handles;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    throw Error(ErrorKind::kConsumed, "convert", "the same frames are in the list twice; use a clone()");
+  }
+  return handles;
+}
+
+std::string describe(const ArrayLayout& layout, const std::string& format) {
+  std::string shape;
+  for (const std::ptrdiff_t side : layout.shape) {
+    shape += (shape.empty() ? "" : ", ") + std::to_string(side);
+  }
+  return format + " of shape (" + shape + ")";
+}
+
+// Of each of the frames, which must agree. Nothing is consumed yet.
+ArrayLayout common_layout(const FrameHandles& handles) {
+  if (handles.empty()) {
+    throw Error(ErrorKind::kConvert, "convert", "the list of frames is empty");
+  }
+  ArrayLayout common;
+  std::string format;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    const auto frames = handles[i]->read("frames");
+    ArrayLayout layout = layout_of(*frames);
+    std::string its_format = format_name_of(*frames);
+    if (i == 0) {
+      common = std::move(layout);
+      format = std::move(its_format);
+    } else if (layout != common || its_format != format) {
+      throw Error(ErrorKind::kConvert, "convert",
+                  "frames of a batch must agree in format, size and count; the first are " + describe(common, format) +
+                      ", number " + std::to_string(i) + " are " + describe(layout, its_format))
+          .in(frames->source);
+    }
+  }
+  return common;
+}
+
+nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::object& storage) {
+  const FrameHandles handles = collect(objects);
+  const ArrayLayout layout = common_layout(handles);
+  CpuBuffer::Shape shape(layout.shape.begin(), layout.shape.end());
+  if (is_batch) {
+    shape.insert(shape.begin(), static_cast<Py_ssize_t>(handles.size()));
+  }
+  const nb::object result = make_buffer(std::move(shape), layout.type, storage);
+  std::uint8_t* out = buffer_in(result).data();
+  {
+    const nb::gil_scoped_release released;
+    for (Handle<Frames>* handle : handles) {
+      // They are still what they were: frames never change, and if another thread has consumed them since, this throws.
+      const Frames frames = handle->take("frames");
+      copy_frames(frames, out);
+      out += layout.num_bytes;
+    }
+  }
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------------- reference frames
+
+// With the GIL. Also what a pending call of Python's is.
+int drop(void* owner) {
+  delete static_cast<Export*>(owner);
+  return 0;
+}
+
+// Lets go of an array, on any thread and with or without the GIL.
+void release_array(void* owner, std::uint8_t*) noexcept {
+  if (Py_IsInitialized() == 0) {
+    return;  // Python is on its way out: there is nobody to give the memory back to
+  }
+  // A thread of libav's must not wait for the GIL: who holds it may be waiting for that thread to end. Python's main
+  // thread lets go instead, as soon as it runs; only if it has more than it can remember is there no other way.
+  if (PyGILState_GetThisThreadState() == nullptr && Py_AddPendingCall(drop, owner) == 0) {
+    return;
+  }
+  const nb::gil_scoped_acquire held;
+  drop(owner);
+}
+
+constexpr const char* kReferencePicturesDoc = R"(Pictures whose planes are the array's.
+
+Args:
+    array: A C-contiguous array.
+    element: Kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
+    shape: Its shape.)";
+
+// The array's memory for libav, and what it looks like.
+class Referenced {
+ public:
+  Referenced(const nb::object& array, const std::pair<std::string, int>& element, const nb::tuple& sides) {
+    for (const nb::handle side : sides) {
+      shape_.push_back(nb::cast<std::ptrdiff_t>(side));
+    }
+    auto held = std::make_unique<Export>(array, false, "array");
+    view_ = {held->data(), shape_, {element.first.at(0), element.second}, held->size()};
+    memory_ = make_reference(view_, release_array, held.release());
+  }
+
+  const ArrayView& view() const noexcept { return view_; }
+  const AVBufferRef& memory() const noexcept { return *memory_; }
+
+ private:
+  std::vector<std::ptrdiff_t> shape_;
+  ArrayView view_;
+  av::BufferRefPtr memory_;
+};
+
+nb::object create_reference_pictures(const nb::object& array, const std::pair<std::string, int>& element,
+                                     const nb::tuple& shape, const std::string& pix_fmt,
+                                     const std::pair<int, int>& frame_rate, std::int64_t pts) {
+  const Referenced referenced(array, element, shape);
+  return wrap(reference_pictures(referenced.view(), pix_fmt, {frame_rate.first, frame_rate.second}, pts,
+                                 referenced.memory()));
+}
+
+nb::object create_reference_samples(const nb::object& array, const std::pair<std::string, int>& element,
+                                    const nb::tuple& shape, const std::string& sample_fmt, int sample_rate,
+                                    std::int64_t pts) {
+  const Referenced referenced(array, element, shape);
+  return wrap(reference_samples(referenced.view(), sample_fmt, sample_rate, pts, referenced.memory()));
+}
+
+}  // namespace
+
+void register_convert(nb::module_& module) {
+  module.def("convert_frames", &convert_frames, "frames"_a, nb::kw_only(), "is_batch"_a, "storage"_a.none(),
+             nb::sig("def convert_frames(frames: list[typing.Any], *, "
+                     "is_batch: bool, storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> "
+                     "spdl.io.lib._core.CPUBuffer"),
+             kConvertDoc);
+  module.def("create_reference_pictures", &create_reference_pictures, "array"_a, nb::kw_only(), "element"_a, "shape"_a,
+             "pix_fmt"_a, "frame_rate"_a, "pts"_a,
+             nb::sig("def create_reference_pictures(array: numpy.typing.NDArray[typing.Any], *, "
+                     "element: tuple[str, int], shape: tuple[int, ...], pix_fmt: str, frame_rate: tuple[int, int], "
+                     "pts: int) -> typing.Any"),
+             kReferencePicturesDoc);
+  module.def("create_reference_samples", &create_reference_samples, "array"_a, nb::kw_only(), "element"_a, "shape"_a,
+             "sample_fmt"_a, "sample_rate"_a, "pts"_a,
+             nb::sig("def create_reference_samples(array: numpy.typing.NDArray[typing.Any], *, "
+                     "element: tuple[str, int], shape: tuple[int, ...], sample_fmt: str, sample_rate: int, "
+                     "pts: int) -> typing.Any"),
+             "Samples whose planes are the array's; arguments as for pictures.");
+}
 
 }  // namespace spdl::bind

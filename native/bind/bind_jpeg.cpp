@@ -119,14 +119,10 @@ nb::object load_batch(const nb::list& sources, const nb::list& labels, int width
     throw nb::value_error("labels and sources must be as many");
   }
   const Inputs inputs = collect(sources);
-  std::optional<Export> memory;
-  if (!storage.is_none()) {
-    memory.emplace(storage, true, "storage");
-  }
-  const CpuBuffer::Shape shape = {static_cast<Py_ssize_t>(inputs.sources.size()), height, width,
-                                  static_cast<Py_ssize_t>(bytes_per_pixel(options.format))};
-  const nb::object result = nb::cast(new CpuBuffer(shape, std::move(memory)), nb::rv_policy::take_ownership);
-  auto& buffer = *nb::inst_ptr<CpuBuffer>(result);
+  const nb::object result = make_buffer({static_cast<Py_ssize_t>(inputs.sources.size()), height, width,
+                                         static_cast<Py_ssize_t>(bytes_per_pixel(options.format))},
+                                        kUint8, storage);
+  CpuBuffer& buffer = buffer_in(result);
 
   std::vector<std::optional<Error>> outcomes;
   std::size_t num_loaded = 0;

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,28 +10,50 @@
 #include "base/error.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kBufferDoc = R"(An array of ``uint8`` in C order, in memory of its own or in storage of the caller's.
+constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own or in storage of the caller's.
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.)";
 
-std::size_t checked_product(const CpuBuffer::Shape& shape) {
-  std::size_t product = 1;
+constexpr const char* kStorageDoc = R"(A block of memory to put results in; ``cpu_storage`` makes it.
+
+It is a writable buffer of bytes. What is put into it is a view of it and keeps it alive; putting in something else
+changes what earlier results show.)";
+
+constexpr const char* kNewBufferDoc = R"(A buffer whose elements are still to be written.
+
+Args:
+    shape: Any number of sizes, none of them negative.
+    typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine.
+    storage: Writable memory for the array, or None for memory of its own.)";
+
+// What Python knows as CPUStorage.
+struct CpuStorage {
+  explicit CpuStorage(std::size_t num_bytes) : memory(num_bytes), size(static_cast<Py_ssize_t>(num_bytes)) {}
+
+  Buffer memory;
+  Py_ssize_t size;
+};
+
+std::size_t checked_num_bytes(const CpuBuffer::Shape& shape, ElementType type) {
+  bool is_empty = false;
+  auto product = static_cast<std::size_t>(type.size);
   for (const Py_ssize_t side : shape) {
     const auto factor = static_cast<std::size_t>(side);
+    is_empty |= factor == 0;
     if (factor != 0 && product > static_cast<std::size_t>(std::numeric_limits<Py_ssize_t>::max()) / factor) {
-      throw Error(ErrorKind::kConvert, "make a batch", "it would have more bytes than memory has addresses");
+      throw Error(ErrorKind::kConvert, "make an array", "it would have more bytes than memory has addresses");
     }
-    product *= factor;
+    product *= std::max<std::size_t>(factor, 1);
   }
-  return product;
+  return is_empty ? 0 : product;
 }
 
-template <std::size_t n>
-nb::tuple as_tuple(const std::array<Py_ssize_t, n>& values) {
+nb::tuple as_tuple(std::span<const Py_ssize_t> values) {
   nb::list items;
   for (const Py_ssize_t value : values) {
     items.append(value);
@@ -38,11 +61,13 @@ nb::tuple as_tuple(const std::array<Py_ssize_t, n>& values) {
   return nb::tuple(items);
 }
 
+nb::str as_str(const std::string& text) { return nb::str(text.c_str(), text.size()); }
+
 nb::dict array_interface(CpuBuffer& buffer) {
   nb::dict interface;
   interface["version"] = 3;
   interface["shape"] = as_tuple(buffer.shape());
-  interface["typestr"] = "|u1";
+  interface["typestr"] = as_str(typestr_of(buffer.type()));
   interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(buffer.data()), false);
   interface["strides"] = nb::none();
   return interface;
@@ -53,27 +78,33 @@ nb::object dlpack(nb::handle self, const nb::kwargs& options) {
   return nb::module_::import_("numpy").attr("asarray")(self).attr("__dlpack__")(**options);
 }
 
-int get_buffer(PyObject* self, Py_buffer* view, int) noexcept {
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   auto* buffer = nb::inst_ptr<CpuBuffer>(self);
-  static char format[] = "B";
   view->buf = buffer->data();
   view->obj = Py_NewRef(self);
   view->len = buffer->num_bytes();
-  view->itemsize = 1;
+  view->itemsize = buffer->type().size;
   view->readonly = 0;
   view->ndim = static_cast<int>(buffer->shape().size());
-  view->format = format;
-  view->shape = const_cast<Py_ssize_t*>(buffer->shape().data());
-  view->strides = const_cast<Py_ssize_t*>(buffer->strides().data());
+  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format_of(buffer->type())) : nullptr;
+  view->shape = (flags & PyBUF_ND) != 0 ? const_cast<Py_ssize_t*>(buffer->shape().data()) : nullptr;
+  view->strides =
+      (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? const_cast<Py_ssize_t*>(buffer->strides().data()) : nullptr;
   view->suboffsets = nullptr;
   view->internal = nullptr;
   return 0;
+}
+
+int get_storage(PyObject* self, Py_buffer* view, int flags) noexcept {
+  auto* storage = nb::inst_ptr<CpuStorage>(self);
+  return PyBuffer_FillInfo(view, self, storage->memory.data(), storage->size, 0, flags);
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
     Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->failures.ptr());
+    Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->storage_owner().ptr());
   }
   return 0;
 }
@@ -90,6 +121,30 @@ PyType_Slot kSlots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {0, nullptr},
 };
+PyType_Slot kStorageSlots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_storage)},
+    {0, nullptr},
+};
+
+ElementType parse_typestr(const std::string& typestr) {
+  for (const ElementType type : {kUint8, kUint16, kInt16, kInt32, kInt64, kFloat32, kFloat64}) {
+    if (typestr_of(type) == typestr) {
+      return type;
+    }
+  }
+  throw nb::value_error(("typestr must be an integer or a floating point type of this machine, got " + typestr).c_str());
+}
+
+nb::object new_buffer(const nb::tuple& sides, const std::string& typestr, const nb::object& storage) {
+  CpuBuffer::Shape shape;
+  for (const nb::handle side : sides) {
+    shape.push_back(nb::cast<Py_ssize_t>(side));
+    if (shape.back() < 0) {
+      throw nb::value_error("all sizes must be >= 0");
+    }
+  }
+  return make_buffer(std::move(shape), parse_typestr(typestr), storage);
+}
 
 }  // namespace
 
@@ -117,36 +172,54 @@ void Export::release() noexcept {
   }
 }
 
-CpuBuffer::CpuBuffer(const Shape& shape, std::optional<Export> storage)
-    : failures(nb::make_tuple()), storage_(std::move(storage)), shape_(shape) {
-  const std::size_t size = checked_product(shape);
-  Py_ssize_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
+CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage)
+    : failures(nb::make_tuple()), storage_(std::move(storage)), type_(type), shape_(std::move(shape)) {
+  const std::size_t size = checked_num_bytes(shape_, type_);
+  strides_.resize(shape_.size());
+  Py_ssize_t stride = type_.size;
+  for (std::size_t i = shape_.size(); i-- > 0;) {
     strides_[i] = stride;
-    stride *= shape[i];
+    stride *= std::max<Py_ssize_t>(shape_[i], 1);
   }
   if (!storage_) {
-    owned_.reserve(size);
+    // An array without elements has an address all the same.
+    owned_.reserve(std::max<std::size_t>(size, 1));
   } else if (storage_->size() < size) {
-    throw Error(ErrorKind::kConvert, "make a batch in the storage",
-                "the batch has " + std::to_string(size) + " bytes and the storage has " +
-                    std::to_string(storage_->size()));
+    throw Error(
+        ErrorKind::kConvert, "put the result in the storage",
+        "the result has " + std::to_string(size) + " bytes and the storage has " + std::to_string(storage_->size()));
   }
 }
 
 Py_ssize_t CpuBuffer::num_bytes() const noexcept {
-  Py_ssize_t bytes = 1;
+  Py_ssize_t bytes = type_.size;
   for (const Py_ssize_t side : shape_) {
     bytes *= side;
   }
   return bytes;
 }
 
+nb::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nb::object& storage) {
+  std::optional<Export> memory;
+  if (!storage.is_none()) {
+    memory.emplace(storage, true, "storage");
+  }
+  return nb::cast(new CpuBuffer(std::move(shape), type, std::move(memory)), nb::rv_policy::take_ownership);
+}
+
+CpuBuffer& buffer_in(nb::handle object) { return *nb::inst_ptr<CpuBuffer>(object); }
+
 void register_memory(nb::module_& module) {
   nb::class_<CpuBuffer>(module, "CPUBuffer", nb::type_slots(kSlots), nb::is_weak_referenceable(), kBufferDoc)
       .def_prop_ro(
           "shape", [](const CpuBuffer& self) { return as_tuple(self.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"), "``(num_images, height, width, channels)``.")
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Sizes, outermost first.")
+      .def_prop_ro(
+          "dtype",
+          [](const CpuBuffer& self) {
+            return nb::module_::import_("numpy").attr("dtype")(as_str(typestr_of(self.type())));
+          },
+          nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"), "Type of the elements.")
       .def_prop_ro(
           "failures", [](const CpuBuffer& self) { return self.failures; },
           nb::sig("def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]"),
@@ -158,8 +231,19 @@ void register_memory(nb::module_& module) {
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); },  // kDLCPU
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def("__repr__", [](const CpuBuffer& self) {
-        return "CPUBuffer<shape=" + nb::cast<std::string>(nb::repr(as_tuple(self.shape()))) + ", dtype=uint8>";
+        return "CPUBuffer<shape=" + nb::cast<std::string>(nb::repr(as_tuple(self.shape()))) + ", dtype=" + name_of(self.type()) + ">";
       });
+  nb::class_<CpuStorage>(module, "CPUStorage", nb::type_slots(kStorageSlots), nb::is_weak_referenceable(), kStorageDoc)
+      .def(
+          "__len__", [](const CpuStorage& self) { return self.size; }, "Size in bytes.")
+      .def("__repr__", [](const CpuStorage& self) { return "CPUStorage<size=" + std::to_string(self.size) + ">"; });
+  module.def(
+      "new_storage", [](std::size_t size) { return new CpuStorage(size); }, "size"_a, nb::rv_policy::take_ownership,
+      "A block of so many bytes, whose contents are undefined.");
+  module.def("new_buffer", &new_buffer, "shape"_a, "typestr"_a, "storage"_a.none(),
+             nb::sig("def new_buffer(shape: tuple[int, ...], typestr: str, "
+                     "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),
+             kNewBufferDoc);
 }
 
 }  // namespace spdl::bind

@@ -4,12 +4,13 @@
 
 #include <nanobind/nanobind.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/buffer.h"
+#include "base/element_type.h"
 
 namespace spdl::bind {
 
@@ -26,6 +27,7 @@ class Export {
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
   bool is_byte_string() const noexcept { return view_.ndim == 1 && view_.itemsize == 1; }
+  nanobind::handle owner() const noexcept { return view_.obj; }
 
  private:
   void release() noexcept;
@@ -33,19 +35,22 @@ class Export {
   Py_buffer view_{};
 };
 
-// What Python knows as CPUBuffer: an array of uint8 in memory of ours or in storage of the user's, which it keeps.
+// What Python knows as CPUBuffer: an array in memory of ours or in storage of the user's, which it keeps. C order.
+//
+// The class is registered by the extension _core; both extensions make instances of it.
 class CpuBuffer {
  public:
-  // Images: (num_images, height, width, channels).
-  using Shape = std::array<Py_ssize_t, 4>;
+  using Shape = std::vector<Py_ssize_t>;
 
-  // Throws Error(kConvert) if the storage is smaller than the shape.
-  CpuBuffer(const Shape& shape, std::optional<Export> storage);
+  // Throws Error(kConvert) if the storage is smaller than the array.
+  CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage);
 
   std::uint8_t* data() noexcept { return storage_ ? storage_->data() : owned_.data(); }
+  ElementType type() const noexcept { return type_; }
   const Shape& shape() const noexcept { return shape_; }
-  const Shape& strides() const noexcept { return strides_; }
+  const Shape& strides() const noexcept { return strides_; }  // in bytes
   Py_ssize_t num_bytes() const noexcept;
+  nanobind::handle storage_owner() const noexcept { return storage_ ? storage_->owner() : nanobind::handle(); }
   // Fewer images than there was room for.
   void keep_images(Py_ssize_t count) noexcept { shape_[0] = count; }
 
@@ -54,9 +59,14 @@ class CpuBuffer {
  private:
   Buffer owned_;
   std::optional<Export> storage_;
+  ElementType type_;
   Shape shape_;
   Shape strides_;
 };
+
+// A new CPUBuffer, whose elements are still to be written. `storage` may be None.
+nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nanobind::object& storage);
+CpuBuffer& buffer_in(nanobind::handle object);
 
 void register_memory(nanobind::module_& module);
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from spdl import __version__ as __version__
 
+from ._buffers import cpu_storage as cpu_storage
 from ._buffers import to_jax as to_jax
 from ._buffers import to_numba as to_numba
 from ._buffers import to_numpy as to_numpy
 from ._buffers import to_torch as to_torch
+from ._convert import convert_array as convert_array
+from ._convert import convert_frames as convert_frames
 from ._errors import ArchiveError as ArchiveError
 from ._errors import BatchLoadError as BatchLoadError
 from ._errors import ClosedError as ClosedError
@@ -38,18 +41,22 @@ from ._filters import get_filter_desc as get_filter_desc
 from ._filters import get_video_filter_desc as get_video_filter_desc
 from ._load import load_image_batch as load_image_batch
 from ._native import __getattr__ as __getattr__
+from ._reference_frames import create_reference_audio_frame as create_reference_audio_frame
+from ._reference_frames import create_reference_video_frame as create_reference_video_frame
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import LoadFailure as LoadFailure
 
 if TYPE_CHECKING:
     from ._native import CPUBuffer as CPUBuffer
+    from ._native import CPUStorage as CPUStorage
 
 __all__ = [
     "ArchiveError",
     "ArrayInterface",
     "BatchLoadError",
     "CPUBuffer",
+    "CPUStorage",
     "CUDAArrayInterface",
     "ClosedError",
     "ConsumedError",
@@ -75,6 +82,11 @@ __all__ = [
     "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
+    "convert_array",
+    "convert_frames",
+    "cpu_storage",
+    "create_reference_audio_frame",
+    "create_reference_video_frame",
     "load_image_batch",
     "to_jax",
     "to_numba",

@@ -7,6 +7,7 @@ from ._errors import NativeLibraryError
 if TYPE_CHECKING:
     from .lib import _core, _media
     from .lib._core import CPUBuffer as CPUBuffer
+    from .lib._core import CPUStorage as CPUStorage
 
     core = _core
     media = _media
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 # Native classes that are public names of the package, and where they are.
 _PUBLIC = {
     "CPUBuffer": "core",
+    "CPUStorage": "core",
 }
 
 

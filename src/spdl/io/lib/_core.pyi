@@ -10,14 +10,18 @@ import spdl.io._types
 
 class CPUBuffer:
     """
-    An array of ``uint8`` in C order, in memory of its own or in storage of the caller's.
+    An array in C order, in memory of its own or in storage of the caller's.
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
     """
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(num_images, height, width, channels)``."""
+        """Sizes, outermost first."""
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Type of the elements."""
 
     @property
     def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]:
@@ -33,6 +37,32 @@ class CPUBuffer:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __repr__(self) -> str: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class CPUStorage:
+    """
+    A block of memory to put results in; ``cpu_storage`` makes it.
+
+    It is a writable buffer of bytes. What is put into it is a view of it and keeps it alive; putting in something else
+    changes what earlier results show.
+    """
+
+    def __len__(self) -> int:
+        """Size in bytes."""
+
+    def __repr__(self) -> str: ...
+
+def new_storage(size: int) -> CPUStorage:
+    """A block of so many bytes, whose contents are undefined."""
+
+def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
+    """
+    A buffer whose elements are still to be written.
+
+    Args:
+        shape: Any number of sizes, none of them negative.
+        typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine.
+        storage: Writable memory for the array, or None for memory of its own.
+    """
 
 def load_batch(
     sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],

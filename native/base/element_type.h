@@ -1,0 +1,57 @@
+// What one element of an array is, in NumPy's words; always in the byte order of this machine.
+
+#pragma once
+
+#include <bit>
+#include <string>
+
+namespace spdl {
+
+struct ElementType {
+  char kind = 'u';  // 'u' unsigned and 'i' signed integers, 'f' floating point
+  int size = 1;     // in bytes
+
+  friend bool operator==(ElementType, ElementType) = default;
+};
+
+inline constexpr ElementType kUint8{'u', 1};
+inline constexpr ElementType kUint16{'u', 2};
+inline constexpr ElementType kInt16{'i', 2};
+inline constexpr ElementType kInt32{'i', 4};
+inline constexpr ElementType kInt64{'i', 8};
+inline constexpr ElementType kFloat32{'f', 4};
+inline constexpr ElementType kFloat64{'f', 8};
+
+// "uint8", "float32".
+inline std::string name_of(ElementType type) {
+  const char* kind = type.kind == 'u' ? "uint" : type.kind == 'i' ? "int" : "float";
+  return kind + std::to_string(8 * type.size);
+}
+
+// NumPy's type string: "|u1", "<f4".
+inline std::string typestr_of(ElementType type) {
+  const char order = type.size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  return {order, type.kind, static_cast<char>('0' + type.size)};
+}
+
+// The struct module's character, which the buffer protocol takes: "B", "f". The sizes are those of every platform that
+// we build for.
+constexpr const char* format_of(ElementType type) noexcept {
+  if (type.kind == 'f') {
+    return type.size == 4 ? "f" : "d";
+  }
+  const bool is_signed = type.kind == 'i';
+  switch (type.size) {
+    case 1:
+      return is_signed ? "b" : "B";
+    case 2:
+      return is_signed ? "h" : "H";
+    case 4:
+      return is_signed ? "i" : "I";
+    default:
+      // Not "q": NumPy gives int64 that name on some platforms only, and this one on those where long has 8 bytes.
+      return sizeof(long) == 8 ? (is_signed ? "l" : "L") : (is_signed ? "q" : "Q");
+  }
+}
+
+}  // namespace spdl

@@ -1,0 +1,41 @@
+// Frames whose planes are somebody else's array.
+//
+// The frames share one reference to the memory, which is released when the last of them, and whatever libav made of
+// them, is gone. It is marked read-only: whoever wants to write to the frames gets a copy. Functions; nothing is kept.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "av/owners.h"
+#include "base/element_type.h"
+#include "media/frames.h"
+
+namespace spdl {
+
+// An array in C order.
+struct ArrayView {
+  std::uint8_t* data = nullptr;
+  std::span<const std::ptrdiff_t> shape;
+  ElementType type;
+  std::size_t num_bytes = 0;
+};
+
+// What keeps the array, and how to let go of it, on whatever thread. Takes over `owner` whether it throws or not.
+av::BufferRefPtr make_reference(const ArrayView& array, void (*release)(void* owner, std::uint8_t* data), void* owner);
+
+// Pictures with time stamps `pts`, `pts` + 1, … in units of 1 / frame_rate. Shapes: rgb24 and bgr24 (N, H, W, 3), gray
+// and gray16 (N, H, W), yuv444p (N, 3, H, W).
+// Throws Error: kUnsupportedFormat, or kConvert where the array does not fit the format.
+Frames reference_pictures(const ArrayView& array, const std::string& pix_fmt, AVRational frame_rate, std::int64_t pts,
+                          const AVBufferRef& memory);
+
+// Samples that start at `pts` in units of 1 / sample_rate. Shapes: (N, C) for packed formats, (C, N) for planar ones.
+// Throws likewise.
+Frames reference_samples(const ArrayView& array, const std::string& sample_fmt, int sample_rate, std::int64_t pts,
+                         const AVBufferRef& memory);
+
+}  // namespace spdl

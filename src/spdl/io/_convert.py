@@ -1,0 +1,89 @@
+"""From frames, and from plain arrays, to buffers."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import _native
+from ._buffers import as_storage
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ._native import CPUBuffer
+
+    Frames: TypeAlias = Any
+    FramesBatch: TypeAlias = Sequence[Any]
+
+
+def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUBuffer":
+    """Copy decoded frames into one contiguous array.
+
+    One picture has this form; channels are in the order of the format's name, planes one after the other.
+
+    ============================================ ==============================================
+    ``rgb24``, ``bgr24``                         ``(height, width, 3)`` ``uint8``
+    ``rgba``                                     ``(height, width, 4)`` ``uint8``
+    ``rgb48`` (``le``, ``be``)                   ``(height, width, 3)`` ``uint16``
+    ``gray``                                     ``(height, width, 1)`` ``uint8``
+    ``gray16`` (``le``, ``be``)                  ``(1, height, width)`` ``uint16``
+    ``yuv444p``, ``yuvj444p``, ``gbrp``          ``(3, height, width)`` ``uint8``
+    ``yuv420p``, ``yuvj420p``, ``nv12``          ``(1, height + ceil(height / 2), width)`` ``uint8``; even widths
+    ``yuv422p``, ``yuvj422p``                    ``(1, height * 2, width)`` ``uint8``; even widths
+    ============================================ ==============================================
+
+    ``VideoFrames`` put their number in front. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
+    ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``, ``s16``, ``s32`` and ``s64`` signed integers, ``flt``
+    ``float32``, ``dbl`` ``float64``. A list puts its length in front of it all.
+
+    Args:
+        frames: Frames, or a list of frames of one class which agree in format, size and count. They are consumed:
+            using them again raises ``ConsumedError``. If they cannot be converted, they are not consumed.
+        storage: Where to put the result: what ``cpu_storage`` gives, or any writable C-contiguous buffer, array or CPU
+            tensor that is large enough. The result is a view of it and keeps it alive. Without it, memory is allocated.
+
+    Returns:
+        C-contiguous, without padding between rows, in the byte order of this machine.
+
+    Raises:
+        UnsupportedFormatError: The pixel format has no array layout, or none for an odd width; the message says what
+            to do.
+        ConvertError: There are no frames; they do not agree; the storage is too small.
+        ConsumedError: Frames were consumed before, or are in the list twice.
+        TypeError: Something else than frames; frames of different classes; storage that is not writable or not
+            contiguous.
+
+    Releases the GIL; safe to call from several threads.
+    """
+    is_batch = isinstance(frames, list | tuple)
+    batch: Any = list(frames) if is_batch else [frames]
+    return _native.media.convert_frames(
+        batch, is_batch=is_batch, storage=None if storage is None else as_storage(storage)
+    )
+
+
+def convert_array(vals: "ArrayLike", storage: Any = None) -> "CPUBuffer":
+    """Copy integers, such as the labels of a batch, into a buffer.
+
+    Args:
+        vals: An array of integers of any shape, or what NumPy makes one of. All but ``int64`` are converted to it.
+        storage: As for ``convert_frames``.
+
+    Returns:
+        ``int64``, C-contiguous, of the same shape.
+
+    Raises:
+        TypeError: The elements are not integers; the storage is not writable or not contiguous.
+        OverflowError: A value is beyond ``int64``.
+        ConvertError: The storage is too small.
+    """
+    import numpy as np
+
+    array = np.asarray(vals)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"vals must be an array of integers, got one of {array.dtype}")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"vals must fit into int64, got {array.max()}")
+    typestr = np.dtype(np.int64).str
+    buffer = _native.core.new_buffer(array.shape, typestr, None if storage is None else as_storage(storage))
+    np.copyto(np.asarray(buffer), array, casting="unsafe")
+    return buffer

@@ -1,0 +1,116 @@
+"""From arrays to frames, for filters and encoders, without a copy."""
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._errors import ConvertError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ACTION = "make frames of an array"
+
+
+def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int, int], pts: int) -> Any:
+    """Make video frames of an array: its memory is that of the pictures.
+
+    The frames, and whatever is made of them without a copy, keep the array alive and its memory in place. They never
+    write to it. Do not change the array before they are used: whether they show the change is not defined.
+
+    Args:
+        array: C-contiguous NumPy array, CPU tensor, or another object with the buffer protocol or an array interface.
+            Read-only is fine. ``rgb24``, ``bgr24``: ``(frames, height, width, 3)``. ``gray`` (or ``gray8``),
+            ``gray16``, ``gray16le``, ``gray16be``: ``(frames, height, width)``. ``yuv444p``:
+            ``(frames, 3, height, width)``. Integers of 16 bits for the formats with 16 in their name, else of 8; their
+            bytes are taken as the format says.
+        pix_fmt: One of these formats.
+        frame_rate: Frames per second, as numerator and denominator.
+        pts: Time stamp of the first picture, counted in frames.
+
+    Raises:
+        UnsupportedFormatError: ``pix_fmt`` is none of these.
+        ConvertError: Shape, elements or layout of the array do not fit.
+        TypeError: It is not an array.
+        ValueError: ``frame_rate`` is not positive.
+    """
+    numerator, denominator = map(operator.index, frame_rate)
+    if numerator < 1 or denominator < 1:
+        raise ValueError(f"frame_rate must be two positive integers, got {frame_rate!r}")
+    view = _checked(array, pix_fmt)
+    return _native.media.create_reference_pictures(
+        view,
+        element=(view.dtype.kind, view.dtype.itemsize),
+        shape=view.shape,
+        pix_fmt=pix_fmt,
+        frame_rate=(numerator, denominator),
+        pts=operator.index(pts),
+    )
+
+
+def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> Any:
+    """Make audio frames of an array: its memory is that of the samples.
+
+    What is said of ``create_reference_video_frame`` about memory holds here as well.
+
+    Args:
+        array: C-contiguous, as for ``create_reference_video_frame``. Packed formats: ``(samples, channels)``; planar
+            ones, whose names end with ``p``: ``(channels, samples)``.
+        sample_fmt: ``u8``: integers of 8 bits. ``s16``, ``s32``, ``s64``: integers of 16, 32, 64 bits. ``flt``,
+            ``dbl``: floating point of 32, 64 bits. Each with ``p`` as well.
+        sample_rate: Samples per second.
+        pts: Time stamp of the first sample, counted in samples.
+
+    Raises:
+        UnsupportedFormatError: ``sample_fmt`` is none of these.
+        ConvertError: Shape, elements or layout of the array do not fit.
+        TypeError: It is not an array, or has one dimension.
+        ValueError: ``sample_rate`` is not positive.
+    """
+    if operator.index(sample_rate) < 1:
+        raise ValueError(f"sample_rate must be >= 1, got {sample_rate!r}")
+    view = _checked(array, sample_fmt)
+    if view.ndim == 1:
+        raise TypeError("array must have two dimensions, samples and channels, got one; a channel is array[None]")
+    return _native.media.create_reference_samples(
+        view,
+        element=(view.dtype.kind, view.dtype.itemsize),
+        shape=view.shape,
+        sample_fmt=sample_fmt,
+        sample_rate=operator.index(sample_rate),
+        pts=operator.index(pts),
+    )
+
+
+def _checked(array: Any, fmt: str) -> "NDArray[Any]":
+    """The array as NumPy's, of elements and in an order that native code can take. Never a copy."""
+    view = _as_view(array)
+    if view.dtype.kind not in "iuf":
+        raise ConvertError(f"cannot {_ACTION}: its elements must be numbers, got {view.dtype}", action=_ACTION)
+    if not view.flags.c_contiguous:
+        raise ConvertError(
+            f"cannot {_ACTION}: it must be C-contiguous; numpy.ascontiguousarray makes such an array", action=_ACTION
+        )
+    if not view.dtype.isnative and not (fmt.endswith("be") and view.dtype == view.dtype.newbyteorder(">")):
+        raise ConvertError(
+            f"cannot {_ACTION}: '{fmt}' does not have the byte order of {view.dtype.str}", action=_ACTION
+        )
+    return view
+
+
+def _as_view(array: Any) -> "NDArray[Any]":
+    import numpy as np
+
+    if isinstance(array, np.ndarray):
+        return array
+    if callable(getattr(array, "numpy", None)):  # a torch tensor
+        view: NDArray[Any] = array.numpy()
+        return view
+    if not hasattr(array, "__array_interface__"):
+        try:
+            memoryview(array)
+        except TypeError:
+            raise TypeError(
+                f"array must be a NumPy array, a CPU tensor or another buffer, got {type(array).__name__}"
+            ) from None
+    return np.asarray(array)
