@@ -1,12 +1,13 @@
 """The code in README.md and docs/ runs as printed.
 
 Every block fenced as ``python`` is run, the blocks of one file in order as one program, in a folder that holds nothing
-but ``photos/``, with a few JPEGs. A block
-fenced as ``python no-run`` is only compiled. The program keeps the line numbers of the document, so that a traceback
-points into it.
+but ``photos/`` with a few JPEGs and ``clips/`` with ``video.mp4`` (H.264 and AAC), ``speech.wav`` and ``music.flac``,
+two seconds each. A block fenced as ``python no-run`` is only compiled. The program keeps the line numbers of the
+document, so that a traceback points into it.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+
+from tests.support.media import clip, pictures, tones
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+)(?P<info>.*)$")
@@ -71,6 +74,22 @@ DOCUMENTS = [
 RUNNABLE = [path for path in DOCUMENTS if program_of(blocks_of(path.read_text(encoding="utf-8"))).strip()]
 
 
+def put_media(folder: Path) -> None:
+    """What the documents' code reads."""
+    (folder / "photos").mkdir(parents=True)
+    for number in range(40):
+        Image.linear_gradient("L").convert("RGB").resize((60 + number, 80)).save(folder / f"photos/{number}.jpg")
+    made = (
+        clip("video.mp4", *pictures("320x240", "25"), *tones(16000), "-c:v", "libx264", "-g", "12", "-bf", "2",
+             "-pix_fmt", "yuv420p", "-c:a", "aac"),
+        clip("speech.wav", *tones(16000)),
+        clip("music.flac", *tones(44100, expression="sin(440*2*PI*t)|sin(550*2*PI*t)")),
+    )  # fmt: skip
+    (folder / "clips").mkdir()
+    for path in made:
+        shutil.copy(path, folder / "clips")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("document", RUNNABLE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
@@ -78,9 +97,7 @@ def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     script = tmp_path / f"{document.stem}.py"
     script.write_text(program_of(blocks_of(document.read_text(encoding="utf-8"))), encoding="utf-8")
     folder = tmp_path / "reader"
-    (folder / "photos").mkdir(parents=True)
-    for number in range(40):
-        Image.linear_gradient("L").convert("RGB").resize((60 + number, 80)).save(folder / f"photos/{number}.jpg")
+    put_media(folder)
     result = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=folder,

@@ -6,6 +6,8 @@ extern "C" {
 }
 
 #include <array>
+#include <cstring>
+#include <new>
 
 namespace spdl::av {
 namespace {
@@ -71,6 +73,24 @@ void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcep
 #else
 bool buffer_takes_colors() noexcept { return false; }
 void set_colors(AVBufferSrcParameters&, const AVFrame&) noexcept {}
+#endif
+
+#if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
+void carry_side_data(const AVStream&, AVPacket&) {}
+#else
+void carry_side_data(const AVStream& stream, AVPacket& first) {
+  for (int i = 0; i < stream.nb_side_data; ++i) {
+    const AVPacketSideData& from = stream.side_data[i];
+    if (from.size == 0 || av_packet_get_side_data(&first, from.type, nullptr) != nullptr) {
+      continue;
+    }
+    std::uint8_t* to = av_packet_new_side_data(&first, from.type, from.size);
+    if (to == nullptr) {
+      throw std::bad_alloc();
+    }
+    std::memcpy(to, from.data, from.size);
+  }
+}
 #endif
 
 std::string channel_layout_name(const AVChannelLayout& layout) {

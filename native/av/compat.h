@@ -28,6 +28,10 @@ std::vector<int> supported_sample_rates(const AVCodec& codec);
 bool buffer_takes_colors() noexcept;
 void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcept;
 
+// What a container says of a stream beside its codec parameters (display matrix, replay gain, ...), put on its first packet,
+// from where the decoder takes it. (Since FFmpeg 6.1 it is part of the codec parameters, and this does nothing.)
+void carry_side_data(const AVStream& stream, AVPacket& first);
+
 // "stereo", "5.1(side)"; for layouts without a name, "3 channels".
 std::string channel_layout_name(const AVChannelLayout& layout);
 

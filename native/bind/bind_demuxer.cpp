@@ -1,9 +1,226 @@
 #include "bind/bind_demuxer.h"
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "bind/handle.h"
+#include "bind/memory.h"
+#include "bind/objects.h"
+#include "media/demuxer.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_demuxer(nb::module_&) {}
+constexpr const char* kDemuxerDoc = R"(An opened container. ``spdl.io.Demuxer`` says what can be done with it.
+
+Data in memory is read in place and held until ``close()``. All methods release the GIL. One thread at a time:
+another one gets a ``MediaError``.)";
+
+constexpr const char* kDemuxDoc = R"(The packets of the best stream of that kind.
+
+Args:
+    kind: ``"audio"``, ``"video"`` or ``"image"``.
+    window: Start and end in seconds.
+    bsf: A description of bit stream filters.)";
+
+constexpr const char* kReadDoc = R"(The next packets of each stream; none at the end of the data.
+
+Args:
+    reading: What ``start_reading`` gave.
+    duration: At least so many seconds, up to the end of a decodable group.
+    num_packets: Until there are so many of one stream.)";
+
+MediaType parse_kind(const std::string& kind) {
+  for (const MediaType type : {MediaType::kAudio, MediaType::kVideo, MediaType::kImage}) {
+    if (kind == name_of(type)) {
+      return type;
+    }
+  }
+  throw nb::value_error(("kind must be 'audio', 'video' or 'image', got '" + kind + "'").c_str());
+}
+
+struct NamedSource {
+  MediaSource source;
+  std::string name;
+  std::optional<Export> held;  // what keeps the source's memory in place
+};
+
+std::string path_bytes(nb::handle text) {
+  const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
+  if (!encoded.is_valid()) {
+    throw nb::python_error();
+  }
+  const auto bytes = nb::borrow<nb::bytes>(encoded);
+  std::string path(bytes.c_str(), bytes.size());
+  if (path.find('\0') != std::string::npos) {
+    throw nb::value_error("the source is a path with a null character");
+  }
+  return path;
+}
+
+// Not every path is text that can be encoded; then it is shown with escapes.
+std::string shown(nb::handle text) {
+  const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!encoded.is_valid()) {
+    throw nb::python_error();
+  }
+  const auto bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
+NamedSource read_source(nb::handle source, nb::handle name) {
+  NamedSource result;
+  if (nb::isinstance<nb::str>(source)) {
+    result.source = path_bytes(source);
+    result.name = shown(source);
+  } else {
+    const Export& held = result.held.emplace(source, false, "a source in memory");
+    if (!held.is_byte_string()) {
+      throw nb::type_error("a source in memory must be a one-dimensional buffer of bytes");
+    }
+    result.source = std::span<const std::uint8_t>(held.data(), held.size());
+    char address[40];
+    std::snprintf(address, sizeof(address), "Bytes: 0x%zx", reinterpret_cast<std::size_t>(held.data()));
+    result.name = address;
+  }
+  if (!name.is_none()) {
+    result.name = shown(name);
+  }
+  return result;
+}
+
+class DemuxerObject {
+ public:
+  DemuxerObject(NamedSource source, DemuxConfig config) : held_(std::move(source.held)), name_(source.name) {
+    const nb::gil_scoped_release released;
+    demuxer_.emplace(Demuxer(std::move(source.source), std::move(source.name), std::move(config)));
+  }
+  ~DemuxerObject() {
+    const nb::gil_scoped_release released;
+    demuxer_.reset();
+  }
+
+  // The GIL is held; closing is not: a file system may take its time.
+  void close() {
+    if (demuxer_->is_gone()) {
+      return;
+    }
+    {
+      const nb::gil_scoped_release released;
+      demuxer_->take("the demuxer");
+    }
+    held_.reset();
+  }
+
+  // Without the GIL. Throws Error: kClosed, kMedia (another thread is at it).
+  Handle<Demuxer>::Stay use() {
+    try {
+      return demuxer_->own("the demuxer");
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kConsumed) {
+        throw Error(ErrorKind::kClosed, "demux", "the demuxer was closed").in(name_);
+      }
+      throw;
+    }
+  }
+
+ private:
+  std::optional<Export> held_;
+  std::string name_;
+  std::optional<Handle<Demuxer>> demuxer_;
+};
+
+nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std::pair<double, double>> window,
+                 const std::optional<std::string>& bsf) {
+  const MediaType type = parse_kind(kind);
+  std::optional<TimeWindow> span;
+  if (window) {
+    span = TimeWindow{window->first, window->second};
+  }
+  std::optional<Packets> packets;
+  {
+    const nb::gil_scoped_release released;
+    packets = self.use()->demux(type, span, bsf);
+  }
+  return wrap(std::move(*packets));
+}
+
+nb::object codec(DemuxerObject& self, const std::string& kind) {
+  const MediaType type = parse_kind(kind);
+  CodecPtr found;
+  {
+    const nb::gil_scoped_release released;
+    found = self.use()->codec(type);
+  }
+  return wrap(std::move(found));
+}
+
+nb::dict read_some(DemuxerObject& self, int reading, std::optional<double> duration, std::optional<int> num_packets) {
+  std::map<int, Packets> chunk;
+  {
+    const nb::gil_scoped_release released;
+    chunk = self.use()->read_some(reading, duration, num_packets);
+  }
+  nb::dict result;
+  for (auto& [index, packets] : chunk) {
+    result[nb::int_(index)] = wrap(std::move(packets));
+  }
+  return result;
+}
+
+}  // namespace
+
+void register_demuxer(nb::module_& module) {
+  nb::class_<DemuxerObject>(module, "Demuxer", kDemuxerDoc)
+      .def(
+          "__init__",
+          [](DemuxerObject* self, nb::handle source, nb::handle name, std::optional<std::string> format,
+             std::map<std::string, std::string> format_options, int buffer_size, bool tolerate_errors) {
+            new (self) DemuxerObject(read_source(source, name),
+                                     {std::move(format), std::move(format_options), buffer_size, tolerate_errors});
+          },
+          "source"_a, nb::kw_only(), "name"_a.none(), "format"_a.none(), "format_options"_a, "buffer_size"_a,
+          "tolerate_errors"_a,
+          nb::sig("def __init__(self, source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
+                  "name: str | None, format: str | None, format_options: dict[str, str], buffer_size: int, "
+                  "tolerate_errors: bool) -> None"))
+      .def("close", &DemuxerObject::close, "Close the container and let go of the source. Once more does nothing.")
+      .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(),
+           nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None) "
+                   "-> AudioPackets | VideoPackets | ImagePackets"),
+           kDemuxDoc)
+      .def(
+          "has", [](DemuxerObject& self, const std::string& kind) { return self.use()->has(parse_kind(kind)); },
+          "kind"_a, nb::call_guard<nb::gil_scoped_release>(), "Whether there is a stream of that kind.")
+      .def(
+          "stream_index",
+          [](DemuxerObject& self, const std::string& kind) { return self.use()->stream_index(parse_kind(kind)); },
+          "kind"_a, nb::call_guard<nb::gil_scoped_release>(), "Index of the best stream of that kind.")
+      .def("codec", &codec, "kind"_a,
+           nb::sig("def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec"),
+           "Codec of the best stream of that kind.")
+      .def(
+          "start_reading",
+          [](DemuxerObject& self, const std::set<int>& streams) { return self.use()->start_reading(streams); },
+          "streams"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Go to the beginning, to read these streams by and by; the result is for ``read_some``.")
+      .def("read_some", &read_some, "reading"_a, nb::kw_only(), "duration"_a.none(), "num_packets"_a.none(),
+           nb::sig("def read_some(self, reading: int, *, duration: float | None, num_packets: int | None) "
+                   "-> dict[int, AudioPackets | VideoPackets]"),
+           kReadDoc);
+}
 
 }  // namespace spdl::bind

@@ -1,9 +1,210 @@
 #include "bind/bind_packets.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "av/compat.h"
+#include "av/names.h"
+#include "bind/objects.h"
+#include "media/describe.h"
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_packets(nb::module_&) {}
+constexpr const char* kAudioDoc = R"(Encoded sound of one stream: what a decoder takes.
+
+``len()`` counts packets; with a window, those with something in it. Decoding consumes packets: using them again
+raises ``ConsumedError``. Two clones may be used by two threads.)";
+
+constexpr const char* kVideoDoc = R"(Encoded pictures of one stream: what a decoder takes.
+
+``len()`` counts packets; with a window, those in it, and not the ones from the key frame before it, which decoding
+needs too. Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two
+threads.)";
+
+constexpr const char* kImageDoc = R"(One encoded picture: what a decoder takes.
+
+Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two threads.)";
+
+constexpr const char* kTimestampsDoc = R"(Presentation times in seconds, in display order, of those in the window.
+
+Args:
+    raw: Of all packets instead, in the order of decoding.)";
+
+constexpr const char* kCloneDoc =
+    "The same packets once more, to be decoded on their own. The encoded data is shared, not copied.";
+
+std::pair<int, int> pair_of(AVRational value) { return {value.num, value.den}; }
+
+// The codec of packets, or an Error.
+CodecPtr codec_of(const Packets& packets) {
+  if (!packets.codec) {
+    throw Error(ErrorKind::kNoCodec, "tell the format of the packets of",
+                "they carry no codec, as packets from streaming; ask the Demuxer for its codec")
+        .in(packets.source);
+  }
+  return packets.codec;
+}
+
+template <MediaType type>
+nb::class_<CodecObject<type>> register_codec(nb::module_& module, const char* name, const char* doc) {
+  using Self = CodecObject<type>;
+  return nb::class_<Self>(module, name, doc)
+      .def_prop_ro(
+          "name", [](const Self& self) { return std::string(avcodec_get_name(self.codec->parameters->codec_id)); },
+          "FFmpeg's name of the codec, such as ``\"h264\"``.")
+      .def_prop_ro(
+          "time_base", [](const Self& self) { return pair_of(self.codec->time_base); },
+          "Unit of time stamps in seconds: numerator and denominator.")
+      .def("__repr__", [name = std::string(name)](const Self& self) { return name + describe(*self.codec); });
+}
+
+// What codecs of moving and of single pictures have in common.
+template <MediaType type>
+nb::class_<CodecObject<type>> register_picture_codec(nb::module_& module, const char* name, const char* doc) {
+  using Self = CodecObject<type>;
+  return register_codec<type>(module, name, doc)
+      .def_prop_ro("width", [](const Self& self) { return self.codec->parameters->width; }, "In pixels.")
+      .def_prop_ro("height", [](const Self& self) { return self.codec->parameters->height; }, "In pixels.")
+      .def_prop_ro(
+          "pix_fmt", [](const Self& self) { return av::pixel_format_name(self.codec->parameters->format); },
+          "FFmpeg's name of the pixel format; ``\"none\"`` if it is not known.")
+      .def_prop_ro(
+          "sample_aspect_ratio",
+          [](const Self& self) { return pair_of(self.codec->parameters->sample_aspect_ratio); },
+          "Width to height of one pixel: numerator and denominator; ``(0, 1)`` if it is not known.");
+}
+
+template <MediaType type>
+nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, const char* name, const char* doc) {
+  using Self = PacketsObject<type>;
+  return nb::class_<Self>(module, name, doc)
+      .def_prop_ro(
+          "codec", [](const Self& self) { return wrap(self.read("packets")->codec); },
+          nb::sig(type == MediaType::kAudio   ? "def codec(self) -> AudioCodec | None"
+                  : type == MediaType::kVideo ? "def codec(self) -> VideoCodec | None"
+                                              : "def codec(self) -> ImageCodec | None"),
+          "What a decoder has to know; ``None`` for packets from streaming.")
+      .def_prop_ro(
+          "num_errors", [](const Self& self) { return self.read("packets")->num_errors; },
+          "How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.")
+      .def(
+          "clone",
+          [](const Self& self) {
+            std::optional<Packets> copy;
+            {
+              const nb::gil_scoped_release released;
+              copy = self.read("packets")->clone();
+            }
+            return wrap(std::move(*copy));
+          },
+          nb::sig(type == MediaType::kAudio   ? "def clone(self) -> AudioPackets"
+                  : type == MediaType::kVideo ? "def clone(self) -> VideoPackets"
+                                              : "def clone(self) -> ImagePackets"),
+          kCloneDoc)
+      .def("__repr__", [](const Self& self) { return describe(*self.read("packets")); });
+}
+
+// What packets of sound and of moving pictures have in common.
+template <MediaType type>
+void add_times(nb::class_<PacketsObject<type>>& packets) {
+  using Self = PacketsObject<type>;
+  packets
+      .def_prop_ro(
+          "timestamp",
+          [](const Self& self) -> std::optional<std::pair<double, double>> {
+            const auto stay = self.read("packets");
+            if (!stay->window) {
+              return std::nullopt;
+            }
+            return std::pair(stay->window->start, stay->window->end);
+          },
+          "The window: start and end in seconds; ``None`` without one.")
+      .def("__len__", [](const Self& self) { return num_in_window(*self.read("packets")); });
+}
+
+template <MediaType type>
+void add_picture(nb::class_<PacketsObject<type>>& packets) {
+  using Self = PacketsObject<type>;
+  packets
+      .def_prop_ro(
+          "width", [](const Self& self) { return codec_of(*self.read("packets"))->parameters->width; }, "In pixels.")
+      .def_prop_ro(
+          "height", [](const Self& self) { return codec_of(*self.read("packets"))->parameters->height; }, "In pixels.")
+      .def_prop_ro(
+          "pix_fmt",
+          [](const Self& self) {
+            return av::pixel_format_name(codec_of(*self.read("packets"))->parameters->format);
+          },
+          "FFmpeg's name of the pixel format; ``\"none\"`` if it is not known.");
+}
+
+void register_codecs(nb::module_& module) {
+  register_codec<MediaType::kAudio>(module, "AudioCodec", "What a decoder has to know of a stream of sound. Immutable.")
+      .def_prop_ro("sample_rate", [](const AudioCodec& self) { return self.codec->parameters->sample_rate; }, "In Hz.")
+      .def_prop_ro("num_channels",
+                   [](const AudioCodec& self) { return self.codec->parameters->ch_layout.nb_channels; })
+      .def_prop_ro(
+          "sample_fmt", [](const AudioCodec& self) { return av::sample_format_name(self.codec->parameters->format); },
+          "FFmpeg's name of the sample format.")
+      .def_prop_ro(
+          "channel_layout",
+          [](const AudioCodec& self) { return av::channel_layout_name(self.codec->parameters->ch_layout); },
+          "FFmpeg's name of the channel layout, such as ``\"stereo\"``.");
+  register_picture_codec<MediaType::kVideo>(module, "VideoCodec",
+                                            "What a decoder has to know of a stream of pictures. Immutable.")
+      .def_prop_ro(
+          "frame_rate", [](const VideoCodec& self) { return pair_of(self.codec->frame_rate); },
+          "Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.");
+  register_picture_codec<MediaType::kImage>(module, "ImageCodec", "What a decoder has to know of a picture. Immutable.");
+}
+
+}  // namespace
+
+void register_packets(nb::module_& module) {
+  register_codecs(module);
+
+  auto audio = register_packets_class<MediaType::kAudio>(module, "AudioPackets", kAudioDoc);
+  add_times(audio);
+  audio
+      .def_prop_ro(
+          "sample_rate", [](const AudioPackets& self) { return codec_of(*self.read("packets"))->parameters->sample_rate; },
+          "In Hz.")
+      .def_prop_ro("num_channels", [](const AudioPackets& self) {
+        return codec_of(*self.read("packets"))->parameters->ch_layout.nb_channels;
+      });
+
+  auto video = register_packets_class<MediaType::kVideo>(module, "VideoPackets", kVideoDoc);
+  add_times(video);
+  add_picture(video);
+  video
+      .def_prop_ro(
+          "frame_rate", [](const VideoPackets& self) { return pair_of(codec_of(*self.read("packets"))->frame_rate); },
+          "Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.")
+      .def(
+          "get_timestamps",
+          [](const VideoPackets& self, bool raw) {
+            const auto stay = self.read("packets");
+            return raw ? packet_timestamps(*stay) : display_timestamps(*stay);
+          },
+          nb::kw_only(), "raw"_a = false, nb::call_guard<nb::gil_scoped_release>(), kTimestampsDoc);
+
+  auto image = register_packets_class<MediaType::kImage>(module, "ImagePackets", kImageDoc);
+  add_picture(image);
+}
 
 }  // namespace spdl::bind

@@ -1,3 +1,346 @@
 #include "media/demuxer.h"
 
-namespace spdl {}  // namespace spdl
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "av/check.h"
+#include "av/compat.h"
+#include "media/bsf.h"
+#include "media/window.h"
+
+namespace spdl {
+namespace {
+
+bool is_cover(const AVStream& stream) noexcept { return (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) != 0; }
+
+std::int64_t area(const AVStream& stream) noexcept {
+  return static_cast<std::int64_t>(stream.codecpar->width) * stream.codecpar->height;
+}
+
+// Negative if there is none.
+int find_stream(AVFormatContext& context, MediaType type) {
+  if (type == MediaType::kAudio) {
+    return av_find_best_stream(&context, AVMEDIA_TYPE_AUDIO, -1, -1, nullptr, 0);
+  }
+  const int best = av_find_best_stream(&context, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  if (best < 0 || !is_cover(*context.streams[best])) {
+    return best;
+  }
+  // libav takes a cover for a video.
+  int largest = -1;
+  for (unsigned i = 0; i < context.nb_streams; ++i) {
+    const AVStream& stream = *context.streams[i];
+    if (stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover(stream) &&
+        (largest < 0 || area(stream) > area(*context.streams[largest]))) {
+      largest = static_cast<int>(i);
+    }
+  }
+  return largest < 0 && type == MediaType::kImage ? best : largest;
+}
+
+// Seconds to ticks, downwards, within what libav can add to.
+std::int64_t to_ticks(double seconds, AVRational time_base) noexcept {
+  constexpr double kMost = 1e17;
+  return static_cast<std::int64_t>(std::floor(std::clamp(seconds * time_base.den / time_base.num, -kMost, kMost)));
+}
+
+}  // namespace
+
+Demuxer::Demuxer(MediaSource source, std::string name, DemuxConfig config)
+    : input_(std::move(source), std::move(name), std::move(config)) {}
+
+bool Demuxer::has(MediaType type) const { return find_stream(input_.context(), type) >= 0; }
+
+int Demuxer::stream_index(MediaType type) const {
+  const int index = find_stream(input_.context(), type);
+  if (index < 0) {
+    throw Error(ErrorKind::kStreamNotFound, "demux",
+                std::string("No ") + name_of(type) + " stream was found in " + input_.name())
+        .in(input_.name());
+  }
+  return index;
+}
+
+CodecPtr Demuxer::codec(MediaType type) const {
+  AVStream& found = stream(stream_index(type));
+  const AVRational rate = type == MediaType::kAudio ? AVRational{0, 1}
+                                                    : av_guess_frame_rate(&input_.context(), &found, nullptr);
+  return make_codec(type, *found.codecpar, found.time_base, rate);
+}
+
+int Demuxer::num_streams() const noexcept { return static_cast<int>(input_.context().nb_streams); }
+
+MediaType Demuxer::stream_type(int index) const {
+  if (index >= 0 && index < num_streams()) {
+    const AVMediaType type = stream(index).codecpar->codec_type;
+    if (type == AVMEDIA_TYPE_AUDIO) {
+      return MediaType::kAudio;
+    }
+    if (type == AVMEDIA_TYPE_VIDEO) {
+      return MediaType::kVideo;
+    }
+  }
+  throw Error(ErrorKind::kStreamNotFound, "demux",
+              "stream index " + std::to_string(index) + " is not one of audio or video; there are " +
+                  std::to_string(num_streams()) + " streams")
+      .in(input_.name());
+}
+
+Packets Demuxer::new_packets(MediaType type, int index) const {
+  Packets packets;
+  packets.type = type;
+  packets.source = input_.name();
+  packets.stream_index = index;
+  packets.time_base = stream(index).time_base;
+  return packets;
+}
+
+void Demuxer::select(const std::set<int>& streams) {
+  for (int i = 0; i < num_streams(); ++i) {
+    stream(i).discard = streams.contains(i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+  }
+}
+
+Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf) {
+  const int index = stream_index(type);
+  Packets packets = new_packets(type, index);
+  packets.codec = codec(type);
+  packets.window = window;
+  stop_reading();
+  try {
+    if (type == MediaType::kImage) {
+      demux_picture(packets);
+    } else if (window) {
+      demux_window(packets);
+    } else {
+      demux_all(packets);
+    }
+  } catch (Error& error) {
+    if (!error.stream_index) {
+      error.stream_index = index;
+    }
+    throw;
+  }
+  if (!packets.packets.empty()) {
+    av::carry_side_data(stream(index), *packets.packets.front());
+  }
+  return bsf ? apply_bsf(std::move(packets), *bsf) : std::move(packets);
+}
+
+// Reads packets of the selected stream until the collector has enough; false if they began too late for it.
+template <class Collector>
+bool Demuxer::collect(Collector& collector, Packets& into) {
+  try {
+    for (;;) {
+      av::PacketPtr packet = av::new_packet();
+      if (!input_.read(*packet)) {
+        break;
+      }
+      if (packet->stream_index == into.stream_index && !collector.offer(std::move(packet))) {
+        break;
+      }
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDemux || !input_.tolerates_errors()) {
+      throw;
+    }
+    ++into.num_errors;
+  }
+  if (collector.began_too_late()) {
+    return false;
+  }
+  into.packets = collector.finish();
+  return true;
+}
+
+namespace {
+
+struct Everything {
+  std::vector<av::PacketPtr> packets;
+
+  bool offer(av::PacketPtr packet) {
+    packets.push_back(std::move(packet));
+    return true;
+  }
+  static bool began_too_late() noexcept { return false; }
+  std::vector<av::PacketPtr> finish() { return std::move(packets); }
+};
+
+// The first key frame, or the first packet if nothing is marked as one.
+struct FirstPicture {
+  std::vector<av::PacketPtr> packets;
+
+  bool offer(av::PacketPtr packet) {
+    const bool is_key = (packet->flags & AV_PKT_FLAG_KEY) != 0;
+    if (is_key) {
+      packets.clear();
+    }
+    if (is_key || packets.empty()) {
+      packets.push_back(std::move(packet));
+    }
+    return !is_key;
+  }
+  static bool began_too_late() noexcept { return false; }
+  std::vector<av::PacketPtr> finish() { return std::move(packets); }
+};
+
+}  // namespace
+
+void Demuxer::go_to_start() {
+  if (!input_.is_at_start()) {
+    input_.reopen();
+  }
+}
+
+void Demuxer::demux_picture(Packets& into) {
+  const AVStream& from = stream(into.stream_index);
+  if (is_cover(from) && from.attached_pic.size > 0) {
+    into.packets.push_back(av::clone(from.attached_pic));
+    return;
+  }
+  go_to_start();
+  select({into.stream_index});
+  FirstPicture picture;
+  collect(picture, into);
+  if (into.packets.empty() && into.num_errors == 0) {
+    throw Error(ErrorKind::kDemux, "read a picture of", "its stream has no data").in(input_.name());
+  }
+}
+
+void Demuxer::demux_all(Packets& into) {
+  go_to_start();
+  select({into.stream_index});
+  Everything everything;
+  collect(everything, into);
+}
+
+void Demuxer::demux_window(Packets& into) {
+  const TimeWindow window = *into.window;
+  if (window.empty()) {
+    return;
+  }
+  const AVStream& from = stream(into.stream_index);
+  const bool is_audio = into.type == MediaType::kAudio;
+  const std::size_t preroll = is_audio ? audio_preroll(*from.codecpar) : 0;
+  const double packet_length = is_audio && from.codecpar->sample_rate > 0
+                                   ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
+                                   : 0;
+  const auto try_from = [&](bool from_start) {
+    select({into.stream_index});
+    into.num_errors = 0;
+    if (is_audio) {
+      AudioCollector collector(window, into.time_base, preroll, from_start);
+      return collect(collector, into);
+    }
+    VideoCollector collector(window, into.time_base, from_start);
+    return collect(collector, into);
+  };
+  const double first = from.start_time == AV_NOPTS_VALUE
+                           ? 0
+                           : to_seconds(from.start_time, from.time_base.num, from.time_base.den);
+  // Two packets more, as their lengths are a guess; then ever further back.
+  double target = window.start - packet_length * static_cast<double>(preroll + 2);
+  if (input_.has_reliable_times()) {
+    for (double step = 1; target > first && input_.seek(into.stream_index, to_ticks(target, into.time_base)); step *= 4) {
+      if (try_from(false)) {
+        return;
+      }
+      target -= step;
+    }
+  }
+  go_to_start();
+  try_from(true);
+}
+
+int Demuxer::start_reading(const std::set<int>& streams) {
+  for (const int index : streams) {
+    stream_type(index);  // which throws for a bad one
+  }
+  stop_reading();
+  go_to_start();
+  reading_ = streams;
+  return round_;
+}
+
+void Demuxer::stop_reading() noexcept {
+  ++round_;
+  reading_.clear();
+  held_.reset();
+  is_at_end_ = false;
+}
+
+// Whose key frames end a chunk: of the first stream of moving pictures, or else of the first.
+int Demuxer::leading_stream() const {
+  for (const int index : reading_) {
+    if (stream(index).codecpar->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover(stream(index))) {
+      return index;
+    }
+  }
+  return *reading_.begin();
+}
+
+std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
+  if (round != round_) {
+    throw Error(ErrorKind::kMedia, "read on in",
+                "the demuxer was used for something else meanwhile; use one Demuxer for each iterator")
+        .in(input_.name());
+  }
+  std::map<int, Packets> chunk;
+  if (is_at_end_) {
+    return chunk;
+  }
+  const int leader = leading_stream();
+  const AVRational time_base = stream(leader).time_base;
+  std::optional<double> start;
+  double time = 0;  // where the leader's last packet ended
+  try {
+    select(reading_);
+    for (;;) {
+      av::PacketPtr packet = std::move(held_);
+      if (!packet) {
+        packet = av::new_packet();
+        if (!input_.read(*packet)) {
+          is_at_end_ = true;
+          break;
+        }
+      }
+      const int index = packet->stream_index;
+      if (!reading_.contains(index)) {
+        continue;
+      }
+      if (index == leader) {
+        const double begin = seconds_of(*packet, time_base).value_or(time);
+        if (duration && start && (packet->flags & AV_PKT_FLAG_KEY) != 0 && begin - *start >= *duration) {
+          held_ = std::move(packet);
+          break;
+        }
+        start = start.value_or(begin);
+        time = begin + to_seconds(packet->duration, time_base.num, time_base.den);
+      }
+      auto place = chunk.find(index);
+      if (place == chunk.end()) {
+        place = chunk.emplace(index, new_packets(stream_type(index), index)).first;
+      }
+      auto& packets = place->second.packets;
+      packets.push_back(std::move(packet));
+      if (num_packets && packets.size() >= static_cast<std::size_t>(*num_packets)) {
+        break;
+      }
+    }
+  } catch (const Error& error) {
+    is_at_end_ = true;
+    if (error.kind() != ErrorKind::kDemux || !input_.tolerates_errors()) {
+      throw;
+    }
+    if (chunk.empty()) {
+      chunk.emplace(leader, new_packets(stream_type(leader), leader));
+    }
+    for (auto& [index, packets] : chunk) {
+      packets.num_errors = 1;
+    }
+  }
+  return chunk;
+}
+
+}  // namespace spdl

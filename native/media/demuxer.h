@@ -17,7 +17,7 @@ namespace spdl {
 
 class Demuxer {
  public:
-  Demuxer(const MediaSource& source, std::string name, DemuxConfig config);
+  Demuxer(MediaSource source, std::string name, DemuxConfig config);
 
   // The packets of the best stream of that type; with a window, those that decoding it needs.
   // Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated), kFilter (bit stream filter).
@@ -30,16 +30,34 @@ class Demuxer {
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
   const std::string& name() const noexcept { return input_.name(); }
 
-  // Reads on from where the last call stopped (`rewind` first for the beginning) until `num_packets` of a stream, or
-  // `duration` seconds up to the end of a decodable group, are there. Empty at the end of the data.
-  void rewind();
-  std::map<int, Packets> read_some(const std::set<int>& streams, std::optional<double> duration,
-                                   std::optional<int> num_packets);
+  // Reading by and by. `start_reading` goes to the beginning, and gives what `read_some` wants to see: any other use of
+  // the demuxer ends that reading. Throws Error(kStreamNotFound).
+  int start_reading(const std::set<int>& streams);
+  // The next packets of each of these streams, without codec: until there are `num_packets` of one, or `duration` seconds
+  // up to the end of a decodable group. Empty at the end of the data. Throws Error: kDemux, kMedia (ended, see above).
+  std::map<int, Packets> read_some(int round, std::optional<double> duration, std::optional<int> num_packets);
 
  private:
+  AVStream& stream(int index) const noexcept { return *input_.context().streams[index]; }
+  Packets new_packets(MediaType type, int index) const;
+  // Makes `read` skip all other streams.
+  void select(const std::set<int>& streams);
+  void demux_picture(Packets& into);
+  void demux_all(Packets& into);
+  void demux_window(Packets& into);
+  template <class Collector>
+  bool collect(Collector& collector, Packets& into);
+
+  void go_to_start();
+  void stop_reading() noexcept;
+  int leading_stream() const;
+
   Input input_;
-  DemuxConfig config_;
-  av::PacketPtr held_;  // read ahead by read_some
+  // Reading by and by.
+  int round_ = 0;
+  std::set<int> reading_;
+  bool is_at_end_ = false;
+  av::PacketPtr held_;  // the first packet of the next chunk
 };
 
 }  // namespace spdl

@@ -20,7 +20,7 @@ namespace spdl {
 struct DemuxConfig {
   std::optional<std::string> format;  // for data without a header
   av::Options format_options;
-  int buffer_size = 8096;  // bytes
+  int buffer_size = 8096;  // bytes; of data in memory
   bool tolerate_errors = false;
 };
 
@@ -30,19 +30,40 @@ using MediaSource = std::variant<std::string, std::span<const std::uint8_t>>;
 class Input {
  public:
   // Throws Error: kSourceNotFound, kOpen (not media), kDemux (unknown format or option). `name` is what messages say.
-  Input(const MediaSource& source, std::string name, const DemuxConfig& config);
+  Input(MediaSource source, std::string name, DemuxConfig config);
   ~Input();
   Input(Input&&) noexcept;
   Input& operator=(Input&&) noexcept;
 
   AVFormatContext& context() const noexcept { return *context_; }
   const std::string& name() const noexcept { return name_; }
+  bool tolerates_errors() const noexcept { return config_.tolerate_errors; }
+
+  // The next packet, of whatever stream is not discarded; false at the end. Throws Error(kDemux) for damage: a read
+  // error, a packet that the container marks as corrupt, data that ends before the container says so.
+  bool read(AVPacket& packet);
+  // Whether nothing has been read since it was opened, so that `read` starts with the first packet.
+  bool is_at_start() const noexcept { return is_at_start_; }
+
+  // Moves to a key frame of the stream at or before that time in its time base. False: this container cannot, or says so.
+  // Where it lands is for the caller to check.
+  bool seek(int stream, std::int64_t ticks);
+  // Whether time stamps after a seek are those that reading from the start gives.
+  bool has_reliable_times() const noexcept;
+  // Opens it anew.
+  void reopen();
 
  private:
   struct Memory;
+
+  void open();
+
+  MediaSource source_;
   std::string name_;
+  DemuxConfig config_;
   std::unique_ptr<Memory> memory_;  // before the context, which reads from it until it is closed
   av::InputPtr context_;
+  bool is_at_start_ = true;
 };
 
 }  // namespace spdl

@@ -37,17 +37,34 @@ std::vector<double> packet_timestamps(const Packets& packets) {
   return times;
 }
 
+bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
+  if (!packets.window) {
+    return true;
+  }
+  const auto begin = seconds_of(packet, packets.time_base);
+  if (!begin || packets.type != MediaType::kAudio) {
+    return begin && packets.window->contains(*begin);
+  }
+  const double end = *begin + to_seconds(packet.duration, packets.time_base.num, packets.time_base.den);
+  return !packets.window->empty() && *begin < packets.window->end &&
+         (end > packets.window->start || *begin == packets.window->start);
+}
+
 std::vector<double> display_timestamps(const Packets& packets) {
-  std::vector<double> times = packet_timestamps(packets);
-  if (packets.window) {
-    std::erase_if(times, [&](double time) { return !packets.window->contains(time); });
+  std::vector<double> times;
+  times.reserve(packets.packets.size());
+  for (const auto& packet : packets.packets) {
+    if (is_in_window(packets, *packet)) {
+      times.push_back(seconds_of(*packet, packets.time_base).value_or(0));
+    }
   }
   std::sort(times.begin(), times.end());
   return times;
 }
 
 std::size_t num_in_window(const Packets& packets) {
-  return packets.window ? display_timestamps(packets).size() : packets.packets.size();
+  return static_cast<std::size_t>(std::count_if(packets.packets.begin(), packets.packets.end(),
+                                                [&](const auto& packet) { return is_in_window(packets, *packet); }));
 }
 
 }  // namespace spdl

@@ -33,9 +33,11 @@ std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) n
 
 // Of each packet, in their order.
 std::vector<double> packet_timestamps(const Packets& packets);
-// In display order, inside the window.
+// Whether a packet has something in the window: a picture its time, a piece of sound any part of it.
+bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept;
+// In display order, of those in the window.
 std::vector<double> display_timestamps(const Packets& packets);
-// How many packets are inside the window.
+// How many packets are in the window.
 std::size_t num_in_window(const Packets& packets);
 
 }  // namespace spdl

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 from spdl import __version__ as __version__
 
+from ._bsf import BSF as BSF
+from ._bsf import apply_bsf as apply_bsf
 from ._buffers import cpu_storage as cpu_storage
 from ._buffers import to_jax as to_jax
 from ._buffers import to_numba as to_numba
 from ._buffers import to_numpy as to_numpy
 from ._buffers import to_torch as to_torch
+from ._config import DemuxConfig as DemuxConfig
+from ._config import demux_config as demux_config
 from ._convert import convert_array as convert_array
 from ._convert import convert_frames as convert_frames
+from ._demux import Demuxer as Demuxer
+from ._demux import demux_audio as demux_audio
+from ._demux import demux_image as demux_image
+from ._demux import demux_video as demux_video
 from ._errors import ArchiveError as ArchiveError
 from ._errors import BatchLoadError as BatchLoadError
 from ._errors import ClosedError as ClosedError
@@ -48,12 +56,21 @@ from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import LoadFailure as LoadFailure
 
 if TYPE_CHECKING:
+    from ._native import AudioCodec as AudioCodec
+    from ._native import AudioPackets as AudioPackets
     from ._native import CPUBuffer as CPUBuffer
     from ._native import CPUStorage as CPUStorage
+    from ._native import ImageCodec as ImageCodec
+    from ._native import ImagePackets as ImagePackets
+    from ._native import VideoCodec as VideoCodec
+    from ._native import VideoPackets as VideoPackets
 
 __all__ = [
     "ArchiveError",
     "ArrayInterface",
+    "AudioCodec",
+    "AudioPackets",
+    "BSF",
     "BatchLoadError",
     "CPUBuffer",
     "CPUStorage",
@@ -62,10 +79,14 @@ __all__ = [
     "ConsumedError",
     "ConvertError",
     "DecodeError",
+    "DemuxConfig",
     "DemuxError",
+    "Demuxer",
     "DeviceError",
     "EncodeError",
     "FilterError",
+    "ImageCodec",
+    "ImagePackets",
     "LoadFailure",
     "MediaError",
     "MuxError",
@@ -76,12 +97,19 @@ __all__ = [
     "StreamNotFoundError",
     "UnknownNodeError",
     "UnsupportedFormatError",
+    "VideoCodec",
+    "VideoPackets",
     "__version__",
+    "apply_bsf",
     "convert_array",
     "convert_frames",
     "cpu_storage",
     "create_reference_audio_frame",
     "create_reference_video_frame",
+    "demux_audio",
+    "demux_config",
+    "demux_image",
+    "demux_video",
     "get_abuffer_desc",
     "get_audio_filter_desc",
     "get_buffer_desc",

@@ -8,14 +8,26 @@ if TYPE_CHECKING:
     from .lib import _core, _media
     from .lib._core import CPUBuffer as CPUBuffer
     from .lib._core import CPUStorage as CPUStorage
+    from .lib._media import AudioCodec as AudioCodec
+    from .lib._media import AudioPackets as AudioPackets
+    from .lib._media import ImageCodec as ImageCodec
+    from .lib._media import ImagePackets as ImagePackets
+    from .lib._media import VideoCodec as VideoCodec
+    from .lib._media import VideoPackets as VideoPackets
 
     core = _core
     media = _media
 
 # Native classes that are public names of the package, and where they are.
 _PUBLIC = {
+    "AudioCodec": "media",
+    "AudioPackets": "media",
     "CPUBuffer": "core",
     "CPUStorage": "core",
+    "ImageCodec": "media",
+    "ImagePackets": "media",
+    "VideoCodec": "media",
+    "VideoPackets": "media",
 }
 
 

@@ -24,6 +24,8 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     try:
         memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs know of buffers from Python 3.12 on
     except TypeError:
+        if callable(getattr(source, "numpy", None)):  # a torch tensor
+            return source.numpy()  # type: ignore[no-any-return, union-attr]
         raise TypeError(
             "a source must be str, a path-like, bytes, bytearray, memoryview or a one-dimensional uint8 array,"
             f" got {type(source).__name__}"

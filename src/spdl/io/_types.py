@@ -2,6 +2,8 @@
 
 import os
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8]
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer came with Python 3.12
+
+#: Seconds: a number, or text such as ``"1/3"``.
+Seconds: TypeAlias = float | Fraction | Decimal | str
+#: Start and end, half open.
+TimeWindow: TypeAlias = tuple[Seconds, Seconds]
 
 
 class Default:

@@ -1,7 +1,9 @@
 """Native part of spdl.io: everything that needs FFmpeg."""
 
+from collections.abc import Set
 from typing import Any
 
+import numpy
 import numpy.typing
 from typing_extensions import Buffer
 
@@ -39,6 +41,303 @@ def log_level() -> int:
 
 def set_log_level(level: int) -> None:
     """Sets FFmpeg's log level, for the whole process."""
+
+class AudioCodec:
+    """What a decoder has to know of a stream of sound. Immutable."""
+
+    @property
+    def name(self) -> str:
+        """FFmpeg's name of the codec, such as ``"h264"``."""
+
+    @property
+    def time_base(self) -> tuple[int, int]:
+        """Unit of time stamps in seconds: numerator and denominator."""
+
+    def __repr__(self) -> str: ...
+    @property
+    def sample_rate(self) -> int:
+        """In Hz."""
+
+    @property
+    def num_channels(self) -> int: ...
+    @property
+    def sample_fmt(self) -> str:
+        """FFmpeg's name of the sample format."""
+
+    @property
+    def channel_layout(self) -> str:
+        """FFmpeg's name of the channel layout, such as ``"stereo"``."""
+
+class VideoCodec:
+    """What a decoder has to know of a stream of pictures. Immutable."""
+
+    @property
+    def name(self) -> str:
+        """FFmpeg's name of the codec, such as ``"h264"``."""
+
+    @property
+    def time_base(self) -> tuple[int, int]:
+        """Unit of time stamps in seconds: numerator and denominator."""
+
+    def __repr__(self) -> str: ...
+    @property
+    def width(self) -> int:
+        """In pixels."""
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """FFmpeg's name of the pixel format; ``"none"`` if it is not known."""
+
+    @property
+    def sample_aspect_ratio(self) -> tuple[int, int]:
+        """
+        Width to height of one pixel: numerator and denominator; ``(0, 1)`` if it is not known.
+        """
+
+    @property
+    def frame_rate(self) -> tuple[int, int]:
+        """
+        Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.
+        """
+
+class ImageCodec:
+    """What a decoder has to know of a picture. Immutable."""
+
+    @property
+    def name(self) -> str:
+        """FFmpeg's name of the codec, such as ``"h264"``."""
+
+    @property
+    def time_base(self) -> tuple[int, int]:
+        """Unit of time stamps in seconds: numerator and denominator."""
+
+    def __repr__(self) -> str: ...
+    @property
+    def width(self) -> int:
+        """In pixels."""
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """FFmpeg's name of the pixel format; ``"none"`` if it is not known."""
+
+    @property
+    def sample_aspect_ratio(self) -> tuple[int, int]:
+        """
+        Width to height of one pixel: numerator and denominator; ``(0, 1)`` if it is not known.
+        """
+
+class AudioPackets:
+    """
+    Encoded sound of one stream: what a decoder takes.
+
+    ``len()`` counts packets; with a window, those with something in it. Decoding consumes packets: using them again
+    raises ``ConsumedError``. Two clones may be used by two threads.
+    """
+
+    @property
+    def codec(self) -> AudioCodec | None:
+        """What a decoder has to know; ``None`` for packets from streaming."""
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        """
+
+    def clone(self) -> AudioPackets:
+        """
+        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        """
+
+    def __repr__(self) -> str: ...
+    @property
+    def timestamp(self) -> tuple[float, float] | None:
+        """The window: start and end in seconds; ``None`` without one."""
+
+    def __len__(self) -> int: ...
+    @property
+    def sample_rate(self) -> int:
+        """In Hz."""
+
+    @property
+    def num_channels(self) -> int: ...
+
+class VideoPackets:
+    """
+    Encoded pictures of one stream: what a decoder takes.
+
+    ``len()`` counts packets; with a window, those in it, and not the ones from the key frame before it, which decoding
+    needs too. Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two
+    threads.
+    """
+
+    @property
+    def codec(self) -> VideoCodec | None:
+        """What a decoder has to know; ``None`` for packets from streaming."""
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        """
+
+    def clone(self) -> VideoPackets:
+        """
+        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        """
+
+    def __repr__(self) -> str: ...
+    @property
+    def timestamp(self) -> tuple[float, float] | None:
+        """The window: start and end in seconds; ``None`` without one."""
+
+    def __len__(self) -> int: ...
+    @property
+    def width(self) -> int:
+        """In pixels."""
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """FFmpeg's name of the pixel format; ``"none"`` if it is not known."""
+
+    @property
+    def frame_rate(self) -> tuple[int, int]:
+        """
+        Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.
+        """
+
+    def get_timestamps(self, *, raw: bool = False) -> list[float]:
+        """
+        Presentation times in seconds, in display order, of those in the window.
+
+        Args:
+            raw: Of all packets instead, in the order of decoding.
+        """
+
+class ImagePackets:
+    """
+    One encoded picture: what a decoder takes.
+
+    Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two threads.
+    """
+
+    @property
+    def codec(self) -> ImageCodec | None:
+        """What a decoder has to know; ``None`` for packets from streaming."""
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        """
+
+    def clone(self) -> ImagePackets:
+        """
+        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        """
+
+    def __repr__(self) -> str: ...
+    @property
+    def width(self) -> int:
+        """In pixels."""
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """FFmpeg's name of the pixel format; ``"none"`` if it is not known."""
+
+class Demuxer:
+    """
+    An opened container. ``spdl.io.Demuxer`` says what can be done with it.
+
+    Data in memory is read in place and held until ``close()``. All methods release the GIL. One thread at a time:
+    another one gets a ``MediaError``.
+    """
+
+    def __init__(
+        self,
+        source: str | Buffer | numpy.typing.NDArray[numpy.uint8],
+        *,
+        name: str | None,
+        format: str | None,
+        format_options: dict[str, str],
+        buffer_size: int,
+        tolerate_errors: bool,
+    ) -> None: ...
+    def close(self) -> None:
+        """Close the container and let go of the source. Once more does nothing."""
+
+    def demux(
+        self, kind: str, *, window: tuple[float, float] | None, bsf: str | None
+    ) -> AudioPackets | VideoPackets | ImagePackets:
+        """
+        The packets of the best stream of that kind.
+
+        Args:
+            kind: ``"audio"``, ``"video"`` or ``"image"``.
+            window: Start and end in seconds.
+            bsf: A description of bit stream filters.
+        """
+
+    def has(self, kind: str) -> bool:
+        """Whether there is a stream of that kind."""
+
+    def stream_index(self, kind: str) -> int:
+        """Index of the best stream of that kind."""
+
+    def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec:
+        """Codec of the best stream of that kind."""
+
+    def start_reading(self, streams: Set[int]) -> int:
+        """
+        Go to the beginning, to read these streams by and by; the result is for ``read_some``.
+        """
+
+    def read_some(
+        self, reading: int, *, duration: float | None, num_packets: int | None
+    ) -> dict[int, AudioPackets | VideoPackets]:
+        """
+        The next packets of each stream; none at the end of the data.
+
+        Args:
+            reading: What ``start_reading`` gave.
+            duration: At least so many seconds, up to the end of a decodable group.
+            num_packets: Until there are so many of one stream.
+        """
+
+class BSF:
+    """A chain of bit stream filters. ``spdl.io.BSF`` says more."""
+
+    def __init__(self, codec: AudioCodec | VideoCodec | ImageCodec, bsf: str) -> None: ...
+    def filter(
+        self, packets: AudioPackets | VideoPackets | ImagePackets, flush: bool
+    ) -> AudioPackets | VideoPackets | ImagePackets | None:
+        """
+        What comes out for these packets, and with ``flush`` what the filter still held.
+        """
+
+    def flush(self) -> AudioPackets | VideoPackets | ImagePackets | None:
+        """What the filter still holds."""
+
+def apply_bsf(
+    packets: AudioPackets | VideoPackets | ImagePackets, bsf: str
+) -> AudioPackets | VideoPackets | ImagePackets | None:
+    """The packets after bit stream filters, once."""
 
 def convert_frames(
     frames: list[Any], *, is_batch: bool, storage: Buffer | numpy.typing.NDArray[Any] | None

@@ -1,0 +1,16 @@
+// Packets and codecs in words, for repr().
+
+#pragma once
+
+#include <string>
+
+#include "media/packets.h"
+
+namespace spdl {
+
+// `VideoPackets<src="v.mp4:0", num_packets=50, pts=[0.000, 1.960], timestamp=(0.5, 1), Codec=<…>>`
+std::string describe(const Packets& packets);
+// `<bit_rate=…, bits_per_sample=…, codec="h264", …>`
+std::string describe(const Codec& codec);
+
+}  // namespace spdl

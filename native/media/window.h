@@ -1,0 +1,61 @@
+// Which packets a window of time needs: pure decisions, made as packets come in the order of the container.
+//
+// A collector is offered packet after packet of one stream until it has enough; then `finish` gives those to keep.
+// One thread per object.
+
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "av/owners.h"
+#include "base/time_window.h"
+
+namespace spdl {
+
+// Pictures: from the last key frame at or before the start to the last picture in the window, in decoding order.
+class VideoCollector {
+ public:
+  // `from_start`: packets come from the beginning of the stream; else from somewhere after a seek.
+  VideoCollector(TimeWindow window, AVRational time_base, bool from_start)
+      : window_(window), time_base_(time_base), has_key_(from_start) {}
+
+  // False once no later packet can matter.
+  bool offer(av::PacketPtr packet);
+  // Whether what came begins too late to decode the window, so that one has to seek further back.
+  bool began_too_late() const noexcept { return began_too_late_; }
+  std::vector<av::PacketPtr> finish();
+
+ private:
+  TimeWindow window_;
+  AVRational time_base_;
+  bool has_key_;
+  bool began_too_late_ = false;
+  std::vector<av::PacketPtr> kept_;
+  std::size_t num_needed_ = 0;
+};
+
+// Samples: packets that overlap the window, and those before them that bring the decoder into the right state.
+class AudioCollector {
+ public:
+  AudioCollector(TimeWindow window, AVRational time_base, std::size_t num_preroll, bool from_start)
+      : window_(window), time_base_(time_base), num_preroll_(num_preroll), from_start_(from_start) {}
+
+  bool offer(av::PacketPtr packet);
+  bool began_too_late() const noexcept;
+  std::vector<av::PacketPtr> finish();
+
+ private:
+  TimeWindow window_;
+  AVRational time_base_;
+  std::size_t num_preroll_;
+  bool from_start_;
+  std::vector<av::PacketPtr> kept_;
+  std::size_t num_before_ = 0;  // of kept_: that end before the window
+  double next_time_ = 0;        // where the last packet ended
+};
+
+// How many packets before the first one with wanted samples the decoder has to see.
+std::size_t audio_preroll(const AVCodecParameters& parameters) noexcept;
+
+}  // namespace spdl

@@ -1,0 +1,361 @@
+"""From containers to packets."""
+
+import math
+from collections.abc import Iterator, Sequence, Set
+from fractions import Fraction
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast, overload
+
+from . import _native
+from ._config import DemuxConfig
+from ._source import as_native_source
+from ._types import Source, TimeWindow
+
+if TYPE_CHECKING:
+    from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+
+
+class Demuxer:
+    """A container, opened to take packets out of it.
+
+    A context manager; leaving the block closes it. All work releases the GIL. One thread at a time: another one that
+    uses the same object meanwhile gets a ``MediaError``.
+
+    Args:
+        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
+            tensor. It is read in place, kept alive and cannot be resized until the demuxer is closed.
+        demux_config: How to open it; see ``demux_config``.
+        name: What messages call the source; without it the path, or ``Bytes: 0x`` and the address.
+
+    Raises:
+        TypeError: The source is neither a path nor a buffer of bytes.
+        SourceNotFoundError: There is no such file.
+        OpenError: It cannot be read, or is not media.
+        DemuxError: The format or an option in ``demux_config`` is not known.
+    """
+
+    def __init__(self, src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> None:
+        if demux_config is not None and not isinstance(demux_config, DemuxConfig):
+            raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name must be str or None, got {type(name).__name__}")
+        config = demux_config if demux_config is not None else DemuxConfig()
+        self._native = _native.media.Demuxer(
+            as_native_source(src),
+            name=name,
+            format=config.format,
+            format_options=dict(config.format_options),
+            buffer_size=config.buffer_size,
+            tolerate_errors=config.tolerate_errors,
+        )
+
+    def __enter__(self) -> Self:
+        """The demuxer itself."""
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the container and let go of the source. Using the demuxer after that raises ``ClosedError``.
+
+        Packets that came out of it stay. Closing once more does nothing.
+        """
+        self._native.close()
+
+    def demux_audio(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "AudioPackets":
+        """The packets of the best audio stream.
+
+        Can be called again and again, in any order with other methods; each call starts anew.
+
+        Args:
+            window: Start and end in seconds, half open: samples with ``start <= time < end``. Numbers, ``Fraction``,
+                ``Decimal``, or text such as ``"1/3"``. The packets that overlap it are kept, and as many before it as
+                the decoder needs to give the same samples as without a window. None: everything.
+            bsf: Bit stream filters to send the packets through, as FFmpeg describes them.
+
+        Returns:
+            Packets that are independent of the demuxer; of length 0 where the window is empty or beyond the end.
+
+        Raises:
+            StreamNotFoundError: There is no audio.
+            DemuxError: The data is damaged or cannot be read.
+            FilterError: A bit stream filter is unknown, or refuses.
+            ValueError, OverflowError: A bound of the window is NaN or not a number; or infinite.
+            ClosedError: The demuxer was closed.
+        """
+        return cast("AudioPackets", self._native.demux("audio", window=as_window(window), bsf=bsf))
+
+    def demux_video(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "VideoPackets":
+        """The packets of the best video stream; a cover picture is none.
+
+        Can be called again and again, in any order with other methods; each call starts anew. An image gives one
+        packet.
+
+        Args:
+            window: Start and end in seconds, half open: pictures with ``start <= time < end``. Numbers, ``Fraction``,
+                ``Decimal``, or text such as ``"1/3"``. Packets from the last key frame at or before the start are kept
+                for decoding; they are not counted. None: everything.
+            bsf: Bit stream filters to send the packets through, as FFmpeg describes them.
+
+        Returns:
+            Packets that are independent of the demuxer; of length 0 where the window is empty or beyond the end.
+
+        Raises:
+            StreamNotFoundError: There is no video.
+            DemuxError: The data is damaged or cannot be read.
+            FilterError: A bit stream filter is unknown, or refuses.
+            ValueError, OverflowError: A bound of the window is NaN or not a number; or infinite.
+            ClosedError: The demuxer was closed.
+        """
+        return cast("VideoPackets", self._native.demux("video", window=as_window(window), bsf=bsf))
+
+    def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
+        """One picture: the image itself, the first one of a video, or the cover of what has no video.
+
+        Args:
+            bsf: Bit stream filters to send the packet through, as FFmpeg describes them.
+
+        Raises:
+            StreamNotFoundError: There is no picture.
+            DemuxError: The data is damaged or cannot be read.
+            FilterError: A bit stream filter is unknown, or refuses.
+            ClosedError: The demuxer was closed.
+        """
+        return cast("ImagePackets", self._native.demux("image", window=None, bsf=bsf))
+
+    @overload
+    def streaming_demux(
+        self, indices: int | None = None, *, duration: float = -1, num_packets: int = -1
+    ) -> "Iterator[AudioPackets | VideoPackets]": ...
+
+    @overload
+    def streaming_demux(
+        self, indices: Sequence[int] | Set[int], *, duration: float = -1, num_packets: int = -1
+    ) -> "Iterator[dict[int, AudioPackets | VideoPackets]]": ...
+
+    def streaming_demux(
+        self, indices: int | Sequence[int] | Set[int] | None = None, *, duration: float = -1, num_packets: int = -1
+    ) -> "Iterator[AudioPackets | VideoPackets] | Iterator[dict[int, AudioPackets | VideoPackets]]":
+        """Packets by and by, from the beginning to the end, for streams that are long or several.
+
+        Exactly one of the two limits is needed. The packets have no codec: ask ``video_codec`` or ``audio_codec``. Any
+        other use of the demuxer to take packets ends the iteration with a ``MediaError``.
+
+        Args:
+            indices: Index of a stream. A sequence or set of them: each chunk is then a dict from index to packets, in
+                which streams without packets are absent. None: stream 0.
+            duration: Seconds in a chunk. It runs on to the end of a decodable group, so lengths vary: the next chunk
+                starts with a key frame of the video stream, or else of the first of the streams.
+            num_packets: Packets in a chunk, of the stream that fills first.
+
+        Returns:
+            An iterator of chunks. Once the demuxer is closed, it raises ``ClosedError``.
+
+        Raises:
+            ValueError: None or both of the limits are given, or no index.
+            TypeError: An index or limit is not a number.
+            StreamNotFoundError: There is no such stream, or it is neither audio nor video.
+            ClosedError: The demuxer was closed.
+        """
+        limits = _as_limits(duration, num_packets)
+        if indices is None or isinstance(indices, int):
+            index = 0 if indices is None else int(indices)
+            return _Single(self._native, {index}, limits, index)
+        if isinstance(indices, str | bytes) or not isinstance(indices, Sequence | Set):
+            raise TypeError(f"indices must be int, a sequence or set of them or None, got {type(indices).__name__}")
+        chosen = set(indices)
+        for index in chosen:
+            if not isinstance(index, int):
+                raise TypeError(f"indices must be int, got {index!r}")
+        if not chosen:
+            raise ValueError("indices must have at least one index, got none")
+        return _Several(self._native, chosen, limits)
+
+    def has_audio(self) -> bool:
+        """Whether there is an audio stream."""
+        return self._native.has("audio")
+
+    @property
+    def audio_stream_index(self) -> int:
+        """Index of the best audio stream; ``StreamNotFoundError`` if there is none."""
+        return self._native.stream_index("audio")
+
+    @property
+    def video_stream_index(self) -> int:
+        """Index of the best video stream; ``StreamNotFoundError`` if there is none."""
+        return self._native.stream_index("video")
+
+    @property
+    def audio_codec(self) -> "AudioCodec":
+        """Codec of the best audio stream; ``StreamNotFoundError`` if there is none."""
+        return cast("AudioCodec", self._native.codec("audio"))
+
+    @property
+    def video_codec(self) -> "VideoCodec":
+        """Codec of the best video stream; ``StreamNotFoundError`` if there is none."""
+        return cast("VideoCodec", self._native.codec("video"))
+
+    @property
+    def image_codec(self) -> "ImageCodec":
+        """Codec of the picture that ``demux_image`` gives; ``StreamNotFoundError`` if there is none."""
+        return cast("ImageCodec", self._native.codec("image"))
+
+
+class _Reading:
+    """Where an iteration over the chunks of a demuxer stands."""
+
+    def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None]) -> None:
+        self._native = native
+        self._reading = native.start_reading(streams)
+        self._duration, self._num_packets = limits
+
+    def _next(self) -> "dict[int, AudioPackets | VideoPackets]":
+        # Also at the end: a demuxer that was closed meanwhile says so.
+        chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
+        if not chunk:
+            raise StopIteration
+        return cast("dict[int, AudioPackets | VideoPackets]", chunk)
+
+
+class _Single(_Reading):
+    """Packets of one stream."""
+
+    def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None], index: int) -> None:
+        super().__init__(native, streams, limits)
+        self._index = index
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> "AudioPackets | VideoPackets":
+        return self._next()[self._index]
+
+
+class _Several(_Reading):
+    """Packets of several streams, by index."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> "dict[int, AudioPackets | VideoPackets]":
+        return self._next()
+
+
+def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | None]:
+    if isinstance(num_packets, bool) or not isinstance(num_packets, int):
+        raise TypeError(f"num_packets must be int, got {type(num_packets).__name__}")
+    if isinstance(duration, bool) or not isinstance(duration, int | float | Fraction):
+        raise TypeError(f"duration must be a number of seconds, got {type(duration).__name__}")
+    if (duration > 0) == (num_packets > 0) or duration != duration:  # NaN
+        raise ValueError(
+            "exactly one of duration and num_packets must be > 0,"
+            f" got duration={duration!r} and num_packets={num_packets!r}"
+        )
+    if num_packets > 0:
+        return None, min(num_packets, 2**31 - 1)
+    return float(duration), None
+
+
+def as_window(window: TimeWindow | None) -> tuple[float, float] | None:
+    """Start and end as the nearest floats.
+
+    Raises:
+        TypeError: It is not a pair of numbers.
+        ValueError: It has not two bounds, or one is NaN or not a number.
+        OverflowError: A bound is infinite.
+    """
+    if window is None:
+        return None
+    if isinstance(window, str | bytes):
+        raise TypeError(f"window must be a pair of numbers, got {window!r}")
+    start, end = window
+    return _as_seconds(start), _as_seconds(end)
+
+
+def _as_seconds(bound: Any) -> float:
+    # Text may be a fraction; the rest knows itself.
+    seconds = float(Fraction(bound)) if isinstance(bound, str) else float(bound)
+    if math.isnan(seconds):
+        raise ValueError(f"a bound of a window must be a number, got {bound!r}")
+    if math.isinf(seconds):
+        raise OverflowError(f"a bound of a window must be finite, got {bound!r}")
+    return seconds
+
+
+def demux_audio(
+    src: Source,
+    *,
+    timestamp: TimeWindow | None = None,
+    demux_config: DemuxConfig | None = None,
+    bsf: str | None = None,
+    name: str | None = None,
+) -> "AudioPackets":
+    """The packets of the best audio stream of a source.
+
+    Args:
+        src: As of ``Demuxer``.
+        timestamp: The window, as of ``Demuxer.demux_audio``.
+        demux_config: As of ``Demuxer``.
+        bsf: As of ``Demuxer.demux_audio``.
+        name: As of ``Demuxer``.
+
+    Returns:
+        Packets that are independent of the source.
+
+    Raises:
+        What ``Demuxer`` and ``Demuxer.demux_audio`` raise.
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.demux_audio(timestamp, bsf=bsf)
+
+
+def demux_video(
+    src: Source,
+    *,
+    timestamp: TimeWindow | None = None,
+    demux_config: DemuxConfig | None = None,
+    bsf: str | None = None,
+    name: str | None = None,
+) -> "VideoPackets":
+    """The packets of the best video stream of a source.
+
+    Args:
+        src: As of ``Demuxer``.
+        timestamp: The window, as of ``Demuxer.demux_video``.
+        demux_config: As of ``Demuxer``.
+        bsf: As of ``Demuxer.demux_video``.
+        name: As of ``Demuxer``.
+
+    Returns:
+        Packets that are independent of the source.
+
+    Raises:
+        What ``Demuxer`` and ``Demuxer.demux_video`` raise.
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.demux_video(timestamp, bsf=bsf)
+
+
+def demux_image(
+    src: Source, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
+) -> "ImagePackets":
+    """One picture of a source, as ``Demuxer.demux_image`` chooses it.
+
+    Args:
+        src: As of ``Demuxer``.
+        demux_config: As of ``Demuxer``.
+        bsf: As of ``Demuxer.demux_image``.
+        name: As of ``Demuxer``.
+
+    Returns:
+        A packet that is independent of the source.
+
+    Raises:
+        What ``Demuxer`` and ``Demuxer.demux_image`` raise.
+    """
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        return demuxer.demux_image(bsf=bsf)
