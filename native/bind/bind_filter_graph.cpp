@@ -1,9 +1,137 @@
 #include "bind/bind_filter_graph.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bind/handle.h"
+#include "bind/objects.h"
+#include "media/filter_graph.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_filter_graph(nb::module_&) {}
+constexpr const char* kClassDoc = R"(A graph of FFmpeg's filters, with any number of inputs and outputs.
+
+Inputs are nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
+write ``buffer@name`` to name one. :func:`get_buffer_desc` and :func:`get_abuffer_desc` write inputs for the frames
+of a decoder. Sound may go in and pictures come out. Runs in the thread that calls it.
+
+.. code-block:: python
+
+   graph = FilterGraph(f"{get_buffer_desc(codec)},hflip,buffersink")
+   graph.add_frames(frames)
+   graph.flush()
+   flipped = graph.get_frames()
+
+Args:
+    filter_desc: The description, in FFmpeg's language.
+
+Raises:
+    FilterError: FFmpeg refuses the description; the message ends with its reasons.
+
+Releases the GIL. A call while another thread is in one raises ``MediaError``.)";
+
+constexpr const char* kAddDoc = R"(Give frames to an input.
+
+Args:
+    frames: What the input was declared for: size and pixel format, or rate, channels and sample format.
+        Consumed. Their time stamps are converted to the time base of the input.
+    key: Name of the input, such as ``buffer@in0``; needed where there are several.
+
+Raises:
+    UnknownNodeError: There is no such input; the message lists those that there are.
+    FilterError: The frames do not match; the graph was flushed; there are several inputs and no key.
+    ConsumedError: The frames were used up before.)";
+
+constexpr const char* kGetDoc = R"(Take what is ready at an output.
+
+Args:
+    key: Name of the output, such as ``buffersink@out1``; needed where there are several.
+
+Returns:
+    ``AudioFrames`` or ``VideoFrames``; ``None`` if nothing is ready, which after :meth:`flush` means the end.
+    A graph can give more than it was given, even without end: one call returns at most 256 frames, and 16
+    more for each frame that was added. Call until ``None`` to get all.
+
+Raises:
+    UnknownNodeError: There is no such output; the message lists those that there are.
+    FilterError: A filter failed; there are several outputs and no key.)";
+
+constexpr const char* kFlushDoc = R"(Tell the graph that all its inputs have ended, so that it gives what it held back.)";
+
+constexpr const char* kDumpDoc = R"(FFmpeg's drawing of the graph, for people: nodes, their links, and what flows through them.)";
+
+struct GraphObject : Handle<FilterGraph> {
+  using Handle::Handle;
+};
+
+constexpr const char* kWhat = "the filter graph";
+
+void construct(GraphObject* self, const std::string& description) {
+  const nb::gil_scoped_release released;
+  new (self) GraphObject(FilterGraph(description));
+}
+
+void add_frames(GraphObject& self, const nb::object& object, const FilterGraph::Key& key) {
+  Handle<Frames>& frames = frames_in(object, "frames");
+  const nb::gil_scoped_release released;
+  const auto graph = self.own(kWhat);
+  graph->expect_input(key);  // a wrong key shall not use them up
+  graph->add_frames(frames.take("frames"), key);
+}
+
+nb::object get_frames(GraphObject& self, const FilterGraph::Key& key) {
+  std::optional<Frames> frames;
+  {
+    const nb::gil_scoped_release released;
+    frames = self.own(kWhat)->get_frames(key);
+  }
+  return frames ? wrap(std::move(*frames)) : nb::none();
+}
+
+void flush(GraphObject& self) {
+  const nb::gil_scoped_release released;
+  self.own(kWhat)->flush();
+}
+
+std::string dump(const GraphObject& self) {
+  const nb::gil_scoped_release released;
+  return self.read(kWhat)->dump();
+}
+
+std::string repr(const GraphObject& self) {
+  const auto graph = self.read(kWhat);
+  const auto joined = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) {
+      text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
+  };
+  return "FilterGraph<inputs=[" + joined(graph->input_names()) + "], outputs=[" + joined(graph->output_names()) + "]>";
+}
+
+}  // namespace
+
+void register_filter_graph(nb::module_& module) {
+  nb::class_<GraphObject>(module, "FilterGraph", kClassDoc)
+      .def("__init__", &construct, "filter_desc"_a)
+      .def("add_frames", &add_frames, "frames"_a, nb::kw_only(), "key"_a = nb::none(),
+           nb::sig("def add_frames(self, frames: typing.Any, *, "
+                   "key: str | None = None) -> None"),
+           kAddDoc)
+      .def("get_frames", &get_frames, nb::kw_only(), "key"_a = nb::none(),
+           nb::sig("def get_frames(self, *, key: str | None = None) -> typing.Any"), kGetDoc)
+      .def("flush", &flush, kFlushDoc)
+      .def("dump", &dump, kDumpDoc)
+      .def("__repr__", &repr);
+}
 
 }  // namespace spdl::bind

@@ -57,7 +57,11 @@ av::FilterInOutPtr open_end(const char* name, AVFilterContext* node) {
 }  // namespace
 
 ChainFilter::ChainFilter(ChainInput input, std::string description, std::string source)
-    : input_(input), description_(std::move(description)), source_(std::move(source)) {}
+    : input_(input), description_(std::move(description)), source_(std::move(source)) {
+  if (description_.find('\0') != std::string::npos) {
+    throw Error(ErrorKind::kFilter, action(), "a description has no null characters").in(source_);
+  }
+}
 
 std::string ChainFilter::action() const { return "apply the filter '" + description_ + (source_.empty() ? "'" : "' to"); }
 

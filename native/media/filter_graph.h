@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,20 +17,46 @@ namespace spdl {
 
 class FilterGraph {
  public:
-  // Throws Error(kFilter) with FFmpeg's own message.
-  explicit FilterGraph(const std::string& description);
-  ~FilterGraph();
-  FilterGraph(FilterGraph&&) noexcept;
+  using Key = std::optional<std::string>;  // name of a node, such as `buffer@in0`; none: the only one
 
-  // `key`: name of the node, such as `buffer@in0`; needed where there are several. Throws Error: kUnknownNode, kFilter.
-  void add_frames(Frames frames, const std::optional<std::string>& key);
-  std::optional<Frames> get_frames(const std::optional<std::string>& key);
+  // Throws Error(kFilter) with FFmpeg's own message.
+  explicit FilterGraph(std::string description);
+
+  // Throws Error(kUnknownNode) for a key that is no input's, Error(kFilter) for none where there are several.
+  void expect_input(const Key& key) const { find(inputs_, key, "input"); }
+
+  // Time stamps are converted to the input's time base. Throws as `expect_input`, and Error(kFilter) for frames that are
+  // not what the input was declared for, and after `flush`.
+  void add_frames(Frames frames, const Key& key);
+
+  // All that is ready, but not more than some hundreds beyond sixteen for each frame given: a graph may have no end. None:
+  // nothing is ready, or nothing more comes.
+  std::optional<Frames> get_frames(const Key& key);
+
+  // The end of all inputs. A second call changes nothing.
   void flush();
+
+  // FFmpeg's drawing of the graph, in text.
   std::string dump() const;
 
+  std::vector<std::string> input_names() const { return names_of(inputs_); }
+  std::vector<std::string> output_names() const { return names_of(outputs_); }
+
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  using Nodes = std::vector<AVFilterContext*>;  // in graph_
+
+  AVFilterContext& find(const Nodes& nodes, const Key& key, const char* role) const;
+  static std::vector<std::string> names_of(const Nodes& nodes);
+  void expect_fit(const Frames& frames, const AVFilterContext& input) const;
+  std::string action(const char* verb) const;
+
+  std::string description_;
+  av::FilterGraphPtr graph_;
+  Nodes inputs_;
+  Nodes outputs_;
+  std::string source_;  // of the frames given last
+  std::int64_t num_given_ = 0;
+  bool is_flushed_ = false;
 };
 
 }  // namespace spdl

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ._native import AudioPackets as AudioPackets
     from ._native import CPUBuffer as CPUBuffer
     from ._native import CPUStorage as CPUStorage
+    from ._native import FilterGraph as FilterGraph
     from ._native import ImageCodec as ImageCodec
     from ._native import ImagePackets as ImagePackets
     from ._native import VideoCodec as VideoCodec
@@ -87,6 +88,7 @@ __all__ = [
     "FilterError",
     "ImageCodec",
     "ImagePackets",
+    "FilterGraph",
     "LoadFailure",
     "MediaError",
     "MuxError",

@@ -82,12 +82,12 @@ def get_video_filter_desc(
         timestamp: Keep the window ``[start, end)``, in seconds; an infinite end is none. Decoding has applied the
             window of the packets already.
         scale_width: Scale to this width, in pixels. 0: that of the input. ``-n``: whatever keeps the ratio of the sides
-            and is divisible by n. Missing while the height is given: 0.
+            and is divisible by n; it needs ``scale_mode=None``. Missing while the height is given: 0.
         scale_height: Likewise.
         scale_algo: Algorithm of FFmpeg's scaler, such as ``"bilinear"`` or ``"lanczos"``.
         scale_mode: What to do if the ratio of the sides differs. ``"pad"``: shrink to fit and add borders, centred;
             ``"crop"``: enlarge to fill and cut what is too much; ``None``: distort.
-        crop_width: After scaling, cut out the middle.
+        crop_width: After scaling, cut out the middle. FFmpeg wants both sides.
         crop_height: Likewise.
         pix_fmt: Convert to this format, such as ``"rgb24"``, ``"rgba"``, ``"gray"``, ``"yuv420p"``, ``"nv12"``.
             ``None``: leave it.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .lib._core import CPUStorage as CPUStorage
     from .lib._media import AudioCodec as AudioCodec
     from .lib._media import AudioPackets as AudioPackets
+    from .lib._media import FilterGraph as FilterGraph
     from .lib._media import ImageCodec as ImageCodec
     from .lib._media import ImagePackets as ImagePackets
     from .lib._media import VideoCodec as VideoCodec
@@ -28,6 +29,7 @@ _PUBLIC = {
     "ImagePackets": "media",
     "VideoCodec": "media",
     "VideoPackets": "media",
+    "FilterGraph": "media",
 }
 
 

@@ -339,6 +339,75 @@ def apply_bsf(
 ) -> AudioPackets | VideoPackets | ImagePackets | None:
     """The packets after bit stream filters, once."""
 
+class FilterGraph:
+    """
+    A graph of FFmpeg's filters, with any number of inputs and outputs.
+
+    Inputs are nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
+    write ``buffer@name`` to name one. :func:`get_buffer_desc` and :func:`get_abuffer_desc` write inputs for the frames
+    of a decoder. Sound may go in and pictures come out. Runs in the thread that calls it.
+
+    .. code-block:: python
+
+       graph = FilterGraph(f"{get_buffer_desc(codec)},hflip,buffersink")
+       graph.add_frames(frames)
+       graph.flush()
+       flipped = graph.get_frames()
+
+    Args:
+        filter_desc: The description, in FFmpeg's language.
+
+    Raises:
+        FilterError: FFmpeg refuses the description; the message ends with its reasons.
+
+    Releases the GIL. A call while another thread is in one raises ``MediaError``.
+    """
+
+    def __init__(self, filter_desc: str) -> None: ...
+    def add_frames(self, frames: Any, *, key: str | None = None) -> None:
+        """
+        Give frames to an input.
+
+        Args:
+            frames: What the input was declared for: size and pixel format, or rate, channels and sample format.
+                Consumed. Their time stamps are converted to the time base of the input.
+            key: Name of the input, such as ``buffer@in0``; needed where there are several.
+
+        Raises:
+            UnknownNodeError: There is no such input; the message lists those that there are.
+            FilterError: The frames do not match; the graph was flushed; there are several inputs and no key.
+            ConsumedError: The frames were used up before.
+        """
+
+    def get_frames(self, *, key: str | None = None) -> Any:
+        """
+        Take what is ready at an output.
+
+        Args:
+            key: Name of the output, such as ``buffersink@out1``; needed where there are several.
+
+        Returns:
+            ``AudioFrames`` or ``VideoFrames``; ``None`` if nothing is ready, which after :meth:`flush` means the end.
+            A graph can give more than it was given, even without end: one call returns at most 256 frames, and 16
+            more for each frame that was added. Call until ``None`` to get all.
+
+        Raises:
+            UnknownNodeError: There is no such output; the message lists those that there are.
+            FilterError: A filter failed; there are several outputs and no key.
+        """
+
+    def flush(self) -> None:
+        """
+        Tell the graph that all its inputs have ended, so that it gives what it held back.
+        """
+
+    def dump(self) -> str:
+        """
+        FFmpeg's drawing of the graph, for people: nodes, their links, and what flows through them.
+        """
+
+    def __repr__(self) -> str: ...
+
 def convert_frames(
     frames: list[Any], *, is_batch: bool, storage: Buffer | numpy.typing.NDArray[Any] | None
 ) -> spdl.io.lib._core.CPUBuffer:

@@ -1,0 +1,192 @@
+"""Where time goes: events of all threads, written to files that Perfetto opens.
+
+The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
+event a line, and a file that breaks off in the middle is still valid for its readers. It needs no library.
+
+While nobody traces, ``Event`` and ``traced`` cost the look at one variable. It is the only state here: events have to
+find their way from anywhere in the program to whoever traces at the moment, in whatever thread.
+"""
+
+import functools
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import IO, Any, ParamSpec, TypeVar
+
+_LG = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+# Seconds of events that a crash may cost.
+_MAX_DELAY = 1.0
+
+# Replaced as a whole, under the lock; read without it.
+_tracers: tuple["Tracer", ...] = ()
+_tracers_lock = threading.Lock()
+
+
+class Tracer:
+    """One trace file. Any thread may add events to it; after ``close`` they are dropped.
+
+    Args:
+        file: Open for writing, unbuffered. The caller closes it.
+        buffer_size: How many bytes wait in memory, at most, before they are written.
+        process_name: What the process is called in the trace.
+    """
+
+    def __init__(self, file: IO[bytes], buffer_size: int, process_name: str) -> None:
+        self._file: IO[bytes] | None = file
+        self._buffer_size = buffer_size
+        self._pid = os.getpid()
+        self._start = time.perf_counter_ns()
+        # Reentrant, because garbage collection and signal handlers may come in between and have events of their own.
+        self._lock = threading.RLock()
+        self._waiting = [f'[\n{{"ph":"M","name":"process_name","pid":{self._pid},"args":{_args(name=process_name)}}}']
+        self._num_waiting = 0  # characters
+        self._written = self._start
+        self._known = threading.local()
+        self._write()  # tells at once whether it can be written
+
+    def begin(self, name: str) -> None:
+        self._add(f'"ph":"B","name":{json.dumps(name)}')
+
+    def end(self, **details: Any) -> None:
+        self._add(f'"ph":"E","args":{_args(**details)}' if details else '"ph":"E"')
+
+    def count(self, name: str, value: float) -> None:
+        self._add(f'"ph":"C","name":{json.dumps(name)},"args":{_args(value=value)}')
+
+    def close(self) -> None:
+        """Write the rest and the end of the file. Further events are dropped."""
+        with self._lock:
+            self._waiting.append("\n]\n")
+            self._write_or_stop()
+            self._file = None
+
+    def _add(self, event: str) -> None:
+        now = time.perf_counter_ns()
+        thread = threading.get_native_id()
+        if not hasattr(self._known, "thread"):
+            self._known.thread = thread
+            self._put(f'"ph":"M","name":"thread_name","args":{_thread_args()}', thread, now)
+        self._put(event, thread, now)
+
+    def _put(self, event: str, thread: int, now: int) -> None:
+        microseconds = (now - self._start) / 1000
+        line = f',\n{{{event},"ts":{microseconds:.3f},"pid":{self._pid},"tid":{thread}}}'
+        with self._lock:
+            if self._file is None:
+                return
+            self._waiting.append(line)
+            self._num_waiting += len(line)
+            if self._num_waiting >= self._buffer_size or now - self._written > _MAX_DELAY * 1e9:
+                self._write_or_stop()
+                self._written = now
+
+    def _write(self) -> None:
+        # Taken before it is used, for those who come in between.
+        waiting, self._waiting, self._num_waiting = self._waiting, [], 0
+        data = memoryview("".join(waiting).encode())
+        while self._file is not None and data:
+            data = data[self._file.write(data) :]
+
+    def _write_or_stop(self) -> None:
+        try:
+            self._write()
+        except OSError as exc:
+            # The program that is traced shall not fail for it.
+            self._file = None
+            _LG.error("cannot write the trace: %s. The rest of it is lost.", exc)
+
+
+class Event(ContextDecorator):
+    """A span of time in this thread, in the files of those who trace when it begins."""
+
+    __slots__ = ("_name", "_tracers")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tracers: tuple[Tracer, ...] = ()
+
+    def _recreate_cm(self) -> "Event":
+        # As a decorator: each call is an event of its own.
+        return Event(self._name)
+
+    def __enter__(self) -> None:
+        self._tracers = _tracers
+        for tracer in self._tracers:
+            tracer.begin(self._name)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for tracer in self._tracers:
+            tracer.end(**({} if kind is None else {"error": kind.__name__}))
+        self._tracers = ()
+
+
+def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Make the calls of a function events of its name."""
+    name = function.__qualname__
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not _tracers:
+            return function(*args, **kwargs)
+        with Event(name):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def tracers() -> tuple[Tracer, ...]:
+    """Those who trace at the moment."""
+    return _tracers
+
+
+def add_tracer(tracer: Tracer) -> None:
+    """Send it the events that begin from now on."""
+    global _tracers
+    _forget_in_children()
+    with _tracers_lock:
+        _tracers = (*_tracers, tracer)
+
+
+def remove_tracer(tracer: Tracer) -> None:
+    """Send it no more, but for the ends of what has begun."""
+    global _tracers
+    with _tracers_lock:
+        _tracers = tuple(other for other in _tracers if other is not tracer)
+
+
+@functools.cache
+def _forget_in_children() -> None:
+    """See to it that a forked process does not write into its parent's files."""
+
+    def forget() -> None:
+        global _tracers, _tracers_lock
+        for tracer in _tracers:
+            tracer._file = None  # events that have begun end nowhere
+            tracer._lock = threading.RLock()
+        _tracers = ()
+        _tracers_lock = threading.Lock()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)
+
+
+def _args(**values: Any) -> str:
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _thread_args() -> str:
+    # threading.current_thread() would make up an object for a thread that Python did not start, and keep it.
+    ident = threading.get_ident()
+    names = (thread.name for thread in threading.enumerate() if thread.ident == ident)
+    return _args(name=next(names, "native thread"))

@@ -1,0 +1,27 @@
+"""FFmpeg's versions, filters and log level; what this build can do; tracing."""
+
+from ._build import built_with_cuda as built_with_cuda
+from ._build import built_with_nvcodec as built_with_nvcodec
+from ._build import built_with_nvjpeg as built_with_nvjpeg
+from ._ffmpeg import get_ffmpeg_filters as get_ffmpeg_filters
+from ._ffmpeg import get_ffmpeg_log_level as get_ffmpeg_log_level
+from ._ffmpeg import get_ffmpeg_versions as get_ffmpeg_versions
+from ._ffmpeg import set_ffmpeg_log_level as set_ffmpeg_log_level
+from ._tracing import trace_counter as trace_counter
+from ._tracing import trace_event as trace_event
+from ._tracing import trace_gc as trace_gc
+from ._tracing import tracing as tracing
+
+__all__ = [
+    "built_with_cuda",
+    "built_with_nvcodec",
+    "built_with_nvjpeg",
+    "get_ffmpeg_filters",
+    "get_ffmpeg_log_level",
+    "get_ffmpeg_versions",
+    "set_ffmpeg_log_level",
+    "trace_counter",
+    "trace_event",
+    "trace_gc",
+    "tracing",
+]

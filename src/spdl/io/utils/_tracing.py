@@ -1,0 +1,102 @@
+"""Recording where time goes, for https://ui.perfetto.dev."""
+
+import gc
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager
+
+from spdl.io import _trace
+
+NUM_COUNTERS = 8
+
+
+@contextmanager
+def tracing(
+    output: int | str | os.PathLike[str],
+    buffer_size: int = 4096,
+    process_name: str | None = None,
+    enable: bool = True,
+) -> Iterator[None]:
+    """Record what all threads of this process do, until the ``with`` block is left.
+
+    The functions of :mod:`spdl.io` that read, decode, filter, convert and write show as events, besides those of
+    :func:`trace_event`. The file is text in the Trace Event Format (JSON), which https://ui.perfetto.dev opens, and
+    ``chrome://tracing`` too. It is written little by little: when the buffer is full, and about every second while
+    there are events. If the process dies, what was written can be opened, and shows what was going on.
+
+    Sessions may overlap; each has its file. A forked process does not write into it.
+
+    Args:
+        output: Path of the file, which is replaced if it exists, or an open file descriptor, which stays open.
+        buffer_size: How much to keep in memory at most, in KiB.
+        process_name: What the process is called in the trace. Default: the name of the program.
+        enable: Whether to do anything at all.
+
+    Raises:
+        OSError: The file cannot be written. (Later, if the disk is full, that is logged and the rest is lost.)
+        ValueError: ``buffer_size`` is less than 1.
+    """
+    if not enable:
+        yield
+        return
+    if buffer_size < 1:
+        raise ValueError(f"buffer_size must be >= 1, got {buffer_size}")
+    name = process_name if process_name is not None else os.path.basename(sys.argv[0] if sys.argv else "") or "python"
+    with open(output, "wb", buffering=0, closefd=not isinstance(output, int)) as file:
+        tracer = _trace.Tracer(file, buffer_size * 1024, name)
+        _trace.add_tracer(tracer)
+        try:
+            yield
+        finally:
+            _trace.remove_tracer(tracer)
+            tracer.close()
+            _forget_gc()
+
+
+def trace_event(name: str) -> ContextDecorator:
+    """Record a block, ``with trace_event("resize"): …``, or the calls of a function, ``@trace_event("resize")``.
+
+    Events may be nested. One that is left by an exception says so. Does nothing while nobody traces.
+    """
+    return _trace.Event(name)
+
+
+def trace_counter(i: int, val: int | float) -> None:
+    """Record a value that changes, such as a queue's length. Does nothing while nobody traces.
+
+    Args:
+        i: Which of eight counters, 0 to 7.
+        val: Its value from now on. Infinity and NaN cannot be shown, and are left out.
+
+    Raises:
+        RuntimeError: There is no such counter.
+    """
+    if not isinstance(i, int):
+        raise TypeError(f"i must be an int, got {type(i).__name__}")
+    if not 0 <= i < NUM_COUNTERS:
+        raise RuntimeError(f"Counter {i} is not supported: i must be in the range [0, {NUM_COUNTERS - 1}]")
+    for tracer in _trace.tracers():
+        number = float(val)
+        if math.isfinite(number):
+            tracer.count(f"counter {i}", number)
+
+
+def trace_gc() -> None:
+    """Record Python's garbage collections as events, until tracing ends. Does nothing while nobody traces."""
+    if _trace.tracers() and _on_gc not in gc.callbacks:
+        gc.callbacks.append(_on_gc)
+
+
+def _on_gc(phase: str, info: dict[str, int]) -> None:
+    for tracer in _trace.tracers():
+        if phase == "start":
+            tracer.begin(f"garbage collection {info['generation']}")
+        else:
+            tracer.end(collected=info["collected"], uncollectable=info["uncollectable"])
+
+
+def _forget_gc() -> None:
+    if not _trace.tracers() and _on_gc in gc.callbacks:
+        gc.callbacks.remove(_on_gc)
