@@ -1,3 +1,130 @@
 #include "media/decode.h"
 
-namespace spdl {}  // namespace spdl
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace spdl {
+namespace {
+
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
+
+DecodeChain::DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config,
+                         std::string source, int stream_index)
+    : type_(codec.type),
+      time_base_(codec.time_base),
+      decoder_(codec, config, source, stream_index),
+      filter_({codec.type, codec.time_base, codec.frame_rate}, std::move(filter), std::move(source)) {}
+
+bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
+                         std::vector<av::FramePtr>& out) {
+  const bool is_cut = window && type_ != MediaType::kAudio;
+  if (is_cut && packet != nullptr) {
+    decoder_.skip_unreferenced(packet->pts != AV_NOPTS_VALUE &&
+                               !window->contains(to_seconds(packet->pts, time_base_.num, time_base_.den)));
+  }
+  const bool wants_more = decoder_.decode(packet, [&](av::FramePtr frame) {
+    if (is_cut && !window->contains(seconds_of(*frame, time_base_).value_or(0))) {
+      return true;
+    }
+    filter_.filter(std::move(frame), out);
+    return out.size() < most;
+  });
+  if (wants_more && packet == nullptr) {
+    filter_.filter(nullptr, out);
+  }
+  return out.size() < most;
+}
+
+void DecodeChain::set_origin(const std::string& source, int stream_index) {
+  decoder_.set_origin(source, stream_index);
+  filter_.set_source(source);
+}
+
+Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
+                      std::optional<std::size_t> num_frames) {
+  DecodeChain chain(codec_of(packets), filter, config, packets.source, packets.stream_index);
+  const bool is_image = packets.type == MediaType::kImage;
+  const std::size_t most = is_image ? 1 : num_frames.value_or(kAll);
+  Frames result;
+  result.type = packets.type;
+  result.source = packets.source;
+  bool wants_more = true;
+  for (std::size_t i = 0; i < packets.packets.size() && wants_more; ++i) {
+    wants_more = chain.decode(packets.packets[i].get(), packets.window, most, result.frames);
+    packets.packets[i].reset();
+  }
+  if (wants_more) {
+    chain.decode(nullptr, packets.window, most, result.frames);
+  }
+  if (result.frames.size() > most) {
+    result.frames.resize(most);
+  }
+  if (is_image && result.frames.empty()) {
+    throw Error(ErrorKind::kDecode, "decode", "no picture came out of it").in(packets.source).at(packets.stream_index, {});
+  }
+  result.time_base = chain.time_base();
+  result.num_errors = chain.num_errors();
+  return result;
+}
+
+StreamDecoder::StreamDecoder(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config)
+    : chain_(codec, std::move(filter), config, {}, 0) {}
+
+void StreamDecoder::push(Packets packets) {
+  if (is_ended_) {
+    throw Error(ErrorKind::kClosed, "decode", "the decoder was flushed; make a new one for more packets")
+        .in(packets.source);
+  }
+  queue_.push_back(std::move(packets));
+}
+
+void StreamDecoder::fill() {
+  const std::size_t enough = batch_size_.value_or(kAll);
+  while (!queue_.empty() && ready_.size() < enough) {
+    Packets& first = queue_.front();
+    if (position_ == 0) {
+      chain_.set_origin(first.source, first.stream_index);
+      source_ = first.source;
+      window_ = first.window;
+    }
+    if (position_ < first.packets.size()) {
+      const av::PacketPtr packet = std::move(first.packets[position_++]);
+      chain_.decode(packet.get(), window_, kAll, ready_);
+    } else {
+      queue_.pop_front();
+      position_ = 0;
+    }
+  }
+  if (queue_.empty() && is_ended_ && !is_drained_ && ready_.size() < enough) {
+    is_drained_ = true;
+    chain_.decode(nullptr, window_, kAll, ready_);
+  }
+}
+
+std::optional<Frames> StreamDecoder::next() {
+  try {
+    fill();
+  } catch (...) {
+    queue_.clear();
+    position_ = 0;
+    throw;
+  }
+  if (ready_.empty()) {
+    return std::nullopt;
+  }
+  Frames batch;
+  batch.type = chain_.type();
+  batch.source = source_;
+  batch.time_base = chain_.time_base();
+  batch.num_errors = chain_.num_errors() - std::exchange(num_errors_told_, chain_.num_errors());
+  const auto end = ready_.begin() + static_cast<std::ptrdiff_t>(std::min(ready_.size(), batch_size_.value_or(kAll)));
+  batch.frames.assign(std::make_move_iterator(ready_.begin()), std::make_move_iterator(end));
+  ready_.erase(ready_.begin(), end);
+  return batch;
+}
+
+}  // namespace spdl

@@ -2,41 +2,81 @@
 
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "media/decoder.h"
+#include "media/frame_filter.h"
 #include "media/frames.h"
 #include "media/packets.h"
 
 namespace spdl {
 
-// Decodes all packets. `filter`: a description of one input and one output; none: frames in the decoder's own format.
-// Throws Error: kDecode, kFilter, kNoCodec, kStreamNotFound.
-Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
-                      std::optional<int> num_frames);
+// A decoder and what its frames go through. Pictures outside the window do not come out; of audio, filters trim.
+// One thread per object.
+class DecodeChain {
+ public:
+  // Throws Error(kDecode).
+  DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
+              int stream_index);
 
-// Frames of video by their position inside the window, ascending: decodes only the groups of pictures that hold them.
-std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>& indices,
-                                 const std::optional<std::string>& filter, const DecodeConfig& config);
+  // Gives the packet (null: the end) and appends what comes out. False as soon as there are `most` frames in `out`.
+  bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
+              std::vector<av::FramePtr>& out);
+
+  // What messages say from now on.
+  void set_origin(const std::string& source, int stream_index);
+
+  MediaType type() const noexcept { return type_; }
+  AVRational time_base() const noexcept { return filter_.time_base(); }
+  int num_errors() const noexcept { return decoder_.num_errors(); }
+
+ private:
+  MediaType type_;
+  AVRational time_base_;
+  RawDecoder decoder_;
+  FrameFilter filter_;
+};
+
+// Decodes all packets. `filter`: a description of one input and one output; none: frames in the decoder's own format.
+// Throws Error: kDecode, kFilter, kNoCodec.
+Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
+                      std::optional<std::size_t> num_frames);
 
 // Decoding by and by. The sum of what comes out equals `decode_packets` of the sum of what went in. One thread per object.
 class StreamDecoder {
  public:
-  StreamDecoder(CodecPtr codec, std::optional<std::string> filter, DecodeConfig config);
-  ~StreamDecoder();
-  StreamDecoder(StreamDecoder&&) noexcept;
+  // Throws Error(kDecode).
+  StreamDecoder(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config);
 
-  // Frames that are ready after these packets, as one Frames of all of them (possibly none).
-  Frames decode(Packets packets);
-  // The rest; a second call gives none.
-  Frames flush();
+  // At most so many frames in one batch; none: as many as there are.
+  void set_batch_size(std::optional<std::size_t> size) noexcept { batch_size_ = size; }
+
+  // Packets to decode, behind those that are not decoded yet. Throws Error(kClosed) after the end.
+  void push(Packets packets);
+  // Nothing will follow: what the decoder holds back may come out. Further calls have no effect.
+  void end() noexcept { is_ended_ = true; }
+
+  // Decodes until a batch is full or the packets are used up. None: more packets are needed, or all came out.
+  // Throws Error: kDecode, kFilter; packets that were not decoded by then are dropped.
+  std::optional<Frames> next();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void fill();
+
+  DecodeChain chain_;
+  std::optional<std::size_t> batch_size_;
+  std::deque<Packets> queue_;
+  std::size_t position_ = 0;  // in the first of the queue
+  std::optional<TimeWindow> window_;
+  std::string source_;
+  std::vector<av::FramePtr> ready_;
+  int num_errors_told_ = 0;
+  bool is_ended_ = false;
+  bool is_drained_ = false;
 };
 
 }  // namespace spdl

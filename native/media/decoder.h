@@ -1,17 +1,19 @@
 // From packets to frames.
 //
 // A decoder context of libav with what users may ask of it; frames come out in the decoder's own format, in display
-// order. Filtering and windows are in decode.h. One thread per object.
+// order, with their best time stamp as `pts`. Filtering and windows are in decode.h. One thread per object.
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "av/options.h"
 #include "av/owners.h"
 #include "media/codec.h"
+#include "media/packets.h"
 
 namespace spdl {
 
@@ -21,25 +23,69 @@ struct DecodeConfig {
   bool tolerate_errors = false;
 };
 
+// What the packets are to be decoded with. Throws Error(kNoCodec).
+const Codec& codec_of(const Packets& packets);
+
 class RawDecoder {
  public:
   // Throws Error(kDecode): unknown decoder or option, parameters that it refuses.
-  RawDecoder(const Codec& codec, const DecodeConfig& config, std::string source);
+  RawDecoder(const Codec& codec, const DecodeConfig& config, std::string source, int stream_index);
 
-  // Gives the packet (null: the end) to the decoder and calls `take(FramePtr) -> bool` for each frame that comes out,
-  // until it returns false. Damaged data throws Error(kDecode) with stream and time, or is counted.
+  // What messages say from now on.
+  void set_origin(std::string source, int stream_index);
+
+  // Gives the packet (null: the end) to the decoder and calls `take(av::FramePtr) -> bool` for each frame that comes
+  // out. Returns false as soon as `take` does: the frames behind that one come out by the next call, or go by `restart`.
+  // Damage throws Error(kDecode) with stream and time. Where errors are tolerated, they are counted, and what the
+  // decoder makes of the rest comes out.
   template <class Take>
-  bool decode(const AVPacket* packet, Take&& take);
+  bool decode(const AVPacket* packet, Take&& take) {
+    bool is_sent = false;
+    while (true) {
+      if (!is_sent) {
+        is_sent = send(packet);
+      }
+      bool is_dry = false;
+      while (!is_dry) {
+        if (av::FramePtr frame = receive(packet, is_dry)) {
+          if (!take(std::move(frame))) {
+            return false;
+          }
+        }
+      }
+      if (is_sent) {
+        return true;
+      }
+    }
+  }
+
+  // Forgets what came before, so that decoding can go on at any key frame, also after the end.
+  void restart();
+
+  // From now on, pictures that no other one refers to need not come out. Exact for the others where
+  // `can_skip_unreferenced`; no effect elsewhere.
+  void skip_unreferenced(bool skip) noexcept;
+  bool can_skip_unreferenced() const noexcept { return can_skip_; }
 
   int num_errors() const noexcept { return num_errors_; }
   AVCodecContext& context() const noexcept { return *context_; }
 
  private:
+  bool send(const AVPacket* packet);  // false: frames have to be taken out first
+  av::FramePtr receive(const AVPacket* packet, bool& is_dry);
+  bool is_leading(std::int64_t pts) const noexcept;
+  void refuse(int code, std::int64_t pts, const char* what);
+
   av::CodecContextPtr context_;
   av::FramePtr spare_;
   std::string source_;
+  int stream_index_ = 0;
+  AVRational time_base_{0, 1};
   bool tolerates_ = false;
+  bool can_skip_ = false;
   int num_errors_ = 0;
+  bool is_fresh_ = true;  // nothing was decoded yet, or since `restart`
+  std::optional<std::int64_t> start_;  // pts of the key frame that decoding started at
 };
 
 }  // namespace spdl

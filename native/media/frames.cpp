@@ -1,18 +1,38 @@
 #include "media/frames.h"
 
+#include "base/time_window.h"
+
 namespace spdl {
 
-Frames Frames::clone() const {
+namespace {
+
+Frames without_frames(const Frames& like) {
   Frames copy;
-  copy.type = type;
-  copy.source = source;
-  copy.time_base = time_base;
-  copy.num_errors = num_errors;
+  copy.type = like.type;
+  copy.source = like.source;
+  copy.time_base = like.time_base;
+  copy.num_errors = like.num_errors;
+  return copy;
+}
+
+}  // namespace
+
+Frames Frames::clone() const {
+  Frames copy = without_frames(*this);
   copy.frames.reserve(frames.size());
   for (const auto& frame : frames) {
     copy.frames.push_back(av::clone(*frame));
   }
   return copy;
+}
+
+Frames Frames::pick(const std::vector<std::size_t>& positions) const {
+  Frames picked = without_frames(*this);
+  picked.frames.reserve(positions.size());
+  for (const std::size_t position : positions) {
+    picked.frames.push_back(av::clone(*frames.at(position)));
+  }
+  return picked;
 }
 
 std::size_t Frames::num_frames() const noexcept {
@@ -24,6 +44,13 @@ std::size_t Frames::num_frames() const noexcept {
     count += static_cast<std::size_t>(frame->nb_samples);
   }
   return count;
+}
+
+std::optional<double> seconds_of(const AVFrame& frame, AVRational time_base) noexcept {
+  if (frame.pts == AV_NOPTS_VALUE) {
+    return std::nullopt;
+  }
+  return to_seconds(frame.pts, time_base.num, time_base.den);
 }
 
 }  // namespace spdl

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,13 @@ struct Frames {
   int num_errors = 0;  // packets that a tolerant decoder refused
 
   Frames clone() const;
+  // Those at these positions, in that order; they share the data. For pictures.
+  Frames pick(const std::vector<std::size_t>& positions) const;
   // Samples per channel, or pictures.
   std::size_t num_frames() const noexcept;
 };
+
+// Presentation time in seconds, where there is one.
+std::optional<double> seconds_of(const AVFrame& frame, AVRational time_base) noexcept;
 
 }  // namespace spdl

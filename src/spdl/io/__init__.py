@@ -15,10 +15,15 @@ from ._buffers import to_jax as to_jax
 from ._buffers import to_numba as to_numba
 from ._buffers import to_numpy as to_numpy
 from ._buffers import to_torch as to_torch
+from ._config import DecodeConfig as DecodeConfig
 from ._config import DemuxConfig as DemuxConfig
+from ._config import decode_config as decode_config
 from ._config import demux_config as demux_config
 from ._convert import convert_array as convert_array
 from ._convert import convert_frames as convert_frames
+from ._decode import Decoder as Decoder
+from ._decode import decode_packets as decode_packets
+from ._decode import sample_decode_video as sample_decode_video
 from ._demux import Demuxer as Demuxer
 from ._demux import demux_audio as demux_audio
 from ._demux import demux_image as demux_image
@@ -57,19 +62,26 @@ from ._types import LoadFailure as LoadFailure
 
 if TYPE_CHECKING:
     from ._native import AudioCodec as AudioCodec
+    from ._native import AudioDecoder as AudioDecoder
+    from ._native import AudioFrames as AudioFrames
     from ._native import AudioPackets as AudioPackets
     from ._native import CPUBuffer as CPUBuffer
     from ._native import CPUStorage as CPUStorage
     from ._native import FilterGraph as FilterGraph
     from ._native import ImageCodec as ImageCodec
+    from ._native import ImageFrames as ImageFrames
     from ._native import ImagePackets as ImagePackets
     from ._native import VideoCodec as VideoCodec
+    from ._native import VideoDecoder as VideoDecoder
+    from ._native import VideoFrames as VideoFrames
     from ._native import VideoPackets as VideoPackets
 
 __all__ = [
     "ArchiveError",
     "ArrayInterface",
     "AudioCodec",
+    "AudioDecoder",
+    "AudioFrames",
     "AudioPackets",
     "BSF",
     "BatchLoadError",
@@ -79,7 +91,9 @@ __all__ = [
     "ClosedError",
     "ConsumedError",
     "ConvertError",
+    "DecodeConfig",
     "DecodeError",
+    "Decoder",
     "DemuxConfig",
     "DemuxError",
     "Demuxer",
@@ -88,6 +102,7 @@ __all__ = [
     "FilterError",
     "FilterGraph",
     "ImageCodec",
+    "ImageFrames",
     "ImagePackets",
     "LoadFailure",
     "MediaError",
@@ -100,6 +115,8 @@ __all__ = [
     "UnknownNodeError",
     "UnsupportedFormatError",
     "VideoCodec",
+    "VideoDecoder",
+    "VideoFrames",
     "VideoPackets",
     "__version__",
     "apply_bsf",
@@ -108,6 +125,8 @@ __all__ = [
     "cpu_storage",
     "create_reference_audio_frame",
     "create_reference_video_frame",
+    "decode_config",
+    "decode_packets",
     "demux_audio",
     "demux_config",
     "demux_image",
@@ -118,6 +137,7 @@ __all__ = [
     "get_filter_desc",
     "get_video_filter_desc",
     "load_image_batch",
+    "sample_decode_video",
     "to_jax",
     "to_numba",
     "to_numpy",

@@ -1,4 +1,4 @@
-"""Options that travel together: how to open containers."""
+"""Options that travel together: how to open containers, and how to decode what is in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -71,3 +71,48 @@ def demux_config(
         ValueError: ``buffer_size`` is less than 1.
     """
     return DemuxConfig(format, as_options("format_options", format_options), buffer_size, tolerate_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeConfig:
+    """How to decode. Made by ``decode_config``, which says what the fields mean."""
+
+    decoder: str | None = None
+    decoder_options: Mapping[str, str] = field(default_factory=dict)
+    tolerate_errors: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the types; native code knows which decoders and options there are.
+
+        Raises:
+            TypeError: A field is of the wrong type.
+        """
+        if self.decoder is not None and not isinstance(self.decoder, str):
+            raise TypeError(f"decoder must be str or None, got {type(self.decoder).__name__}")
+        object.__setattr__(self, "decoder_options", as_options("decoder_options", self.decoder_options))
+        if not isinstance(self.tolerate_errors, bool):
+            raise TypeError(f"tolerate_errors must be bool, got {type(self.tolerate_errors).__name__}")
+
+
+def decode_config(
+    decoder: str | None = None,
+    decoder_options: Mapping[str, str | int | float] | None = None,
+    *,
+    tolerate_errors: bool = False,
+) -> DecodeConfig:
+    """Say how to decode, where the defaults do not serve.
+
+    Args:
+        decoder: Name of the FFmpeg decoder to use instead of the default one of the codec, such as ``"libvpx-vp9"``.
+        decoder_options: Options of libavcodec or of the decoder, such as ``{"threads": "4"}``. There is one thread
+            unless ``threads`` says otherwise.
+        tolerate_errors: What to do with damaged data. By default it raises ``DecodeError``. If set, the decoder goes on
+            with what it can; ``frames.num_errors`` says how many packets it refused or had to patch.
+
+    Returns:
+        Immutable options. Decoders and options that FFmpeg does not know raise ``DecodeError`` when they are used.
+
+    Raises:
+        TypeError: An argument is of the wrong type.
+    """
+    return DecodeConfig(decoder, as_options("decoder_options", decoder_options), tolerate_errors)

@@ -9,11 +9,16 @@ if TYPE_CHECKING:
     from .lib._core import CPUBuffer as CPUBuffer
     from .lib._core import CPUStorage as CPUStorage
     from .lib._media import AudioCodec as AudioCodec
+    from .lib._media import AudioDecoder as AudioDecoder
+    from .lib._media import AudioFrames as AudioFrames
     from .lib._media import AudioPackets as AudioPackets
     from .lib._media import FilterGraph as FilterGraph
     from .lib._media import ImageCodec as ImageCodec
+    from .lib._media import ImageFrames as ImageFrames
     from .lib._media import ImagePackets as ImagePackets
     from .lib._media import VideoCodec as VideoCodec
+    from .lib._media import VideoDecoder as VideoDecoder
+    from .lib._media import VideoFrames as VideoFrames
     from .lib._media import VideoPackets as VideoPackets
 
     core = _core
@@ -22,12 +27,17 @@ if TYPE_CHECKING:
 # Native classes that are public names of the package, and where they are.
 _PUBLIC = {
     "AudioCodec": "media",
+    "AudioDecoder": "media",
+    "AudioFrames": "media",
     "AudioPackets": "media",
     "CPUBuffer": "core",
     "CPUStorage": "core",
     "ImageCodec": "media",
+    "ImageFrames": "media",
     "ImagePackets": "media",
     "VideoCodec": "media",
+    "VideoDecoder": "media",
+    "VideoFrames": "media",
     "VideoPackets": "media",
     "FilterGraph": "media",
 }

@@ -1,7 +1,7 @@
 """Native part of spdl.io: everything that needs FFmpeg."""
 
-from collections.abc import Set
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, NoReturn, SupportsIndex, overload
 
 import numpy
 import numpy.typing
@@ -338,6 +338,270 @@ def apply_bsf(
     packets: AudioPackets | VideoPackets | ImagePackets, bsf: str
 ) -> AudioPackets | VideoPackets | ImagePackets | None:
     """The packets after bit stream filters, once."""
+
+class AudioFrames:
+    """
+    Decoded samples.
+
+    Converting, filtering and encoding consume the frames: using them again raises ``ConsumedError``. ``clone()`` shares
+    the data and is consumed on its own.
+    """
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        """
+
+    def clone(self) -> AudioFrames:
+        """Frames of their own that share the data."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    def __len__(self) -> int: ...
+    @property
+    def num_frames(self) -> int:
+        """Samples per channel."""
+
+    @property
+    def sample_rate(self) -> int:
+        """In Hz; 0 without samples."""
+
+    @property
+    def num_channels(self) -> int:
+        """0 without samples."""
+
+    @property
+    def sample_fmt(self) -> str:
+        """Name of the sample format; ``"none"`` without samples."""
+
+    def __repr__(self) -> str: ...
+
+class VideoFrames:
+    """
+    Decoded pictures, in display order.
+
+    ``frames[i]`` is an ``ImageFrames``; ``frames[start:stop:step]`` and ``frames[[i, ...]]`` are ``VideoFrames`` (any
+    order, repeats allowed). All of them share the data.
+
+    Converting, filtering and encoding consume the frames: using them again raises ``ConsumedError``. Clones and slices
+    are consumed on their own.
+    """
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        """
+
+    def clone(self) -> VideoFrames:
+        """Frames of their own that share the data."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    @property
+    def num_planes(self) -> int:
+        """
+        Planes of one picture as it lies in memory: 1 for ``rgb24``, 3 for ``yuv420p``. 0 without pictures.
+        """
+
+    @property
+    def width(self) -> int:
+        """In pixels; 0 without pictures."""
+
+    @property
+    def height(self) -> int:
+        """In pixels; 0 without pictures."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """Name of the pixel format; ``"none"`` without pictures."""
+
+    def __len__(self) -> int: ...
+    @property
+    def num_frames(self) -> int:
+        """Pictures."""
+
+    @property
+    def time_base(self) -> tuple[int, int]:
+        """
+        Numerator and denominator of the seconds that one tick of ``get_pts()`` lasts.
+        """
+
+    def get_timestamps(self) -> list[float]:
+        """
+        Presentation time of each picture in seconds; NaN where the source tells none.
+        """
+
+    def get_pts(self) -> list[int]:
+        """Presentation time of each picture in ticks of ``time_base``."""
+
+    @overload
+    def __getitem__(self, key: int, /) -> ImageFrames: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | numpy.typing.NDArray[numpy.integer[Any]], /) -> VideoFrames: ...
+    def __iter__(self) -> Iterator[ImageFrames]: ...
+    def __repr__(self) -> str: ...
+
+class ImageFrames:
+    """
+    One decoded picture.
+
+    Converting, filtering and encoding consume it: using it again raises ``ConsumedError``. ``clone()`` shares the data
+    and is consumed on its own.
+    """
+
+    @property
+    def num_errors(self) -> int:
+        """
+        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        """
+
+    def clone(self) -> ImageFrames:
+        """Frames of their own that share the data."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    @property
+    def num_planes(self) -> int:
+        """
+        Planes of one picture as it lies in memory: 1 for ``rgb24``, 3 for ``yuv420p``. 0 without pictures.
+        """
+
+    @property
+    def width(self) -> int:
+        """In pixels; 0 without pictures."""
+
+    @property
+    def height(self) -> int:
+        """In pixels; 0 without pictures."""
+
+    @property
+    def pix_fmt(self) -> str:
+        """Name of the pixel format; ``"none"`` without pictures."""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """
+        What the decoder or the file says of the picture, such as EXIF or PNG text.
+        """
+
+    @property
+    def pts(self) -> float:
+        """Presentation time in the source, in seconds; NaN where it tells none."""
+
+    def __repr__(self) -> str: ...
+
+def decode_packets(
+    packets: AudioPackets | VideoPackets | ImagePackets,
+    filter_desc: str | None,
+    decoder: str | None,
+    options: Mapping[str, str],
+    tolerate_errors: bool,
+    num_frames: int | None,
+) -> AudioFrames | VideoFrames | ImageFrames:
+    """
+    Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.
+    """
+
+def sample_video(
+    packets: VideoPackets,
+    indices: Sequence[int],
+    filter_desc: str | None,
+    decoder: str | None,
+    options: Mapping[str, str],
+    tolerate_errors: bool,
+) -> list[ImageFrames]:
+    """
+    Decode some pictures of a video. ``spdl.io.sample_decode_video`` says the rest.
+    """
+
+class AudioFramesIterator:
+    """Frames of a decoder, batch by batch."""
+
+    def __iter__(self) -> AudioFramesIterator: ...
+    def __next__(self) -> AudioFrames: ...
+
+@overload
+def make_decoder(
+    codec: AudioCodec, filter_desc: str | None, decoder: str | None, options: Mapping[str, str], tolerate_errors: bool
+) -> AudioDecoder: ...
+@overload
+def make_decoder(
+    codec: VideoCodec, filter_desc: str | None, decoder: str | None, options: Mapping[str, str], tolerate_errors: bool
+) -> VideoDecoder:
+    """A decoder that is given packets by and by."""
+
+class AudioDecoder:
+    """
+    Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
+
+    One thread at a time may use a decoder and its iterators.
+    """
+
+    def streaming_decode_packets(self, packets: AudioPackets) -> AudioFramesIterator:
+        """
+        Give packets to the decoder, and iterate over the frames that are ready after them.
+
+        Args:
+            packets: Consumed. They are decoded as the iterator is advanced. If it is dropped before its end, the next
+                iterator of this decoder goes on there.
+
+        Returns:
+            Iterator of frames: one batch, none if no frame is ready yet, or several batches where a buffer size is set.
+
+        Raises:
+            ClosedError: The decoder was flushed.
+            DecodeError: While iterating: the data is damaged. The rest of the packets is dropped.
+        """
+
+    def flush(self) -> AudioFramesIterator:
+        """
+        Tell the decoder that nothing will follow, and iterate over the frames it held back.
+
+        A second flush gives nothing.
+        """
+
+class VideoFramesIterator:
+    """Frames of a decoder, batch by batch."""
+
+    def __iter__(self) -> VideoFramesIterator: ...
+    def __next__(self) -> VideoFrames: ...
+
+class VideoDecoder:
+    """
+    Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
+
+    One thread at a time may use a decoder and its iterators.
+    """
+
+    def streaming_decode_packets(self, packets: VideoPackets) -> VideoFramesIterator:
+        """
+        Give packets to the decoder, and iterate over the frames that are ready after them.
+
+        Args:
+            packets: Consumed. They are decoded as the iterator is advanced. If it is dropped before its end, the next
+                iterator of this decoder goes on there.
+
+        Returns:
+            Iterator of frames: one batch, none if no frame is ready yet, or several batches where a buffer size is set.
+
+        Raises:
+            ClosedError: The decoder was flushed.
+            DecodeError: While iterating: the data is damaged. The rest of the packets is dropped.
+        """
+
+    def flush(self) -> VideoFramesIterator:
+        """
+        Tell the decoder that nothing will follow, and iterate over the frames it held back.
+
+        A second flush gives nothing.
+        """
+
+    def set_buffer_size(self, buffer_size: int) -> None:
+        """
+        Limit batches to that many frames, which bounds the memory for decoded pictures.
+
+        Args:
+            buffer_size: Frames of a batch at most. 0: no limit, which is how a decoder starts.
+        """
 
 class FilterGraph:
     """

@@ -1,0 +1,201 @@
+#include "media/scaler.h"
+
+extern "C" {
+#include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "av/check.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kAction = "scale a picture";
+
+// libavfilter's convention: chroma of 4:2:0 lies as in MPEG-2, halfway between two lines. (-513: not told.)
+constexpr int kChromaUntold = -513;
+constexpr int kChromaOfMpeg2 = 128;
+
+// libswscale works faster on rows that end on this, and never writes beyond such an end.
+constexpr int kWidthMultiple = 16;
+
+// Takes `name=` off the front if it is there.
+std::string_view strip(std::string_view text, std::string_view name) {
+  return text.starts_with(name) ? text.substr(name.size()) : text;
+}
+
+std::optional<int> parse_size(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// Up to the separator, which is taken off as well.
+std::string_view cut(std::string_view& text, char separator) {
+  const std::size_t end = text.find(separator);
+  const std::string_view head = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  return head;
+}
+
+bool is_plain(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<ScaleTarget> parse_scale(const std::string& description) {
+  ScaleTarget target;
+  std::string_view rest = description;
+  if (rest.starts_with("scale=")) {
+    std::string_view size = cut(rest, ',').substr(6);
+    const std::optional<int> width = parse_size(strip(cut(size, ':'), "w="));
+    const std::optional<int> height = parse_size(strip(cut(size, ':'), "h="));
+    if (!width || !height) {
+      return std::nullopt;
+    }
+    target.width = *width;
+    target.height = *height;
+    if (!size.empty()) {
+      if (!size.starts_with("flags=") || !is_plain(size.substr(6))) {
+        return std::nullopt;
+      }
+      target.flags = size.substr(6);
+    }
+  }
+  if (!rest.starts_with("format=")) {
+    return std::nullopt;
+  }
+  const std::string name(strip(rest.substr(7), "pix_fmts="));
+  target.format = is_plain(name) ? av_get_pix_fmt(name.c_str()) : AV_PIX_FMT_NONE;
+  return target.format == AV_PIX_FMT_NONE ? std::nullopt : std::optional(target);
+}
+
+bool Scaler::takes(const AVFrame& frame) {
+  return sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
+         sws_isSupportedOutput(target_.format) > 0 && (has_nothing_to_do(frame) || prepare(frame) >= 0);
+}
+
+bool Scaler::has_nothing_to_do(const AVFrame& frame) const noexcept {
+  return frame.format == target_.format && frame.width == width_of(frame) && frame.height == height_of(frame);
+}
+
+int Scaler::prepare(const AVFrame& frame) {
+  const Input input{frame.width, frame.height, frame.format, frame.color_range, frame.colorspace};
+  if (context_ != nullptr && input == input_) {
+    return 0;
+  }
+  context_.reset();
+  auto context = av::own<av::ScalerPtr>(sws_alloc_context());
+  const std::pair<const char*, int> numbers[] = {
+      {"srcw", frame.width},
+      {"srch", frame.height},
+      {"src_format", frame.format},
+      {"dstw", width_of(frame)},
+      {"dsth", height_of(frame)},
+      {"dst_format", target_.format},
+      {"src_h_chr_pos", kChromaUntold},
+      {"src_v_chr_pos", frame.format == AV_PIX_FMT_YUV420P ? kChromaOfMpeg2 : kChromaUntold},
+      {"dst_h_chr_pos", kChromaUntold},
+      {"dst_v_chr_pos", target_.format == AV_PIX_FMT_YUV420P ? kChromaOfMpeg2 : kChromaUntold},
+      {"src_range", frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0},
+  };
+  for (const auto& [name, value] : numbers) {
+    if (const int code = av_opt_set_int(context.get(), name, value, 0); code < 0) {
+      return code;
+    }
+  }
+  if (!target_.flags.empty()) {
+    if (const int code = av_opt_set(context.get(), "sws_flags", target_.flags.c_str(), 0); code < 0) {
+      return code;
+    }
+  }
+  if (const int code = sws_init_context(context.get(), nullptr, nullptr); code < 0) {
+    return code;
+  }
+  int* source_matrix = nullptr;
+  int* target_matrix = nullptr;
+  int source_range = 0, target_range = 0, brightness = 0, contrast = 0, saturation = 0;
+  sws_getColorspaceDetails(context.get(), &source_matrix, &source_range, &target_matrix, &target_range, &brightness,
+                           &contrast, &saturation);
+  if (frame.color_range != AVCOL_RANGE_UNSPECIFIED) {
+    source_range = frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0;
+  }
+  // The same matrix on both sides: a change of format alone keeps the colours.
+  const int* matrix = sws_getCoefficients(frame.colorspace);
+  // It refuses where there is nothing to tell, such as from RGB to RGB.
+  sws_setColorspaceDetails(context.get(), matrix, source_range, matrix, target_range, brightness, contrast, saturation);
+  is_full_range_ = target_range != 0;
+  context_ = std::move(context);
+  input_ = input;
+  return 0;
+}
+
+void Scaler::run(const AVFrame& frame, AVFrame& out) {
+  av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, out.data, out.linesize),
+            ErrorKind::kFilter, kAction);
+}
+
+av::FramePtr Scaler::scale(av::FramePtr frame) {
+  if (has_nothing_to_do(*frame)) {
+    return frame;
+  }
+  av::check(prepare(*frame), ErrorKind::kFilter, kAction);
+  av::FramePtr out = av::new_frame();
+  av::check(av_frame_copy_props(out.get(), frame.get()), ErrorKind::kFilter, kAction);
+  out->width = width_of(*frame);
+  out->height = height_of(*frame);
+  out->format = target_.format;
+  out->color_range = is_full_range_ ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+  av_reduce(&out->sample_aspect_ratio.num, &out->sample_aspect_ratio.den,
+            static_cast<std::int64_t>(frame->sample_aspect_ratio.num) * out->height * frame->width,
+            static_cast<std::int64_t>(frame->sample_aspect_ratio.den) * out->width * frame->height, INT_MAX);
+  av::check(av_frame_get_buffer(out.get(), 0), ErrorKind::kFilter, kAction);
+  run(*frame, *out);
+  return out;
+}
+
+void Scaler::scale_into(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride) {
+  const int width = width_of(frame);
+  const int height = height_of(frame);
+  const int row_bytes = av_image_get_linesize(target_.format, width, 0);
+  const auto copy_rows = [&](const AVFrame& from) {
+    for (int y = 0; y < height; ++y) {
+      std::memcpy(out + y * stride, from.data[0] + static_cast<std::ptrdiff_t>(y) * from.linesize[0],
+                  static_cast<std::size_t>(row_bytes));
+    }
+  };
+  if (has_nothing_to_do(frame)) {
+    copy_rows(frame);
+    return;
+  }
+  av::check(prepare(frame), ErrorKind::kFilter, kAction);
+  if (width % kWidthMultiple == 0) {
+    std::uint8_t* const planes[] = {out, nullptr, nullptr, nullptr};
+    const int strides[] = {static_cast<int>(stride), 0, 0, 0};
+    av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides),
+              ErrorKind::kFilter, kAction);
+    return;
+  }
+  if (scratch_ == nullptr || scratch_->width != width || scratch_->height != height) {
+    scratch_ = av::new_frame();
+    scratch_->width = width;
+    scratch_->height = height;
+    scratch_->format = target_.format;
+    av::check(av_frame_get_buffer(scratch_.get(), 0), ErrorKind::kFilter, kAction);
+  }
+  run(frame, *scratch_);
+  copy_rows(*scratch_);
+}
+
+}  // namespace spdl
