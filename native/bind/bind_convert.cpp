@@ -174,7 +174,7 @@ nb::object create_reference_samples(const nb::object& array, const std::pair<std
 
 void register_convert(nb::module_& module) {
   module.def("convert_frames", &convert_frames, "frames"_a, nb::kw_only(), "is_batch"_a, "storage"_a.none(),
-             nb::sig("def convert_frames(frames: list[typing.Any], *, "
+             nb::sig("def convert_frames(frames: list[AudioFrames] | list[VideoFrames] | list[ImageFrames], *, "
                      "is_batch: bool, storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> "
                      "spdl.io.lib._core.CPUBuffer"),
              kConvertDoc);
@@ -182,13 +182,13 @@ void register_convert(nb::module_& module) {
              "pix_fmt"_a, "frame_rate"_a, "pts"_a,
              nb::sig("def create_reference_pictures(array: numpy.typing.NDArray[typing.Any], *, "
                      "element: tuple[str, int], shape: tuple[int, ...], pix_fmt: str, frame_rate: tuple[int, int], "
-                     "pts: int) -> typing.Any"),
+                     "pts: int) -> VideoFrames"),
              kReferencePicturesDoc);
   module.def("create_reference_samples", &create_reference_samples, "array"_a, nb::kw_only(), "element"_a, "shape"_a,
              "sample_fmt"_a, "sample_rate"_a, "pts"_a,
              nb::sig("def create_reference_samples(array: numpy.typing.NDArray[typing.Any], *, "
                      "element: tuple[str, int], shape: tuple[int, ...], sample_fmt: str, sample_rate: int, "
-                     "pts: int) -> typing.Any"),
+                     "pts: int) -> AudioFrames"),
              "Samples whose planes are the array's; arguments as for pictures.");
 }
 

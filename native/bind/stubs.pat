@@ -5,3 +5,8 @@ spdl.io.lib._core.CPUBuffer.__buffer__:
 
 spdl.io.lib._core.CPUBuffer.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+spdl.io.lib._core.CPUStorage.__buffer__:
+
+spdl.io.lib._core.CPUStorage.__suffix__:
+    def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -154,7 +154,7 @@ void copy_samples(const Frames& frames, std::uint8_t* out) {
       continue;
     }
     for (std::size_t plane = 0; plane < num_planes; ++plane) {
-      std::memcpy(out + plane * plane_bytes, frame->extended_data[plane], num_bytes);
+      std::memmove(out + plane * plane_bytes, frame->extended_data[plane], num_bytes);
     }
     out += num_bytes;
   }

@@ -129,13 +129,13 @@ void copy_picture(const PictureLayout& layout, const AVFrame& frame, std::uint8_
     const std::uint8_t* row = frame.data[i];
     const std::ptrdiff_t stride = frame.linesize[i];
     if (stride == static_cast<std::ptrdiff_t>(plane.row_bytes)) {
-      std::memcpy(out, row, plane.num_rows * plane.row_bytes);
+      std::memmove(out, row, plane.num_rows * plane.row_bytes);
       out += plane.num_rows * plane.row_bytes;
       continue;
     }
     // Negative strides (pictures stored bottom up) work as well.
     for (std::size_t y = 0; y < plane.num_rows; ++y, out += plane.row_bytes) {
-      std::memcpy(out, row + static_cast<std::ptrdiff_t>(y) * stride, plane.row_bytes);
+      std::memmove(out, row + static_cast<std::ptrdiff_t>(y) * stride, plane.row_bytes);
     }
   }
   if (layout.is_swapped) {

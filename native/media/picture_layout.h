@@ -36,7 +36,7 @@ struct PictureLayout {
 // Throws Error(kUnsupportedFormat), with the formats that have a layout, or with what a size must be to have one.
 PictureLayout picture_layout(int format, int width, int height);
 
-// Writes `layout.num_bytes()` bytes.
+// Writes `layout.num_bytes()` bytes. `out` may be the frame's own memory, where that has no padding.
 void copy_picture(const PictureLayout& layout, const AVFrame& frame, std::uint8_t* out);
 
 }  // namespace spdl

@@ -35,11 +35,19 @@ def to_torch(buffer: ArrayInterface) -> Any:
     """The buffer as a torch tensor: a writable view that keeps the buffer alive.
 
     Raises:
-        ConvertError: The object has no array interface.
+        ConvertError: The object has no array interface, or elements that torch has no type for: of the other byte
+            order, or, before torch 2.3, ``uint16``.
         NativeLibraryError: torch is not installed.
     """
     array = to_numpy(buffer)
-    return _import("torch", "pip install spdl[torch]").from_numpy(array)
+    torch = _import("torch", "pip install spdl[torch]")
+    try:
+        return torch.from_numpy(array)
+    except (TypeError, ValueError) as exc:
+        raise ConvertError(
+            f"cannot make a tensor of {array.dtype}: {exc}. numpy.ndarray.astype makes an array that torch takes.",
+            action="make a tensor",
+        ) from exc
 
 
 def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
@@ -103,14 +111,14 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
     """
     try:
         memoryview(storage)
-    except TypeError:
+    except (TypeError, ValueError):  # the latter for NumPy's types that the buffer protocol does not know
         pass
     except BufferError as exc:
         raise TypeError(f"storage must be a C-contiguous writable buffer: {exc}") from exc
     else:
         return storage  # type: ignore[no-any-return]
     view: NDArray[Any] | None = None
-    if isinstance(storage, ArrayInterface):
+    if hasattr(storage, "__array_interface__"):
         view = to_numpy(storage)
     elif callable(getattr(storage, "numpy", None)):  # a torch tensor; pinned ones too
         view = storage.numpy()

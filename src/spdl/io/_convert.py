@@ -9,10 +9,10 @@ from ._buffers import as_storage
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ._native import CPUBuffer
+    from ._native import AudioFrames, CPUBuffer, ImageFrames, VideoFrames
 
-    Frames: TypeAlias = Any
-    FramesBatch: TypeAlias = Sequence[Any]
+    Frames: TypeAlias = AudioFrames | VideoFrames | ImageFrames
+    FramesBatch: TypeAlias = Sequence[AudioFrames] | Sequence[VideoFrames] | Sequence[ImageFrames]
 
 
 def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUBuffer":
@@ -55,9 +55,11 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     Releases the GIL; safe to call from several threads.
     """
     is_batch = isinstance(frames, list | tuple)
-    batch: Any = list(frames) if is_batch else [frames]
+    batch: Any = frames if is_batch else [frames]
     return _native.media.convert_frames(
-        batch, is_batch=is_batch, storage=None if storage is None else as_storage(storage)
+        list(batch),
+        is_batch=is_batch,
+        storage=None if storage is None else as_storage(storage),
     )
 
 

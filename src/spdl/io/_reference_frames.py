@@ -9,10 +9,12 @@ from ._errors import ConvertError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ._native import AudioFrames, VideoFrames
+
 _ACTION = "make frames of an array"
 
 
-def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int, int], pts: int) -> Any:
+def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int, int], pts: int) -> "VideoFrames":
     """Make video frames of an array: its memory is that of the pictures.
 
     The frames, and whatever is made of them without a copy, keep the array alive and its memory in place. They never
@@ -48,7 +50,7 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int
     )
 
 
-def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> Any:
+def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> "AudioFrames":
     """Make audio frames of an array: its memory is that of the samples.
 
     What is said of ``create_reference_video_frame`` about memory holds here as well.

@@ -50,6 +50,7 @@ class CPUStorage:
         """Size in bytes."""
 
     def __repr__(self) -> str: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def new_storage(size: int) -> CPUStorage:
     """A block of so many bytes, whose contents are undefined."""
@@ -110,6 +111,3 @@ def instruction_sets() -> list[str]:
 
 def libjpeg_turbo_version() -> str:
     """Version of the libjpeg-turbo headers of this build."""
-
-def libjpeg_turbo_path() -> str:
-    """File that libjpeg-turbo was loaded from."""

@@ -628,7 +628,7 @@ class FilterGraph:
     """
 
     def __init__(self, filter_desc: str) -> None: ...
-    def add_frames(self, frames: AudioFrames | VideoFrames | ImageFrames, *, key: str | None = None) -> None:
+    def add_frames(self, frames: Any, *, key: str | None = None) -> None:
         """
         Give frames to an input.
 
@@ -643,7 +643,7 @@ class FilterGraph:
             ConsumedError: The frames were used up before.
         """
 
-    def get_frames(self, *, key: str | None = None) -> AudioFrames | VideoFrames | None:
+    def get_frames(self, *, key: str | None = None) -> Any:
         """
         Take what is ready at an output.
 
@@ -673,7 +673,10 @@ class FilterGraph:
     def __repr__(self) -> str: ...
 
 def convert_frames(
-    frames: list[Any], *, is_batch: bool, storage: Buffer | numpy.typing.NDArray[Any] | None
+    frames: list[AudioFrames] | list[VideoFrames] | list[ImageFrames],
+    *,
+    is_batch: bool,
+    storage: Buffer | numpy.typing.NDArray[Any] | None,
 ) -> spdl.io.lib._core.CPUBuffer:
     """
     Copy frames into one array.
@@ -694,7 +697,7 @@ def create_reference_pictures(
     pix_fmt: str,
     frame_rate: tuple[int, int],
     pts: int,
-) -> Any:
+) -> VideoFrames:
     """
     Pictures whose planes are the array's.
 
@@ -712,5 +715,5 @@ def create_reference_samples(
     sample_fmt: str,
     sample_rate: int,
     pts: int,
-) -> Any:
+) -> AudioFrames:
     """Samples whose planes are the array's; arguments as for pictures."""
