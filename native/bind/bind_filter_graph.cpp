@@ -124,11 +124,11 @@ void register_filter_graph(nb::module_& module) {
   nb::class_<GraphObject>(module, "FilterGraph", kClassDoc)
       .def("__init__", &construct, "filter_desc"_a)
       .def("add_frames", &add_frames, "frames"_a, nb::kw_only(), "key"_a = nb::none(),
-           nb::sig("def add_frames(self, frames: typing.Any, *, "
+           nb::sig("def add_frames(self, frames: AudioFrames | VideoFrames | ImageFrames, *, "
                    "key: str | None = None) -> None"),
            kAddDoc)
       .def("get_frames", &get_frames, nb::kw_only(), "key"_a = nb::none(),
-           nb::sig("def get_frames(self, *, key: str | None = None) -> typing.Any"), kGetDoc)
+           nb::sig("def get_frames(self, *, key: str | None = None) -> AudioFrames | VideoFrames | None"), kGetDoc)
       .def("flush", &flush, kFlushDoc)
       .def("dump", &dump, kDumpDoc)
       .def("__repr__", &repr);

@@ -218,6 +218,7 @@ void register_jpeg(nb::module_& module) {
              nb::sig("def decode_planes(data: typing_extensions.Buffer) -> list[tuple[int, int]]"), kDecodeDoc);
   module.def("instruction_sets", &instruction_sets, "Names of the instruction sets with kernels that run here, slowest first.");
   module.def("libjpeg_turbo_version", &libjpeg_turbo_version, "Version of the libjpeg-turbo headers of this build.");
+  module.def("libjpeg_turbo_path", &libjpeg_turbo_path, "File that libjpeg-turbo was loaded from.");
 }
 
 }  // namespace spdl::bind

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
 #include <jpeglib.h>
 
 #include <jerror.h>
@@ -302,5 +303,11 @@ void JpegDecoder::trim(std::size_t keep_bytes) noexcept {
 }
 
 const char* libjpeg_turbo_version() noexcept { return SPDL_TEXT(LIBJPEG_TURBO_VERSION); }
+
+const char* libjpeg_turbo_path() noexcept {
+  Dl_info info{};
+  const bool is_found = dladdr(reinterpret_cast<const void*>(&jpeg_std_error), &info) != 0;
+  return is_found && info.dli_fname != nullptr ? info.dli_fname : "";
+}
 
 }  // namespace spdl

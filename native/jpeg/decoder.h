@@ -52,5 +52,7 @@ class JpegDecoder {
 
 // Version of the library in use, as "2.1.5".
 const char* libjpeg_turbo_version() noexcept;
+// The file that libjpeg-turbo was loaded from; empty if the system cannot tell.
+const char* libjpeg_turbo_path() noexcept;
 
 }  // namespace spdl

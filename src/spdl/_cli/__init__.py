@@ -1,4 +1,4 @@
-"""The command line: ``spdl load``. Everything here goes through the public names of the packages below."""
+"""The command line: ``spdl load`` and ``spdl doctor``. It goes through the public names of the packages below only."""
 
 from spdl._cli._exits import CommandError as CommandError
 from spdl._cli._exits import ExitCode as ExitCode

@@ -111,3 +111,6 @@ def instruction_sets() -> list[str]:
 
 def libjpeg_turbo_version() -> str:
     """Version of the libjpeg-turbo headers of this build."""
+
+def libjpeg_turbo_path() -> str:
+    """File that libjpeg-turbo was loaded from."""

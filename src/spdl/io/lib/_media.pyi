@@ -628,7 +628,7 @@ class FilterGraph:
     """
 
     def __init__(self, filter_desc: str) -> None: ...
-    def add_frames(self, frames: Any, *, key: str | None = None) -> None:
+    def add_frames(self, frames: AudioFrames | VideoFrames | ImageFrames, *, key: str | None = None) -> None:
         """
         Give frames to an input.
 
@@ -643,7 +643,7 @@ class FilterGraph:
             ConsumedError: The frames were used up before.
         """
 
-    def get_frames(self, *, key: str | None = None) -> Any:
+    def get_frames(self, *, key: str | None = None) -> AudioFrames | VideoFrames | None:
         """
         Take what is ready at an output.
 

@@ -1,4 +1,4 @@
-"""FFmpeg's versions, filters and log level; what this build can do; tracing."""
+"""FFmpeg's versions, filters and log level; what the native parts are and can do; tracing."""
 
 from ._build import built_with_cuda as built_with_cuda
 from ._build import built_with_nvcodec as built_with_nvcodec
@@ -7,18 +7,24 @@ from ._ffmpeg import get_ffmpeg_filters as get_ffmpeg_filters
 from ._ffmpeg import get_ffmpeg_log_level as get_ffmpeg_log_level
 from ._ffmpeg import get_ffmpeg_versions as get_ffmpeg_versions
 from ._ffmpeg import set_ffmpeg_log_level as set_ffmpeg_log_level
+from ._native_info import LibraryInfo as LibraryInfo
+from ._native_info import NativeInfo as NativeInfo
+from ._native_info import get_native_info as get_native_info
 from ._tracing import trace_counter as trace_counter
 from ._tracing import trace_event as trace_event
 from ._tracing import trace_gc as trace_gc
 from ._tracing import tracing as tracing
 
 __all__ = [
+    "LibraryInfo",
+    "NativeInfo",
     "built_with_cuda",
     "built_with_nvcodec",
     "built_with_nvjpeg",
     "get_ffmpeg_filters",
     "get_ffmpeg_log_level",
     "get_ffmpeg_versions",
+    "get_native_info",
     "set_ffmpeg_log_level",
     "trace_counter",
     "trace_event",

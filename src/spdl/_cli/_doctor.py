@@ -1,0 +1,282 @@
+"""``spdl doctor``: what is here, what is missing, and where it was found. Nothing that fails hides the rest."""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import spdl
+from spdl._cli._exits import ExitCode
+
+if TYPE_CHECKING:
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
+
+__all__ = ["add_parser", "as_text", "doctor", "examine"]
+
+T = TypeVar("T")
+
+EPILOG = """\
+exit codes:
+  0  the native parts and FFmpeg can be used; what is listed as missing is not needed by all
+  1  the native parts or FFmpeg cannot be loaded; the report says why
+  2  wrong options
+"""
+
+# What users meet most, by FFmpeg's names of codecs. AVIF is av1 in another container.
+DECODERS = (
+    *("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores"),
+    *("aac", "mp3", "opus", "flac", "vorbis", "pcm_s16le"),
+    *("png", "webp", "gif", "bmp", "tiff"),
+)
+ENCODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "png", "aac", "mp3", "opus", "flac", "pcm_s16le")
+# What descriptions of ours are made of.
+FILTERS = (
+    *("aformat", "apad", "aresample", "atrim"),
+    *("crop", "format", "fps", "pad", "scale", "tpad", "trim"),
+    *("abuffer", "abuffersink", "buffer", "buffersink"),
+)
+# What we hand arrays to or get them from, and what brings an FFmpeg of its own into the process.
+PACKAGES = (
+    *("numpy", "torch", "jax", "numba", "pillow"),
+    *("av", "decord", "eva-decord", "opencv-python", "opencv-python-headless", "torchaudio", "torchcodec"),
+)
+_WIDTH = 110
+_TIMEOUT = 10.0  # seconds that nvidia-smi may take: it wakes sleeping GPUs
+
+
+def add_parser(commands: "SubParsers") -> None:
+    """Add ``doctor`` to the commands of ``spdl``."""
+    parser = commands.add_parser(
+        "doctor",
+        help="show versions, libraries, codecs and GPUs: what a bug report should say",
+        description="Show what spdl found on this machine: Python, native parts, FFmpeg and libjpeg-turbo with their\n"
+        "versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="write the report to stdout as one JSON object instead")
+
+
+def doctor(*, as_json: bool) -> int:
+    """Print the report and get the exit code."""
+    report = examine()
+    print(json.dumps(report, indent=1) if as_json else as_text(report))
+    return int(report["exit_code"])
+
+
+# -------------------------------------------------------------------------------------------------------------- facts
+
+
+def examine() -> dict[str, Any]:
+    """All facts, as JSON can hold them. A fact that cannot be found out is a dict with its ``error``."""
+    native = _attempt(_native_parts)
+    problems = [native["error"]] if "error" in native else [*dict.fromkeys(filter(None, native["errors"].values()))]
+    return {
+        "spdl": {"version": spdl.__version__, "path": _attempt(lambda: str(Path(spdl.__file__).parent))},
+        "python": _attempt(_python),
+        "system": _attempt(_system),
+        "native": native,
+        "gpus": _attempt(_gpus),
+        "packages": _attempt(_packages),
+        "problems": problems,
+        "exit_code": int(ExitCode.FAILED if problems else ExitCode.OK),
+    }
+
+
+def _attempt(ask: Callable[[], T]) -> "T | dict[str, Any]":
+    try:
+        return ask()
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the rest of the report is wanted all the more
+        return {"error": f"{type(exc).__name__}: {exc}"}
+
+
+def _python() -> dict[str, Any]:
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "is_free_threaded_build": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        # Before Python 3.13, it always is.
+        "is_gil_enabled": bool(getattr(sys, "_is_gil_enabled", lambda: True)()),
+    }
+
+
+def _system() -> dict[str, Any]:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"platform": platform.platform(), "num_cpus": os.cpu_count(), "num_usable_cpus": usable}
+
+
+def _native_parts() -> dict[str, Any]:
+    from spdl.io.utils import get_native_info
+
+    info = get_native_info(decoders=DECODERS, encoders=ENCODERS)
+    return {
+        "errors": {"core": info.core_error, "media": info.media_error},
+        "paths": {"core": info.core_path, "media": info.media_path},
+        "instruction_sets": list(info.instruction_sets),
+        "libraries": [asdict(library) for library in info.libraries],
+        "ffmpeg_license": info.ffmpeg_license,
+        "ffmpeg_configuration": info.ffmpeg_configuration,
+        "decoders": {codec: list(names) for codec, names in info.decoders.items()},
+        "encoders": {codec: list(names) for codec, names in info.encoders.items()},
+        "filters": {name: name in info.filters for name in FILTERS} if info.filters else {},
+        "num_filters": len(info.filters),
+    }
+
+
+def _gpus() -> list[str]:
+    """Name, driver and memory of each NVIDIA GPU."""
+    tool = shutil.which("nvidia-smi")
+    if tool is not None:
+        query = [tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+        done = subprocess.run(query, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        if done.returncode == 0:
+            return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    # Containers often have the driver and not the tool.
+    folder = Path("/proc/driver/nvidia/gpus")
+    files = sorted(folder.glob("*/information")) if folder.is_dir() else []
+    return [_model(file.read_text(encoding="utf-8", errors="replace")) for file in files]
+
+
+def _model(information: str) -> str:
+    pairs = dict(line.split(":", 1) for line in information.splitlines() if ":" in line)
+    return pairs.get("Model", "unknown model").strip()
+
+
+def _packages() -> dict[str, str | None]:
+    """Versions, without importing anything; ``None``: not installed."""
+
+    def version(name: str) -> str | None:
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    return {name: version(name) for name in PACKAGES}
+
+
+# --------------------------------------------------------------------------------------------------------------- text
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """The report for people: a fact a line, what is missing named."""
+    lines: list[str] = []
+    for title, rows in (
+        ("spdl", lambda: [("version", report["spdl"]["version"]), ("path", _shown(report["spdl"]["path"]))]),
+        ("Python", lambda: _python_rows(report["python"])),
+        ("system", lambda: _system_rows(report["system"], report["native"])),
+        ("native parts", lambda: _native_rows(report["native"])),
+        ("FFmpeg", lambda: _ffmpeg_rows(report["native"])),
+        ("GPUs", lambda: [("NVIDIA", _listed(report["gpus"], "none found"))]),
+        ("packages", lambda: _package_rows(report["packages"])),
+    ):
+        lines += [title, *(_line(name, text) for name, text in _rows(rows)), ""]
+    if report["problems"]:
+        lines += ["problems", *(f"  {problem}" for problem in report["problems"])]
+    else:
+        lines.append("No problems: the native parts and FFmpeg can be used.")
+    return "\n".join(lines)
+
+
+def _rows(rows: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    found = _attempt(rows)
+    return [("error", found["error"])] if isinstance(found, dict) else found
+
+
+def _line(name: str, text: str) -> str:
+    head = f"  {name:<15} "
+    return textwrap.fill(
+        head + text,
+        width=_WIDTH,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    ).rstrip()
+
+
+def _shown(fact: Any) -> str:
+    return str(fact["error"]) if isinstance(fact, dict) else str(fact)
+
+
+def _listed(names: Any, otherwise: str) -> str:
+    return ", ".join(names) or otherwise if isinstance(names, list) else _shown(names)
+
+
+def _python_rows(python: dict[str, Any]) -> list[tuple[str, str]]:
+    if "error" in python:
+        return [("error", python["error"])]
+    gil = "enabled" if python["is_gil_enabled"] else "disabled"
+    build = "a free-threaded build" if python["is_free_threaded_build"] else "an ordinary build"
+    return [
+        ("version", f"{python['version']} ({python['implementation']})"),
+        ("executable", python["executable"]),
+        ("GIL", f"{gil}, in {build}"),
+    ]
+
+
+def _system_rows(system: dict[str, Any], native: dict[str, Any]) -> list[tuple[str, str]]:
+    if "error" in system:
+        return [("error", system["error"])]
+    return [
+        ("platform", system["platform"]),
+        ("CPUs", f"{system['num_usable_cpus']} usable of {system['num_cpus']}"),
+        ("instructions", _listed(native.get("instruction_sets"), "unknown")),
+    ]
+
+
+def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
+    if "error" in native:
+        return [("error", native["error"])]
+    rows = [(part, path or native["errors"][part]) for part, path in native["paths"].items()]
+    return rows + [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
+
+
+def _is_ffmpegs(library: dict[str, str]) -> bool:
+    return library["name"].startswith(("libav", "libsw"))
+
+
+def _library_row(library: dict[str, str]) -> tuple[str, str]:
+    return library["name"], f"{library['version']}  {library['path']}".rstrip()
+
+
+def _ffmpeg_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
+    if "error" in native or native["errors"]["media"] is not None:
+        return [("", "not loaded")]
+    rows = [_library_row(library) for library in native["libraries"] if _is_ffmpegs(library)]
+    rows += [("licence", native["ffmpeg_license"]), ("configuration", native["ffmpeg_configuration"])]
+    for kind in ("decoders", "encoders"):
+        rows += _presence(kind, {_codec(codec, names): bool(names) for codec, names in native[kind].items()})
+    return rows + _presence("filters", native["filters"])
+
+
+def _codec(codec: str, names: list[str]) -> str:
+    """``h264 (libx264)``: the one that is used, if it goes by another name."""
+    return codec if not names or names[0] == codec else f"{codec} ({names[0]})"
+
+
+def _presence(kind: str, found: dict[str, bool]) -> list[tuple[str, str]]:
+    missing = [name for name, is_there in found.items() if not is_there]
+    return [
+        (kind, ", ".join(name for name, is_there in found.items() if is_there) or "none"),
+        ("  missing", ", ".join(missing) or "none"),
+    ]
+
+
+def _package_rows(packages: dict[str, str | None]) -> list[tuple[str, str]]:
+    if "error" in packages:
+        return [("error", str(packages["error"]))]
+    rows = [(name, version) for name, version in packages.items() if version is not None]
+    absent = [name for name, version in packages.items() if version is None]
+    return [*rows, ("not installed", ", ".join(absent) or "none")]

@@ -1,0 +1,85 @@
+"""What the native parts are made of, for bug reports."""
+
+from dataclasses import dataclass, field
+
+from spdl.io import _native
+from spdl.io._errors import NativeLibraryError
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryInfo:
+    """A library that the native parts use.
+
+    Attributes:
+        name: Such as ``"libavcodec"``.
+        version: Such as ``"59.37.100"``. For libjpeg-turbo, of the headers that the build saw.
+        path: The file that it was loaded from; empty if the system cannot tell.
+    """
+
+    name: str
+    version: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeInfo:
+    """The native parts of :mod:`spdl.io`, or why they cannot be loaded.
+
+    Attributes:
+        core_error: Why the part without FFmpeg cannot be loaded; ``None`` if it is loaded.
+        media_error: The same of the part that needs FFmpeg.
+        core_path: Where the former is; ``None`` if it cannot be loaded.
+        media_path: Where the latter is.
+        instruction_sets: Those of this processor that there is code for, slowest first.
+        libraries: libjpeg-turbo, and the libraries of FFmpeg.
+        ffmpeg_license: Licence of this build of FFmpeg.
+        ffmpeg_configuration: Options that FFmpeg was configured with.
+        decoders: For each codec that was asked about, the decoders for it, the default one first.
+        encoders: The same for encoders.
+        filters: All filters.
+    """
+
+    core_error: str | None = None
+    media_error: str | None = None
+    core_path: str | None = None
+    media_path: str | None = None
+    instruction_sets: tuple[str, ...] = ()
+    libraries: tuple[LibraryInfo, ...] = ()
+    ffmpeg_license: str = ""
+    ffmpeg_configuration: str = ""
+    decoders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    encoders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    filters: tuple[str, ...] = ()
+
+
+def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...] = ()) -> NativeInfo:
+    """Load the native parts and say what they are. Never raises: what cannot be loaded is told.
+
+    Args:
+        decoders: Codecs whose decoders are wanted, by FFmpeg's names, such as ``"h264"``.
+        encoders: Codecs whose encoders are wanted.
+    """
+    try:
+        core = _native.core
+    except NativeLibraryError as exc:
+        return NativeInfo(core_error=str(exc), media_error=str(exc))
+    jpeg = LibraryInfo("libjpeg-turbo", core.libjpeg_turbo_version(), core.libjpeg_turbo_path())
+    sets = tuple(core.instruction_sets())
+    try:
+        media = _native.media
+    except NativeLibraryError as exc:
+        return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=(jpeg,))
+    return NativeInfo(
+        core_path=core.__file__,
+        media_path=media.__file__,
+        instruction_sets=sets,
+        libraries=(
+            jpeg,
+            *(LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()),
+        ),
+        ffmpeg_license=media.license(),
+        ffmpeg_configuration=media.configuration(),
+        decoders={codec: tuple(media.decoders(codec)) for codec in decoders},
+        encoders={codec: tuple(media.encoders(codec)) for codec in encoders},
+        filters=tuple(media.filters()),
+    )

@@ -1,0 +1,153 @@
+"""``spdl doctor`` from the outside: the facts, and that it answers whatever is broken."""
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spdl
+from spdl._cli import _doctor, main
+from spdl.io.utils import get_ffmpeg_versions
+from tests.support.child import Ended, run_child
+
+
+def _report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert isinstance(report, dict)
+    return report
+
+
+def test_report_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Python, versions, files and codecs are what they are."""
+    report = _report(capsys)
+    assert report["spdl"]["version"] == spdl.__version__
+    assert report["python"]["version"] == platform.python_version()
+    assert report["python"]["executable"] == sys.executable
+    assert report["python"]["is_gil_enabled"] is getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert 1 <= report["system"]["num_usable_cpus"] <= report["system"]["num_cpus"]
+    assert report["native"]["errors"] == {"core": None, "media": None}
+    assert "portable" in report["native"]["instruction_sets"]
+    assert report["packages"]["numpy"] == np.__version__
+    assert report["packages"]["pillow"] == importlib.metadata.version("pillow")
+    assert (report["problems"], report["exit_code"]) == ([], 0)
+
+
+def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each has its version, and was loaded from a file that exists and has its name."""
+    libraries = {each["name"]: each for each in _report(capsys)["native"]["libraries"]}
+    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries)
+    for name, version in get_ffmpeg_versions().items():
+        assert libraries[name]["version"] == ".".join(map(str, version))
+        assert Path(libraries[name]["path"]).name.startswith(name)
+    assert all(Path(each["path"]).is_file() for each in libraries.values())
+
+
+def test_codecs_are_those_of_the_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is called present, the ffmpeg tool lists, and what is called missing it does not."""
+    listed = subprocess.run(["ffmpeg", "-v", "quiet", "-codecs"], capture_output=True, text=True, check=True).stdout
+    flags = {line.split()[1]: line.split()[0] for line in listed.splitlines() if len(line.split()) > 2}
+    native = _report(capsys)["native"]
+    assert set(native["decoders"]) == set(_doctor.DECODERS)
+    for codec, names in native["decoders"].items():
+        assert bool(names) == (flags[codec][0] == "D"), codec
+    for codec, names in native["encoders"].items():
+        assert bool(names) == (flags[codec][1] == "E"), codec
+
+
+def test_text_names_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person finds the same, and that all is well."""
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    for words in (spdl.__version__, "libavcodec", "libjpeg-turbo", "h264", "tpad", "No problems"):
+        assert words in text
+    assert max(map(len, text.splitlines())) < 200
+
+
+def _without(*modules: str) -> tuple[Ended, dict[str, Any]]:
+    """The report of a process in which modules cannot be imported."""
+    done = run_child(
+        f"""
+        import sys
+        for name in {modules!r}:
+            sys.modules[name] = None
+        from spdl._cli import main
+        main(["doctor"])
+        sys.exit(main(["doctor", "--json"]))
+        """
+    )
+    _, brace, rest = done.stdout.partition("\n{\n")
+    return done, json.loads(brace + rest)
+
+
+def test_missing_ffmpeg_is_told() -> None:
+    """The exit code says that something is wrong, and the report what, beside all that is right."""
+    done, report = _without("spdl.io.lib._media")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert report["native"]["errors"]["core"] is None
+    assert "cannot load the part of spdl.io that needs FFmpeg" in report["problems"][0]
+    assert "needs FFmpeg" in done.stdout
+    assert [each["name"] for each in report["native"]["libraries"]] == ["libjpeg-turbo"]
+
+
+def test_missing_native_parts_are_told() -> None:
+    """Nothing native is needed to say that it is missing."""
+    done, report = _without("spdl.io.lib._core", "spdl.io.lib._media")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert len(report["problems"]) == 1
+    assert "cannot load the native part" in report["problems"][0]
+    assert report["python"]["version"] == platform.python_version()
+
+
+@pytest.mark.parametrize("name", ["_python", "_system", "_native_parts", "_gpus", "_packages"])
+def test_one_fact_that_fails_does_not_hide_the_others(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its place shows the error."""
+
+    def fail() -> None:
+        raise LookupError("the moon is full")
+
+    monkeypatch.setattr(_doctor, name, fail)
+    code = main(["doctor"])
+    text = capsys.readouterr().out
+    assert code == (1 if name == "_native_parts" else 0)
+    assert "LookupError: the moon is full" in text
+    assert spdl.__version__ in text
+    main(["doctor", "--json"])
+    json.loads(capsys.readouterr().out)
+
+
+def _fake_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+
+def test_gpus_are_those_of_nvidia_smi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One a line."""
+    _fake_tool(tmp_path, monkeypatch, "echo 'GPU A, 550.1, 80 MiB'; echo 'GPU B, 550.1, 81 MiB'")
+    assert _report(capsys)["gpus"] == ["GPU A, 550.1, 80 MiB", "GPU B, 550.1, 81 MiB"]
+
+
+def test_no_gpu_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tool that fails counts as none, unless the driver tells of some."""
+    _fake_tool(tmp_path, monkeypatch, "exit 9")
+    assert isinstance(_report(capsys)["gpus"], list)
+
+
+def test_unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """As for every command."""
+    assert main(["doctor", "--frobnicate"]) == 2
+    assert "usage: spdl" in capsys.readouterr().err
