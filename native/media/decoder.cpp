@@ -26,6 +26,13 @@ bool marks_damage(AVCodecID id) noexcept {
   }
 }
 
+// Whether packets can be given twice: no picture is built on what another packet left.
+bool stands_alone(const AVCodecContext& context) noexcept {
+  const AVCodecDescriptor* descriptor = context.codec_descriptor;
+  return context.codec_type == AVMEDIA_TYPE_AUDIO ||
+         (descriptor != nullptr && (descriptor->props & AV_CODEC_PROP_INTRA_ONLY) != 0);
+}
+
 // Where "nothing refers to it" is written in the picture itself, and holds for all that follows. (In HEVC it holds for
 // the same temporal layer only.)
 bool can_skip(AVCodecID id) noexcept { return marks_damage(id); }
@@ -85,10 +92,10 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
   }
   // A pipeline has its parallelism elsewhere. Both are what options may override.
   context_->thread_count = 1;
-  if (!tolerates_ && !marks_damage(decoder.id)) {
+  if (!marks_damage(decoder.id)) {
     context_->err_recognition = AV_EF_EXPLODE | AV_EF_CRCCHECK;
   }
-  can_skip_ = can_skip(decoder.id);
+  can_skip_ = can_skip(decoder.id) && parameters.field_order <= AV_FIELD_PROGRESSIVE;  // a packet may be one field
 
   av::Dictionary options(config.options);
   const int code = avcodec_open2(context_.get(), &decoder, options.address());
@@ -100,6 +107,7 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
                          std::string("the decoder '") + decoder.name + "' does not open with these parameters and options");
   }
   options.expect_all_used(ErrorKind::kDecode, kAction, source_);
+  recognition_ = context_->err_recognition;
 }
 
 void RawDecoder::set_origin(std::string source, int stream_index) {
@@ -126,12 +134,18 @@ bool RawDecoder::send(const AVPacket* packet) {
       start_ = packet->pts;
     }
   }
+  context_->err_recognition = recognition_;
   const int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) {
     return false;
   }
   if (code < 0 && code != AVERROR_EOF) {
     refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");
+    if (packet != nullptr && stands_alone(*context_)) {
+      // Tolerated: a part of it may be better than nothing.
+      context_->err_recognition = 0;
+      avcodec_send_packet(context_.get(), packet);
+    }
   }
   return true;
 }
@@ -150,6 +164,10 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
     return nullptr;
   }
   av::FramePtr frame = std::move(spare_);
+  if (frame->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC && frame->ch_layout.nb_channels > 0) {
+    // Files such as WAV tell the number only, and filters refuse channels without a place.
+    av_channel_layout_default(&frame->ch_layout, frame->ch_layout.nb_channels);
+  }
   if (frame->best_effort_timestamp != AV_NOPTS_VALUE) {
     frame->pts = frame->best_effort_timestamp;
   }

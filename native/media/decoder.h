@@ -82,6 +82,7 @@ class RawDecoder {
   int stream_index_ = 0;
   AVRational time_base_{0, 1};
   bool tolerates_ = false;
+  int recognition_ = 0;  // AVCodecContext::err_recognition for packets that are tried first
   bool can_skip_ = false;
   int num_errors_ = 0;
   bool is_fresh_ = true;  // nothing was decoded yet, or since `restart`
