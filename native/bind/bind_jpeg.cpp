@@ -22,15 +22,17 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kLoadDoc = R"(Load JPEG pictures, each fitted and centred, into one array.
+constexpr const char* kLoadDoc = R"(Load pictures, each fitted and centred, into one array: JPEG here, others by the general way.
 
 Args:
     sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
     labels: For each picture what its failure is to carry as ``source``.
     storage: Writable memory for the array, or None for memory of its own.
+    general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
 
 Returns:
-    ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others.
+    ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others. None if a
+    source needs the general way and ``general_way`` is None.
 
 Releases the GIL; safe to call from several threads.)";
 
@@ -108,8 +110,21 @@ std::string name_of(const ImageSource& source) {
   return name;
 }
 
-nb::object load_batch(const nb::list& sources, const nb::list& labels, int width, int height,
-                      const std::string& pix_fmt, const nb::object& storage, bool orient) {
+WayOut parse_way(nb::handle general_way) {
+  WayOut way_out;
+  if (nb::isinstance<nb::str>(general_way)) {
+    way_out.why_none = nb::cast<std::string>(general_way);
+  } else if (!general_way.is_none()) {
+    way_out.way = static_cast<const GeneralWay*>(PyCapsule_GetPointer(general_way.ptr(), kGeneralWayCapsule));
+    if (way_out.way == nullptr) {
+      throw nb::python_error();
+    }
+  }
+  return way_out;
+}
+
+nb::object load(const nb::list& sources, const nb::list& labels, int width, int height, const std::string& pix_fmt,
+                const nb::object& storage, bool orient, const nb::object& general_way) {
   BatchOptions options{width, height, parse_format(pix_fmt), orient};
   if (width < 1 || height < 1) {
     throw nb::value_error(
@@ -119,18 +134,23 @@ nb::object load_batch(const nb::list& sources, const nb::list& labels, int width
     throw nb::value_error("labels and sources must be as many");
   }
   const Inputs inputs = collect(sources);
+  const WayOut way_out = parse_way(general_way);
   const nb::object result = make_buffer({static_cast<Py_ssize_t>(inputs.sources.size()), height, width,
                                          static_cast<Py_ssize_t>(bytes_per_pixel(options.format))},
                                         kUint8, storage);
   CpuBuffer& buffer = buffer_in(result);
 
-  std::vector<std::optional<Error>> outcomes;
+  std::optional<std::vector<std::optional<Error>>> loaded;
   std::size_t num_loaded = 0;
   {
     const nb::gil_scoped_release released;
-    outcomes = load_jpeg_batch(inputs.sources, options, buffer.data());
-    num_loaded = close_gaps(outcomes, options.bytes_per_image(), buffer.data());
+    loaded = load_batch(inputs.sources, options, way_out, buffer.data());
+    num_loaded = loaded ? close_gaps(*loaded, options.bytes_per_image(), buffer.data()) : 0;
   }
+  if (!loaded) {
+    return nb::none();
+  }
+  const auto& outcomes = *loaded;
   buffer.keep_images(static_cast<Py_ssize_t>(num_loaded));
   if (num_loaded < outcomes.size()) {
     nb::list failures;
@@ -203,12 +223,12 @@ std::vector<std::string> instruction_sets() {
 }  // namespace
 
 void register_jpeg(nb::module_& module) {
-  module.def("load_batch", &load_batch, "sources"_a, "labels"_a, nb::kw_only(), "width"_a, "height"_a, "pix_fmt"_a,
-             "storage"_a.none(), "orient"_a,
+  module.def("load_batch", &load, "sources"_a, "labels"_a, nb::kw_only(), "width"_a, "height"_a, "pix_fmt"_a,
+             "storage"_a.none(), "orient"_a, "general_way"_a.none(),
              nb::sig("def load_batch(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "labels: list[typing.Any], *, width: int, height: int, pix_fmt: str, "
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None, "
-                     "orient: bool) -> CPUBuffer"),
+                     "orient: bool, general_way: object | str | None) -> CPUBuffer | None"),
              kLoadDoc);
   module.def("resample", &resample, "plane"_a, nb::kw_only(), "width"_a, "height"_a, "kernels"_a,
              nb::sig("def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, "

@@ -13,8 +13,8 @@
 #include <jerror.h>
 
 #include "base/error.h"
-#include "jpeg/exif.h"
-#include "jpeg/sniff.h"
+#include "image/exif.h"
+#include "image/sniff.h"
 
 #if JPEG_LIB_VERSION >= 70
 #define SPDL_DCT_WIDTH(component) ((component).DCT_h_scaled_size)
@@ -188,6 +188,9 @@ struct JpegDecoder::Session {
   template <class Call>
   void guard(Call call) {
     if (!try_call(call)) {
+      if (errors.msg_code == JERR_SOF_UNSUPPORTED) {
+        throw UnsupportedJpeg(errors.text);
+      }
       throw Error(ErrorKind::kDecode, "decode", errors.text);
     }
   }
@@ -202,11 +205,8 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   if (data.empty()) {
     throw Error(ErrorKind::kOpen, "open", "it is empty");
   }
-  const std::string_view format = sniff_format(data);
-  if (format != "JPEG") {
-    throw Error(ErrorKind::kOpen, "open",
-                format.empty() ? "it is not a JPEG, nor of another known format; only JPEG can be loaded so far"
-                               : "it looks like " + std::string(format) + "; only JPEG can be loaded so far");
+  if (sniff_format(data) != "JPEG") {
+    throw Error(ErrorKind::kOpen, "open", "it is not a JPEG");
   }
   Session& session = *session_;
   jpeg_decompress_struct& info = session.info;

@@ -9,14 +9,21 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/buffer.h"
+#include "base/error.h"
+#include "image/batch.h"
 #include "image/picture.h"
 
 namespace spdl {
 
-// Pictures with more pixels are refused before anything is allocated for them.
-inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
+// A process of JPEG that libjpeg-turbo does not decode and FFmpeg may, such as the lossless one. Not damage.
+class UnsupportedJpeg : public Error {
+ public:
+  explicit UnsupportedJpeg(std::string reason) : Error(ErrorKind::kDecode, "decode", std::move(reason)) {}
+};
 
 struct JpegHeader {
   int width = 0;
@@ -32,8 +39,7 @@ class JpegDecoder {
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
 
   // Reads the header of `data`, which stays the caller's and must live until `decode` returns.
-  // Throws Error: kOpen for what is not JPEG (the reason says what it looks like), kDecode for what is damaged or
-  // larger than kMaxPixels.
+  // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged or larger than kMaxPixels.
   JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
 
   // Decodes what `open` opened to planes that are no smaller than width x height but may be smaller than the picture:

@@ -1,17 +1,16 @@
 #include "jpeg/load.h"
 
+#include <cctype>
 #include <cstring>
 #include <new>
 
 #include "base/file.h"
 #include "image/draw.h"
+#include "image/sniff.h"
 #include "jpeg/decoder.h"
 
 namespace spdl {
 namespace {
-
-// What a thread keeps from picture to picture: enough for 12 megapixels, not for a picture of the largest size.
-constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
 
 struct Scratch {
   Buffer file;
@@ -27,33 +26,100 @@ struct Scratch {
   }
 };
 
-void load_one(const ImageSource& source, const BatchOptions& options, std::uint8_t* slot, Scratch& scratch) {
+// A source that only the general way can load, where there is none and nobody said that there is none.
+struct NeedsGeneralWay {};
+
+void load_generally(const ImageSource& source, std::span<const std::uint8_t> data, const BatchOptions& options,
+                    const WayOut& way_out, const std::string& what, std::uint8_t* slot) {
+  if (way_out.way != nullptr) {
+    if (auto error = way_out.way->load(source, data, options, slot)) {
+      throw *std::move(error);
+    }
+  } else if (way_out.why_none) {
+    throw Error(ErrorKind::kNativeLibrary, "decode", what + ", which needs FFmpeg: " + *way_out.why_none);
+  } else {
+    throw NeedsGeneralWay{};
+  }
+}
+
+// `http://…`, `data:…`; RFC 3986, 3.1. A scheme of one letter is a drive of Windows.
+bool looks_like_url(const std::string& path) noexcept {
+  std::size_t length = 0;
+  while (length < path.size() && (std::isalnum(static_cast<unsigned char>(path[length])) != 0 ||
+                                  std::strchr("+-.", path[length]) != nullptr)) {
+    ++length;
+  }
+  return length >= 2 && length < path.size() && path[length] == ':';
+}
+
+std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_out, Buffer& into) {
+  try {
+    return read_file(path, into);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kSourceNotFound || !looks_like_url(path)) {
+      throw;
+    }
+    if (way_out.way == nullptr && !way_out.why_none) {
+      throw NeedsGeneralWay{};
+    }
+    if (way_out.way == nullptr) {
+      throw Error(ErrorKind::kNativeLibrary, "open", "a URL needs FFmpeg: " + *way_out.why_none);
+    }
+  }
+  std::span<const std::uint8_t> data;
+  if (auto error = way_out.way->read(path, into, data)) {
+    throw *std::move(error);
+  }
+  return data;
+}
+
+void load_one(const ImageSource& source, const BatchOptions& options, const WayOut& way_out, std::uint8_t* slot,
+              Scratch& scratch) {
   const auto* path = std::get_if<std::string>(&source);
-  const auto data = path != nullptr ? read_file(*path, scratch.file) : std::get<1>(source);
-  const JpegHeader header = scratch.decoder.open(data, options.orient);
-  const auto orientation = static_cast<Orientation>(header.orientation);
-  const bool swaps = swaps_sides(orientation);
-  const Placement placement = fit_inside(swaps ? header.height : header.width, swaps ? header.width : header.height,
-                                         options.width, options.height);
-  const Picture picture =
-      scratch.decoder.decode(swaps ? placement.height : placement.width, swaps ? placement.width : placement.height,
-                             options.format == PixelFormat::kGray);
-  scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
+  const auto data = path != nullptr ? read(*path, way_out, scratch.file) : std::get<1>(source);
+  if (data.empty()) {
+    throw Error(ErrorKind::kOpen, "open", "it is empty");
+  }
+  const std::string_view format = sniff_format(data);
+  if (format != "JPEG") {
+    const std::string what =
+        format.empty() ? "it is of no format that is known here" : "it looks like " + std::string(format);
+    load_generally(source, data, options, way_out, what, slot);
+    return;
+  }
+  try {
+    const JpegHeader header = scratch.decoder.open(data, options.orient);
+    const auto orientation = static_cast<Orientation>(header.orientation);
+    const bool swaps = swaps_sides(orientation);
+    const Placement placement = fit_inside(swaps ? header.height : header.width, swaps ? header.width : header.height,
+                                           options.width, options.height);
+    const Picture picture =
+        scratch.decoder.decode(swaps ? placement.height : placement.width, swaps ? placement.width : placement.height,
+                               options.format == PixelFormat::kGray);
+    scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
+  } catch (const UnsupportedJpeg& error) {
+    load_generally(source, data, options, way_out, "it is a JPEG that libjpeg-turbo does not decode: " + error.reason(),
+                   slot);
+  }
 }
 
 }  // namespace
 
-std::vector<std::optional<Error>> load_jpeg_batch(std::span<const ImageSource> sources, const BatchOptions& options,
-                                                  std::uint8_t* out) {
+std::optional<std::vector<std::optional<Error>>> load_batch(std::span<const ImageSource> sources,
+                                                            const BatchOptions& options, const WayOut& way_out,
+                                                            std::uint8_t* out) {
   thread_local Scratch scratch;
   std::vector<std::optional<Error>> outcomes(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
     try {
-      load_one(sources[i], options, out + i * options.bytes_per_image(), scratch);
+      load_one(sources[i], options, way_out, out + i * options.bytes_per_image(), scratch);
     } catch (const Error& error) {
       outcomes[i] = error;
     } catch (const std::bad_alloc&) {
       outcomes[i] = Error(ErrorKind::kDecode, "decode", "out of memory");
+    } catch (const NeedsGeneralWay&) {
+      scratch.trim();
+      return std::nullopt;
     }
     scratch.trim();
   }

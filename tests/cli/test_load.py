@@ -142,11 +142,19 @@ def test_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_other_formats_are_mentioned(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     """Images that are left out are counted, in the text and in JSON."""
     folder = photos(1)
-    (folder / "a.png").touch()
+    (folder / "a.heic").touch()
     assert main(["load", "--size", "8", str(folder)]) == 0
-    assert "left out: 1 .png (not supported yet)" in capsys.readouterr().out
+    assert "left out: 1 .heic (not supported yet)" in capsys.readouterr().out
     assert main(["load", "--json", "--size", "8", str(folder)]) == 0
-    assert _json(capsys)["unsupported"] == {".png": 1}
+    assert _json(capsys)["unsupported"] == {".heic": 1}
+
+
+def test_other_formats_are_loaded(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """In one batch with JPEGs."""
+    folder = photos(2)
+    Image.new("RGB", (20, 10)).save(folder / "a.png")
+    assert main(["load", "--json", "--size", "8", str(folder)]) == 0
+    assert _json(capsys)["num_images"] == 3
 
 
 def test_failure_of_the_pipeline_is_one_sentence(

@@ -4,11 +4,12 @@ import io
 import logging
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 import spdl.io
 from tests.io.pictures import draw, make_jpeg, write_jpeg
@@ -72,20 +73,33 @@ def test_empty_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [("PNG", "PNG"), ("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF"), ("WEBP", "WebP")]
+    ("data", "shown"),
+    [
+        (b"%PDF-1.7 " + bytes(100), "it looks like PDF"),
+        (b"<!DOCTYPE html><html></html>", "it looks like HTML"),
+        (b"hello, world" * 10, "it is of no format that is known here"),
+        (bytes(1000), "it is of no format that is known here"),
+    ],
+    ids=["pdf", "html", "text", "zeros"],
 )
-def test_other_formats_are_named(name: str, shown: str) -> None:
-    """The message says what the data looks like, and what can be loaded."""
-    stream = io.BytesIO()
-    draw(8, 8).save(stream, name)
-    error = failure_of(stream.getvalue())
+def test_what_is_no_picture_is_named(data: bytes, shown: str) -> None:
+    """The message says what the data looks like, and does not guess."""
+    error = failure_of(data)
     assert type(error) is spdl.io.OpenError
-    assert f"it looks like {shown}; only JPEG can be loaded" in str(error)
+    assert shown in str(error)
 
 
-def test_data_of_no_known_format() -> None:
-    """What is not recognised is not guessed at."""
-    assert "not a JPEG" in str(failure_of(b"hello, world" * 10))
+def test_sound_has_no_picture() -> None:
+    """It opens, and there is nothing to see."""
+    import wave
+
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(800))
+    error = failure_of(stream.getvalue())
+    assert type(error) is spdl.io.StreamNotFoundError
+    assert "No image stream was found in it" in str(error)
 
 
 def test_data_in_memory_is_named_by_its_address() -> None:
@@ -231,10 +245,103 @@ def test_batch_error_survives_pickling() -> None:
     assert isinstance(copy.failures[1].error, spdl.io.SourceNotFoundError)
 
 
-def test_animated_or_renamed_files_are_told_by_content(tmp_path: Path) -> None:
-    """A PNG named .jpg is a PNG, and a JPEG named .png loads."""
-    wrong, right = tmp_path / "wrong.jpg", tmp_path / "right.png"
-    Image.new("RGB", (4, 4)).save(wrong, "PNG")
-    right.write_bytes(GOOD)
-    assert "looks like PNG" in str(failure_of(wrong))
-    assert spdl.io.load_image_batch([right], width=16, height=16).failures == ()
+def encoded(name: str, **options: Any) -> bytes:
+    """A picture in one of Pillow's formats."""
+    stream = io.BytesIO()
+    draw(40, 30).save(stream, name, **options)
+    return stream.getvalue()
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("PNG", {}),
+    ("GIF", {}),
+    ("BMP", {}),
+    ("WEBP", {}),
+    ("WEBP", {"lossless": True}),
+    ("TIFF", {}),
+    ("TIFF", {"compression": "tiff_lzw"}),
+    ("AVIF", {}),
+    ("PPM", {}),
+    ("JPEG2000", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), OTHERS, ids=str)
+def test_truncation_of_other_formats_never_loads_a_part(name: str, options: dict[str, Any]) -> None:
+    """Cut anywhere: an error, or every pixel."""
+    data = encoded(name, **options)
+    cuts = [data[:n] for n in {*range(0, len(data), len(data) // 40), *range(len(data) - 20, len(data))}]
+    buffer = spdl.io.load_image_batch([data, *cuts], width=40, height=30, strict=False)
+    assert all(isinstance(failure.error, spdl.io.MediaError) for failure in buffer.failures)
+    assert len(buffer.failures) > 20
+    batch = spdl.io.to_numpy(buffer)
+    assert (batch == batch[0]).all()
+
+
+def patched(name: str, at: int, new: bytes) -> bytes:
+    """A picture in one of Pillow's formats with other bytes from some place on."""
+    data = encoded(name)
+    return data[:at] + new + data[at + len(new) :]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        patched("PNG", 16, (30_000).to_bytes(4, "big") * 2),
+        patched("GIF", 6, (30_000).to_bytes(2, "little") * 2),
+        patched("BMP", 18, (30_000).to_bytes(4, "little") * 2),
+        b"qoif" + (30_000).to_bytes(4, "big") * 2 + bytes([3, 0]) + bytes(7) + b"\1",
+    ],
+    ids=["PNG", "GIF", "BMP", "QOI"],
+)
+def test_other_formats_of_too_many_pixels(data: bytes) -> None:
+    """The limit of JPEG is that of all."""
+    error = failure_of(data)
+    assert isinstance(error, spdl.io.DecodeError)
+    assert "30000x30000 pixels, more than the 268435456" in str(error)
+
+
+def test_jpeg_inside_tiff_is_refused() -> None:
+    """FFmpeg would give gray instead of a picture."""
+    assert "TIFF that holds JPEG data" in str(failure_of(encoded("TIFF", compression="jpeg")))
+
+
+def test_missing_url_is_not_found(tmp_path: Path) -> None:
+    """As a missing file is."""
+    assert isinstance(failure_of(f"file:{tmp_path}/none.png"), spdl.io.SourceNotFoundError)
+
+
+def test_unknown_scheme_cannot_be_opened() -> None:
+    """A name with a colon that is no file is taken for a URL."""
+    assert isinstance(failure_of("nonsense:picture.png"), spdl.io.OpenError)
+
+
+WITHOUT_FFMPEG = """
+import sys; sys.modules["spdl.io.lib._media"] = None
+import io, spdl.io
+from PIL import Image
+def data(name): stream = io.BytesIO(); Image.new("L", (8, 8)).save(stream, name); return stream.getvalue()
+buffer = spdl.io.load_image_batch([data("JPEG"), data("PNG"), "http:x"], width=8, height=8, strict=False)
+print(buffer.shape, [type(failure.error).__name__ for failure in buffer.failures])
+print(buffer.failures[0].error)
+"""
+
+
+def test_without_ffmpeg_jpeg_loads_and_the_rest_says_why() -> None:
+    """What FFmpeg is missing for is named, image by image."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_FFMPEG], capture_output=True, text=True, check=True)
+    shape, message = done.stdout.splitlines()
+    assert shape == "(1, 8, 8, 3) ['NativeLibraryError', 'NativeLibraryError']"
+    assert "it looks like PNG, which needs FFmpeg: cannot load the part of spdl.io that needs FFmpeg" in message
+
+
+def test_jpeg_alone_never_loads_ffmpeg() -> None:
+    """Its libraries cost time and memory."""
+    code = WITHOUT_FFMPEG.split("buffer")[0].replace('sys.modules["spdl.io.lib._media"] = None', "pass") + (
+        "spdl.io.load_image_batch([data('JPEG'), b'', 'none.jpg'], width=8, height=8, strict=False)\n"
+        "print('spdl.io.lib._media' in sys.modules)\n"
+        "spdl.io.load_image_batch([data('JPEG'), data('PNG')], width=8, height=8)\n"
+        "print('spdl.io.lib._media' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

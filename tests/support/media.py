@@ -24,10 +24,10 @@ def _folder() -> Path:
     return folder
 
 
-def run_ffmpeg(*args: str | Path) -> bytes:
+def run_ffmpeg(*args: str | Path, stdin: bytes = b"") -> bytes:
     """Runs the ffmpeg tool and returns what it wrote to its standard output."""
     command = ["ffmpeg", "-hide_banner", "-nostdin", "-v", "error", "-y", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, check=False)
+    done = subprocess.run(command, capture_output=True, check=False, input=stdin)
     if done.returncode != 0:
         raise AssertionError(f"`{' '.join(command)}` failed: {done.stderr.decode(errors='replace')}")
     return done.stdout

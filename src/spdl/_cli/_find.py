@@ -10,11 +10,11 @@ from spdl._cli._exits import CommandError, ExitCode
 
 __all__ = ["Found", "find_images"]
 
-LOADABLE = frozenset({".jpg", ".jpeg"})
-# Known as images, so leaving them out is worth a word. Any other file is none of our business.
-KNOWN = frozenset(
-    {".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif", ".jp2", ".jxl", ".ppm", ".pgm"}
+LOADABLE = frozenset(
+    {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".jxl", ".ppm", ".pgm", ".tga"}
 )
+# Known as images, so leaving them out is worth a word. Any other file is none of our business.
+KNOWN = frozenset({".heic", ".heif", ".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def find_images(paths: Iterable[Path]) -> Found:
 
 
 def describe_unsupported(unsupported: dict[str, int]) -> str:
-    """Name what was left out: ``12 .png, 3 .webp (not supported yet)``."""
+    """Name what was left out: ``12 .heic, 3 .svg (not supported yet)``."""
     listed = ", ".join(f"{count} {suffix or 'without suffix'}" for suffix, count in sorted(unsupported.items()))
     return f"{listed} (not supported yet)"
 

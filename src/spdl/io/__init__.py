@@ -52,7 +52,7 @@ from ._filters import get_audio_filter_desc as get_audio_filter_desc
 from ._filters import get_buffer_desc as get_buffer_desc
 from ._filters import get_filter_desc as get_filter_desc
 from ._filters import get_video_filter_desc as get_video_filter_desc
-from ._load import load_image_batch as load_image_batch
+from ._load_batch import load_image_batch as load_image_batch
 from ._native import __getattr__ as __getattr__
 from ._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._reference_frames import create_reference_video_frame as create_reference_video_frame

@@ -74,17 +74,20 @@ def load_batch(
     pix_fmt: str,
     storage: Buffer | numpy.typing.NDArray[Any] | None,
     orient: bool,
-) -> CPUBuffer:
+    general_way: object | str | None,
+) -> CPUBuffer | None:
     """
-    Load JPEG pictures, each fitted and centred, into one array.
+    Load pictures, each fitted and centred, into one array: JPEG here, others by the general way.
 
     Args:
         sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
         labels: For each picture what its failure is to carry as ``source``.
         storage: Writable memory for the array, or None for memory of its own.
+        general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
 
     Returns:
-        ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others.
+        ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others. None if a
+        source needs the general way and ``general_way`` is None.
 
     Releases the GIL; safe to call from several threads.
     """

@@ -717,3 +717,6 @@ def create_reference_samples(
     pts: int,
 ) -> AudioFrames:
     """Samples whose planes are the array's; arguments as for pictures."""
+
+def general_way() -> object:
+    """What ``_core.load_batch`` needs to load images that are not JPEG."""

@@ -1,4 +1,4 @@
-// What encoded data looks like from its first bytes, to say so when it is not JPEG.
+// What encoded data looks like from its first bytes.
 
 #pragma once
 

@@ -79,21 +79,43 @@ def load_image_batch(
     sources = list(srcs)
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
-    buffer = _native.core.load_batch(
-        [as_native_source(source) for source in sources],
-        sources,
-        width=width,
-        height=height,
-        pix_fmt=pix_fmt,
-        storage=None if storage is None else as_storage(storage),
-        orient=orient,
-    )
+    buffer = _load_by_short_way(sources, width, height, pix_fmt, storage, orient=orient)
     failures = buffer.failures
     for failure in failures:
         _LG.error("Image %d of a batch of %d: %s", failure.index, len(sources), failure.error)
     if failures and (strict or len(failures) == len(sources)):
         raise BatchLoadError(_summary(failures, len(sources)), failures=failures)
     return buffer
+
+
+def _load_by_short_way(
+    sources: list[Source], width: int, height: int, pix_fmt: str, storage: Any, *, orient: bool
+) -> "CPUBuffer":
+    """The batch with what could be loaded. FFmpeg is loaded once a source needs it; where all are JPEG, never."""
+    native_sources = [as_native_source(source) for source in sources]
+    memory = None if storage is None else as_storage(storage)
+
+    def load(general_way: object) -> "CPUBuffer | None":
+        return _native.core.load_batch(
+            native_sources,
+            sources,
+            width=width,
+            height=height,
+            pix_fmt=pix_fmt,
+            storage=memory,
+            orient=orient,
+            general_way=general_way,
+        )
+
+    loaded = load(_native.media.general_way() if "media" in vars(_native) else None)
+    if loaded is None:
+        try:
+            general_way = _native.media.general_way()
+        except NativeLibraryError as error:
+            general_way = str(error)
+        loaded = load(general_way)
+        assert loaded is not None
+    return loaded
 
 
 def _refuse_what_needs_more(

@@ -1,4 +1,4 @@
-#include "jpeg/sniff.h"
+#include "image/sniff.h"
 
 #include <array>
 #include <cstddef>
@@ -32,6 +32,8 @@ constexpr std::array kSignatures = {
     Signature{"JPEG XL", 0, "\0\0\0\x0cJXL "sv},
     Signature{"JPEG XL", 0, "\xff\x0a"sv},
     Signature{"PSD", 0, "8BPS"sv},
+    Signature{"QOI", 0, "qoif"sv},
+    Signature{"OpenEXR", 0, "\x76\x2f\x31\x01"sv},
     Signature{"PDF", 0, "%PDF"sv},
     Signature{"ZIP", 0, "PK\3\4"sv},
     Signature{"gzip", 0, "\x1f\x8b"sv},

@@ -1,0 +1,56 @@
+// What a batch of pictures is made from and how; and the general way, for what the short cut of a format does not take.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "image/picture.h"
+
+namespace spdl {
+
+// Pictures with more pixels are refused before anything is allocated for them.
+inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
+
+// What a thread keeps from picture to picture: enough for 12 megapixels, not for a picture of the largest size.
+inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
+
+// A path or URL, or encoded data that the caller keeps alive and unchanged in size.
+using ImageSource = std::variant<std::string, std::span<const std::uint8_t>>;
+
+struct BatchOptions {
+  int width = 0;
+  int height = 0;
+  PixelFormat format = PixelFormat::kRgb24;
+  bool orient = false;
+
+  std::size_t bytes_per_image() const noexcept {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * bytes_per_pixel(format);
+  }
+};
+
+// Lent by the extension that is linked with FFmpeg to the one that is not, for as long as the process lives. Failures are
+// values, because exceptions of ours are better not thrown from one library into another. Safe from any thread.
+class GeneralWay {
+ public:
+  // Reads all that a URL names into `into`; `data` becomes a view of it.
+  virtual std::optional<Error> read(const std::string& url, Buffer& into,
+                                    std::span<const std::uint8_t>& data) const = 0;
+
+  // Decodes `data`, which is what `source` holds, and draws it, fitted and centred, into `slot`.
+  virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
+                                    const BatchOptions& options, std::uint8_t* slot) const = 0;
+
+ protected:
+  ~GeneralWay() = default;
+};
+
+// Name of the Python capsule that holds a `const GeneralWay*`.
+inline constexpr const char* kGeneralWayCapsule = "spdl.io.lib.general_way";
+
+}  // namespace spdl

@@ -1,0 +1,18 @@
+// The one field of EXIF that changes how a picture is shown.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace spdl {
+
+inline constexpr int kUprightOrientation = 1;
+
+// The orientation (1 to 8) stored in a TIFF structure, or 1 if there is none or the data is damaged.
+int tiff_orientation(std::span<const std::uint8_t> tiff) noexcept;
+
+// Likewise of EXIF data, which is a TIFF structure after a mark of its own.
+int exif_orientation(std::span<const std::uint8_t> exif) noexcept;
+
+}  // namespace spdl

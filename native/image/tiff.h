@@ -1,0 +1,48 @@
+// The directory at the front of a TIFF file, or of EXIF data.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/buffer.h"
+#include "image/bytes.h"
+
+namespace spdl {
+
+// Fields of the first image's directory (TIFF 6.0, section 2).
+class TiffDirectory {
+ public:
+  static constexpr std::size_t kEntryBytes = 12;
+
+  // Empty for data that is not TIFF.
+  explicit TiffDirectory(Bytes data) noexcept;
+
+  // The field's first value, if it is of type SHORT.
+  std::optional<std::uint32_t> short_field(std::uint32_t tag) const noexcept;
+  // The field's only value, if it is of type SHORT or LONG.
+  std::optional<std::uint32_t> number_field(std::uint32_t tag) const noexcept;
+
+  // Of those that lie inside the data.
+  std::size_t num_entries() const noexcept { return num_entries_; }
+  std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * kEntryBytes; }
+  std::uint32_t tag_of(std::size_t entry) const noexcept { return number(offset_of(entry), 2); }
+  bool is_big_endian() const noexcept { return big_endian_; }
+
+ private:
+  std::optional<std::uint32_t> field(std::uint32_t tag, std::uint32_t type, std::size_t value_bytes) const noexcept;
+  std::uint32_t number(std::size_t offset, std::size_t size) const noexcept {
+    return big_endian_ ? big_endian(data_, offset, size) : little_endian(data_, offset, size);
+  }
+
+  Bytes data_;
+  bool big_endian_ = false;
+  std::size_t start_ = 0;
+  std::size_t num_entries_ = 0;
+};
+
+// The file without the fields that do not matter to its first image's pixels, copied into `into`. FFmpeg's decoder, where
+// it is to be strict about damage, takes fields that it does not know for damage too.
+Bytes without_other_fields(Bytes tiff, Buffer& into);
+
+}  // namespace spdl

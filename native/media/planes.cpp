@@ -1,0 +1,236 @@
+#include "media/planes.h"
+
+extern "C" {
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+}
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "av/check.h"
+#include "av/names.h"
+#include "base/error.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kConvert = "convert the decoded picture of";
+
+bool has(const AVPixFmtDescriptor& format, unsigned flag) noexcept { return (format.flags & flag) != 0; }
+
+bool is_palette(const AVPixFmtDescriptor& format) noexcept { return has(format, AV_PIX_FMT_FLAG_PAL); }
+
+// Gray with or without alpha, RGB in any order, a palette of it: their components need no arithmetic between them.
+bool is_gray_or_rgb(const AVPixFmtDescriptor& format) noexcept {
+  if (has(format, AV_PIX_FMT_FLAG_HWACCEL) || has(format, AV_PIX_FMT_FLAG_FLOAT) ||
+      has(format, AV_PIX_FMT_FLAG_BAYER)) {
+    return false;
+  }
+  return is_palette(format) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components <= 2;
+}
+
+// One plane for each component, one byte for each sample, and the matrix that the Artist knows.
+bool is_plain_ycbcr(const AVPixFmtDescriptor& format, const AVFrame& frame) noexcept {
+  if (has(format, AV_PIX_FMT_FLAG_HWACCEL) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components < 3) {
+    return false;
+  }
+  for (int i = 0; i < 3; ++i) {
+    const AVComponentDescriptor& component = format.comp[i];
+    if (component.depth != 8 || component.step != 1 || component.plane != i || component.shift != 0) {
+      return false;
+    }
+  }
+  return frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_BT470BG ||
+         frame.colorspace == AVCOL_SPC_SMPTE170M;
+}
+
+bool is_full_range(const AVFrame& frame, const AVPixFmtDescriptor& format) noexcept {
+  return frame.color_range == AVCOL_RANGE_JPEG || std::string_view(format.name).starts_with("yuvj");
+}
+
+using Levels = std::array<std::uint8_t, 256>;
+
+// ITU-R BT.601, 2.5.3: from levels between black at `zero` and `zero + range` to 0 … 255.
+Levels stretched(int zero, int range, int middle) noexcept {
+  Levels levels{};
+  for (int i = 0; i < 256; ++i) {
+    const int scaled = 255 * (i - zero);
+    const int rounded = (scaled + (scaled < 0 ? -range / 2 : range / 2)) / range;
+    levels[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::clamp(rounded + middle, 0, 255));
+  }
+  return levels;
+}
+
+const Levels& luma_levels() noexcept {
+  static const Levels levels = stretched(16, 219, 0);
+  return levels;
+}
+
+const Levels& chroma_levels() noexcept {
+  static const Levels levels = stretched(128, 224, 128);
+  return levels;
+}
+
+// Copies rows, through a table where there is one.
+void copy_plane(const AVFrame& frame, std::size_t plane, const Component& to, std::uint8_t* out, const Levels* levels) {
+  const std::uint8_t* from = frame.data[plane];
+  for (int y = 0; y < to.height; ++y) {
+    if (levels == nullptr) {
+      std::memcpy(out, from, static_cast<std::size_t>(to.width));
+    } else {
+      for (int x = 0; x < to.width; ++x) {
+        out[x] = (*levels)[from[x]];
+      }
+    }
+    from += frame.linesize[plane];
+    out += to.stride;
+  }
+}
+
+std::uint8_t to_8_bits(unsigned value, unsigned largest) noexcept {
+  return static_cast<std::uint8_t>((value * 255U + largest / 2) / largest);
+}
+
+// Byte of a palette's entry, which is 0xAARRGGBB in the processor's order.
+std::uint8_t of_palette(const std::uint8_t* palette, std::uint8_t index, int component) noexcept {
+  std::uint32_t colour = 0;
+  std::memcpy(&colour, palette + 4 * std::size_t{index}, sizeof(colour));
+  return static_cast<std::uint8_t>(colour >> (16 - 8 * component));
+}
+
+}  // namespace
+
+std::uint8_t* PlaneMaker::add(Picture& picture, int width, int height) {
+  const auto index = static_cast<std::size_t>(picture.num_components++);
+  Component& component = picture.components[index];
+  component.width = width;
+  component.height = height;
+  component.extent_x = width;
+  component.extent_y = height;
+  component.stride = round_up(static_cast<std::size_t>(width), kRowPadding) + kRowPadding;
+  std::uint8_t* out = planes_[index].reserve(component.stride * static_cast<std::size_t>(height));
+  component.data = out;
+  return out;
+}
+
+void PlaneMaker::take_apart(const AVFrame& frame, Picture& picture) {
+  const auto pixel_format = static_cast<AVPixelFormat>(frame.format);
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(pixel_format);
+  const bool palette = is_palette(format);
+  const bool gray = !palette && !has(format, AV_PIX_FMT_FLAG_RGB);
+  picture.model = gray ? ColorModel::kGray : ColorModel::kRgb;
+  const Levels* levels = gray && frame.color_range == AVCOL_RANGE_MPEG ? &luma_levels() : nullptr;
+  const auto width = static_cast<std::size_t>(frame.width);
+  for (int i = 0; i < (gray ? 1 : 3); ++i) {
+    const AVComponentDescriptor& component = format.comp[palette ? 0 : i];
+    const bool bytes = component.depth == 8 && component.shift == 0 && !has(format, AV_PIX_FMT_FLAG_BITSTREAM);
+    const unsigned largest = (1U << component.depth) - 1;
+    auto* samples = reinterpret_cast<std::uint16_t*>(line_.reserve(2 * width));
+    std::uint8_t* out = add(picture, frame.width, frame.height);
+    const std::size_t stride = picture.components[static_cast<std::size_t>(i)].stride;
+    for (int y = 0; y < frame.height; ++y, out += stride) {
+      const std::uint8_t* row = frame.data[component.plane] + std::ptrdiff_t{y} * frame.linesize[component.plane];
+      if (palette) {
+        for (std::size_t x = 0; x < width; ++x) {
+          out[x] = of_palette(frame.data[1], row[x], i);
+        }
+      } else if (bytes) {
+        row += component.offset;
+        for (std::size_t x = 0; x < width; ++x) {
+          out[x] = row[x * static_cast<std::size_t>(component.step)];
+        }
+      } else {
+        const std::uint8_t* data[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
+        av_read_image_line2(samples, data, frame.linesize, &format, 0, y, i, frame.width, 0, sizeof(*samples));
+        const unsigned flip = pixel_format == AV_PIX_FMT_MONOWHITE ? 1U : 0U;
+        for (std::size_t x = 0; x < width; ++x) {
+          out[x] = to_8_bits(samples[x] ^ flip, largest);
+        }
+      }
+      if (levels != nullptr) {
+        std::transform(out, out + width, out, [&](std::uint8_t level) { return (*levels)[level]; });
+      }
+    }
+  }
+}
+
+void PlaneMaker::copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& picture) {
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  const bool full = is_full_range(frame, format);
+  picture.model = luma_only ? ColorModel::kGray : ColorModel::kYCbCr;
+  for (std::size_t i = 0; i < (luma_only ? 1U : 3U); ++i) {
+    const int shift_x = i == 0 ? 0 : format.log2_chroma_w;
+    const int shift_y = i == 0 ? 0 : format.log2_chroma_h;
+    const Levels* levels = full ? nullptr : i == 0 ? &luma_levels() : &chroma_levels();
+    std::uint8_t* out = add(picture, AV_CEIL_RSHIFT(frame.width, shift_x), AV_CEIL_RSHIFT(frame.height, shift_y));
+    Component& component = picture.components[i];
+    component.extent_x = static_cast<double>(frame.width) / (1 << shift_x);
+    component.extent_y = static_cast<double>(frame.height) / (1 << shift_y);
+    copy_plane(frame, i, component, out, levels);
+  }
+}
+
+void PlaneMaker::scale(const AVFrame& frame, Picture& picture) {
+  picture.model = ColorModel::kRgb;
+  const auto from = static_cast<AVPixelFormat>(frame.format);
+  if (sws_isSupportedInput(from) == 0) {
+    throw Error(ErrorKind::kDecode, kConvert, "its pixel format " + av::pixel_format_name(from) + " cannot be read");
+  }
+  const auto scaler = av::own<av::ScalerPtr>(sws_alloc_context());
+  const auto set = [&](const char* name, int value) {
+    av::check(av_opt_set_int(scaler.get(), name, value, 0), ErrorKind::kDecode, kConvert);
+  };
+  set("srcw", frame.width);
+  set("srch", frame.height);
+  set("dstw", frame.width);
+  set("dsth", frame.height);
+  set("src_format", from);
+  set("dst_format", AV_PIX_FMT_GBRP);
+  set("sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP);
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(from);
+  // Chroma in the middle of the samples it belongs to, in 256ths of a luma sample.
+  set("src_h_chr_pos", format.log2_chroma_w == 1 ? 128 : -513);
+  set("src_v_chr_pos", format.log2_chroma_h == 1 ? 128 : -513);
+  av::check(sws_init_context(scaler.get(), nullptr, nullptr), ErrorKind::kDecode, kConvert);
+  // Fails for formats without a matrix, such as RGB in floats, and changes nothing there.
+  const int* from_matrix = sws_getCoefficients(frame.colorspace);
+  sws_setColorspaceDetails(scaler.get(), from_matrix, is_full_range(frame, format) ? 1 : 0,
+                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+  std::uint8_t* red = add(picture, frame.width, frame.height);
+  std::uint8_t* green = add(picture, frame.width, frame.height);
+  std::uint8_t* blue = add(picture, frame.width, frame.height);
+  const int stride = static_cast<int>(picture.components[0].stride);
+  std::uint8_t* const out[4] = {green, blue, red, nullptr};
+  const int strides[4] = {stride, stride, stride, 0};
+  av::check(sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, out, strides), ErrorKind::kDecode,
+            kConvert);
+}
+
+Picture PlaneMaker::make(const AVFrame& frame, bool luma_only) {
+  const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  if (format == nullptr || frame.width < 1 || frame.height < 1) {
+    throw Error(ErrorKind::kDecode, "decode", "the decoder gave a picture without a size or format");
+  }
+  Picture picture;
+  if (is_gray_or_rgb(*format)) {
+    take_apart(frame, picture);
+  } else if (is_plain_ycbcr(*format, frame)) {
+    copy_ycbcr(frame, luma_only, picture);
+  } else {
+    scale(frame, picture);
+  }
+  return picture;
+}
+
+void PlaneMaker::trim(std::size_t keep_bytes) noexcept {
+  for (Buffer* buffer : {&planes_[0], &planes_[1], &planes_[2], &line_}) {
+    if (buffer->capacity() > keep_bytes) {
+      buffer->release();
+    }
+  }
+}
+
+}  // namespace spdl

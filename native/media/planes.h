@@ -1,0 +1,39 @@
+// From a decoded frame of any pixel format to planes of 8 bits that an Artist draws.
+//
+// Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8 bits
+// and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through swscale at
+// full size. Alpha is left out: what is transparent shows the colour that is stored there.
+// A PlaneMaker owns the planes of its last picture and uses them again for the next. One thread per object.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "av/owners.h"
+#include "base/buffer.h"
+#include "image/picture.h"
+
+namespace spdl {
+
+class PlaneMaker {
+ public:
+  // Valid until the next call; nothing of the frame is kept. `luma_only` leaves the chroma of YCbCr out.
+  // Throws Error(kDecode) for a format that swscale cannot read.
+  Picture make(const AVFrame& frame, bool luma_only);
+
+  // Gives memory back if a large picture left much of it.
+  void trim(std::size_t keep_bytes) noexcept;
+
+ private:
+  // A plane for component `index` of the picture, of that size, that covers all of it.
+  std::uint8_t* add(Picture& picture, int width, int height);
+  void take_apart(const AVFrame& frame, Picture& picture);
+  void copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& picture);
+  void scale(const AVFrame& frame, Picture& picture);
+
+  std::array<Buffer, 3> planes_;
+  Buffer line_;
+};
+
+}  // namespace spdl

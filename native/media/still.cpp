@@ -1,0 +1,111 @@
+#include "media/still.h"
+
+extern "C" {
+#include <libavformat/avio.h>
+}
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "av/check.h"
+#include "base/file.h"
+#include "image/draw.h"
+#include "image/orientation.h"
+#include "media/planes.h"
+#include "media/still_decoder.h"
+
+namespace spdl {
+namespace {
+
+struct Scratch {
+  PlaneMaker planes;
+  Artist artist;
+
+  void trim() noexcept {
+    planes.trim(kKeepBytes);
+    artist.trim(kKeepBytes);
+  }
+};
+
+void draw(const ImageSource& source, std::span<const std::uint8_t> data, const BatchOptions& options,
+          std::uint8_t* slot, Scratch& scratch) {
+  const av::FramePtr frame = decode_still(source, data);
+  const auto orientation = static_cast<Orientation>(options.orient ? stored_orientation(data) : 1);
+  const bool swaps = swaps_sides(orientation);
+  const Placement placement = fit_inside(swaps ? frame->height : frame->width, swaps ? frame->width : frame->height,
+                                         options.width, options.height);
+  const Picture picture = scratch.planes.make(*frame, options.format == PixelFormat::kGray);
+  scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
+}
+
+struct CloseIo {
+  void operator()(AVIOContext* io) const noexcept { avio_closep(&io); }
+};
+
+std::span<const std::uint8_t> read_url(const std::string& url, Buffer& into) {
+  AVIOContext* opened = nullptr;
+  const int code = avio_open2(&opened, url.c_str(), AVIO_FLAG_READ, nullptr, nullptr);
+  if (code == AVERROR(ENOENT) || code == AVERROR_HTTP_NOT_FOUND) {
+    throw av::make_error(ErrorKind::kSourceNotFound, code, "open");
+  }
+  av::check(code, ErrorKind::kOpen, "open");
+  const std::unique_ptr<AVIOContext, CloseIo> io(opened);
+  std::size_t room = std::size_t{1} << 16;
+  std::size_t size = 0;
+  into.reserve(room);
+  while (true) {
+    const auto wanted = static_cast<int>(std::min<std::size_t>(room - size, std::size_t{1} << 20));
+    const int got = avio_read(io.get(), into.data() + size, wanted);
+    if (got == AVERROR_EOF || got == 0) {
+      break;
+    }
+    size += static_cast<std::size_t>(av::check(got, ErrorKind::kOpen, "open"));
+    if (size > kMaxEncodedBytes) {
+      throw Error(ErrorKind::kOpen, "open",
+                  "it is larger than the " + std::to_string(kMaxEncodedBytes) + " bytes that a picture may have");
+    }
+    if (size == room) {
+      Buffer larger(2 * room);
+      std::copy_n(into.data(), size, larger.data());
+      into = std::move(larger);
+      room *= 2;
+    }
+  }
+  return {into.data(), size};
+}
+
+class FfmpegWay final : public GeneralWay {
+ public:
+  std::optional<Error> read(const std::string& url, Buffer& into,
+                            std::span<const std::uint8_t>& data) const override {
+    try {
+      data = read_url(url, into);
+    } catch (const Error& error) {
+      return error;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
+                            const BatchOptions& options, std::uint8_t* slot) const override {
+    thread_local Scratch scratch;
+    std::optional<Error> failure;
+    try {
+      draw(source, data, options, slot, scratch);
+    } catch (const Error& error) {
+      failure = error;
+    }
+    scratch.trim();
+    return failure;
+  }
+};
+
+}  // namespace
+
+const GeneralWay& general_way() noexcept {
+  static const FfmpegWay way;
+  return way;
+}
+
+}  // namespace spdl

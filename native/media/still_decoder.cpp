@@ -1,0 +1,249 @@
+#include "media/still_decoder.h"
+
+extern "C" {
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "av/check.h"
+#include "base/error.h"
+#include "image/gif.h"
+#include "image/header.h"
+#include "image/sniff.h"
+#include "image/tiff.h"
+#include "image/webp.h"
+#include "media/input.h"
+
+namespace spdl {
+namespace {
+
+// Formats whose whole file is what their decoder takes as one packet: no demuxer is needed, nor its guesses.
+std::optional<AVCodecID> codec_of(std::string_view format) noexcept {
+  struct Known {
+    std::string_view format;
+    AVCodecID codec;
+  };
+  static constexpr std::array kKnown = {
+      Known{"JPEG", AV_CODEC_ID_MJPEG},         Known{"PNG", AV_CODEC_ID_PNG},         Known{"GIF", AV_CODEC_ID_GIF},
+      Known{"WebP", AV_CODEC_ID_WEBP},          Known{"BMP", AV_CODEC_ID_BMP},         Known{"TIFF", AV_CODEC_ID_TIFF},
+      Known{"JPEG 2000", AV_CODEC_ID_JPEG2000}, Known{"JPEG XL", AV_CODEC_ID_JPEGXL},  Known{"PSD", AV_CODEC_ID_PSD},
+      Known{"QOI", AV_CODEC_ID_QOI},            Known{"OpenEXR", AV_CODEC_ID_EXR},
+  };
+  const auto* found =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.format == format; });
+  return found == kKnown.end() ? std::nullopt : std::optional(found->codec);
+}
+
+std::string name_of(std::string_view format) {
+  return format.empty() ? "it is of no format that is known here" : "it looks like " + std::string(format);
+}
+
+void refuse_if_large(std::int64_t width, std::int64_t height) {
+  if (width > 0 && height > 0 && width > kMaxPixels / height) {
+    throw Error(ErrorKind::kDecode, "decode",
+                "it has " + std::to_string(width) + "x" + std::to_string(height) + " pixels, more than the " +
+                    std::to_string(kMaxPixels) + " that are accepted");
+  }
+}
+
+// One thread, strict about damage, and bounded before anything is allocated for the pixels.
+av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AVCodecParameters* parameters,
+                                 const av::Options& options = {}) {
+  const AVCodec* codec = avcodec_find_decoder(id);
+  if (codec == nullptr) {
+    throw Error(ErrorKind::kDecode, "decode",
+                name_of(format) + ", and this FFmpeg has no decoder for " + avcodec_get_name(id));
+  }
+  auto context = av::own<av::CodecContextPtr>(avcodec_alloc_context3(codec));
+  if (parameters != nullptr) {
+    av::check(avcodec_parameters_to_context(context.get(), parameters), ErrorKind::kDecode, "decode");
+  }
+  context->thread_count = 1;
+  context->max_pixels = kMaxPixels;
+  context->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
+  av::Dictionary dictionary(options);
+  av::check(avcodec_open2(context.get(), codec, dictionary.address()), ErrorKind::kDecode, "decode");
+  return context;
+}
+
+// What decoders leave open.
+void settle_range(AVFrame& frame, AVCodecID id) noexcept {
+  if (id == AV_CODEC_ID_WEBP) {
+    // VP8 has no range: its bit of that name in FFmpeg says whether decoders may leave clamping out (RFC 6386, 9.2).
+    frame.color_range = AVCOL_RANGE_MPEG;
+  } else if (frame.color_range == AVCOL_RANGE_UNSPECIFIED) {
+    const bool is_still = id == AV_CODEC_ID_MJPEG || id == AV_CODEC_ID_JPEG2000 || id == AV_CODEC_ID_JPEGXL ||
+                          id == AV_CODEC_ID_TIFF;
+    frame.color_range = is_still ? AVCOL_RANGE_JPEG : AVCOL_RANGE_UNSPECIFIED;
+  }
+}
+
+// The next frame, if there is one by now. `packet`: null at the end of the data.
+av::FramePtr decode(AVCodecContext& context, const AVPacket* packet) {
+  av::FramePtr frame = av::new_frame();
+  int code = avcodec_send_packet(&context, packet);
+  code = code < 0 ? code : avcodec_receive_frame(&context, frame.get());
+  if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
+    return nullptr;
+  }
+  av::check(code, ErrorKind::kDecode, "decode");
+  if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
+    throw Error(ErrorKind::kDecode, "decode", "the data is damaged");
+  }
+  settle_range(*frame, context.codec_id);
+  return frame;
+}
+
+av::FramePtr require(av::FramePtr frame) {
+  if (frame == nullptr) {
+    throw Error(ErrorKind::kDecode, "decode", "the data ends before a picture is complete");
+  }
+  return frame;
+}
+
+av::FramePtr decode_all(AVCodecContext& context, const AVPacket& packet) {
+  av::FramePtr frame = decode(context, &packet);
+  return frame != nullptr ? std::move(frame) : require(decode(context, nullptr));
+}
+
+av::FramePtr decode_directly(AVCodecID id, std::string_view format, std::span<const std::uint8_t> data,
+                             const av::Options& options = {}) {
+  const av::PacketPtr packet = av::new_packet();
+  // Without an owner of its own the packet is copied, and padded, by the decoder.
+  packet->data = const_cast<std::uint8_t*>(data.data());
+  packet->size = static_cast<int>(std::min(data.size(), std::size_t{std::numeric_limits<int>::max()}));
+  packet->flags = AV_PKT_FLAG_KEY;
+  const auto context = open_decoder(id, format, nullptr, options);
+  return decode_all(*context, *packet);
+}
+
+// A frame of an animation on its canvas, which is black.
+av::FramePtr place(const WebpFrame& animated, av::FramePtr frame) {
+  if (frame->width == animated.canvas_width && frame->height == animated.canvas_height) {
+    return frame;
+  }
+  refuse_if_large(animated.canvas_width, animated.canvas_height);
+  if (animated.left > animated.canvas_width - frame->width || animated.top > animated.canvas_height - frame->height) {
+    throw Error(ErrorKind::kDecode, "decode", "its first frame does not lie on its canvas");
+  }
+  av::FramePtr canvas = av::new_frame();
+  canvas->format = frame->format;
+  canvas->width = animated.canvas_width;
+  canvas->height = animated.canvas_height;
+  canvas->color_range = frame->color_range;
+  av::check(av_frame_get_buffer(canvas.get(), 0), ErrorKind::kDecode, "decode");
+  const auto format = static_cast<AVPixelFormat>(frame->format);
+  const std::array<std::ptrdiff_t, 4> strides = {canvas->linesize[0], canvas->linesize[1], canvas->linesize[2],
+                                                 canvas->linesize[3]};
+  av::check(av_image_fill_black(canvas->data, strides.data(), format, canvas->color_range, canvas->width, canvas->height),
+            ErrorKind::kDecode, "decode");
+  const AVPixFmtDescriptor& description = *av_pix_fmt_desc_get(format);
+  for (int plane = 0; plane < av_pix_fmt_count_planes(format); ++plane) {
+    const bool is_chroma = plane == 1 || plane == 2;
+    const int shift_x = is_chroma ? description.log2_chroma_w : 0;
+    const int shift_y = is_chroma ? description.log2_chroma_h : 0;
+    std::uint8_t* corner = canvas->data[plane] + std::ptrdiff_t{animated.top >> shift_y} * canvas->linesize[plane] +
+                           std::ptrdiff_t{animated.left >> shift_x} * description.comp[plane].step;
+    av_image_copy_plane(corner, canvas->linesize[plane], frame->data[plane], frame->linesize[plane],
+                        av_image_get_linesize(format, frame->width, plane), AV_CEIL_RSHIFT(frame->height, shift_y));
+  }
+  return canvas;
+}
+
+// The best stream of pictures; of an icon's, which are the same picture in several sizes, the largest.
+int choose_stream(AVFormatContext& container) {
+  int best = av_find_best_stream(&container, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
+  if (best < 0) {
+    throw Error(ErrorKind::kStreamNotFound, "decode", "No image stream was found in it");
+  }
+  if (std::string_view(container.iformat->name) == "ico") {
+    for (int i = 0; i < static_cast<int>(container.nb_streams); ++i) {
+      const AVCodecParameters& parameters = *container.streams[i]->codecpar;
+      best = parameters.width > container.streams[best]->codecpar->width ? i : best;
+    }
+  }
+  return best;
+}
+
+av::FramePtr decode_contained(Input& input, std::string_view format) {
+  AVFormatContext& container = input.context();
+  const int index = choose_stream(container);
+  const AVCodecParameters& parameters = *container.streams[index]->codecpar;
+  refuse_if_large(parameters.width, parameters.height);
+  for (unsigned i = 0; i < container.nb_streams; ++i) {
+    container.streams[i]->discard = static_cast<int>(i) == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+  }
+  const auto context = open_decoder(parameters.codec_id, format, &parameters);
+  const av::PacketPtr packet = av::new_packet();
+  while (input.read(*packet)) {
+    if (packet->stream_index == index) {
+      if (av::FramePtr frame = decode(*context, packet.get())) {
+        return frame;
+      }
+    }
+    av_packet_unref(packet.get());
+  }
+  return require(decode(*context, nullptr));
+}
+
+av::FramePtr decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_t> data,
+                                 std::string_view format) {
+  std::optional<Input> input;
+  try {
+    input.emplace(data, "", DemuxConfig{});
+  } catch (const Error& error) {
+    // Some formats have no mark of their own, and only the name of the file tells.
+    const auto* path = std::get_if<std::string>(&source);
+    if (error.kind() != ErrorKind::kOpen || path == nullptr) {
+      throw Error(ErrorKind::kOpen, "open", name_of(format) + ": " + error.reason());
+    }
+    input.emplace(*path, "", DemuxConfig{});
+  }
+  return decode_contained(*input, format);
+}
+
+}  // namespace
+
+av::FramePtr decode_still(const ImageSource& source, std::span<const std::uint8_t> data) {
+  const std::string_view format = sniff_format(data);
+  const auto codec = codec_of(format);
+  if (!codec) {
+    return decode_with_demuxer(source, data, format);
+  }
+  if (const auto size = declared_size(format, data)) {
+    refuse_if_large(size->width, size->height);
+  }
+  if (ends_early(format, data)) {
+    throw Error(ErrorKind::kDecode, "decode", "the data ends before a picture is complete");
+  }
+  Buffer changed;
+  if (format == "TIFF") {
+    constexpr std::uint32_t kCompression = 259;
+    const auto compression = TiffDirectory(data).short_field(kCompression).value_or(1);
+    if (compression == 6 || compression == 7) {  // FFmpeg's decoder gives gray, and no error
+      throw Error(ErrorKind::kDecode, "decode", "it is a TIFF that holds JPEG data, which FFmpeg does not decode");
+    }
+    return decode_directly(*codec, format, without_other_fields(data, changed));
+  }
+  if (format == "GIF") {
+    // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
+    const auto hidden_colour = inspect_gif(data).hidden_colour;
+    return decode_directly(*codec, format, data,
+                           hidden_colour ? av::Options{{"trans_color", std::to_string(*hidden_colour)}} : av::Options{});
+  }
+  if (format == "WebP") {
+    if (const auto animated = first_frame(data, changed)) {
+      return place(*animated, decode_directly(*codec, format, animated->data));
+    }
+  }
+  return decode_directly(*codec, format, data);
+}
+
+}  // namespace spdl
