@@ -2,6 +2,7 @@
 
 import importlib
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -131,7 +132,8 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
 
 def _import(name: str, remedy: str) -> Any:
     try:
-        return importlib.import_module(name)
+        # Which importlib looks for as well, but not as fast.
+        return sys.modules.get(name) or importlib.import_module(name)
     except ImportError as exc:
         package = name.partition(".")[0]
         raise NativeLibraryError(
