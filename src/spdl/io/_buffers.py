@@ -66,12 +66,21 @@ def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
 def to_jax(buffer: ArrayInterface) -> Any:
     """The buffer as a JAX array on the CPU: a view that keeps the buffer alive. (JAX itself never writes to it.)
 
+    JAX makes a copy where it cannot use the memory as it is: of types of 64 bits, unless it was told to use them
+    (``jax_enable_x64``), and of storage whose address is not a multiple of 64.
+
     Raises:
-        ConvertError: The object has no array interface.
+        ConvertError: The object has no array interface, or its memory is read-only.
         NativeLibraryError: JAX is not installed.
     """
     array = to_numpy(buffer)
-    return _import("jax.dlpack", "pip install jax").from_dlpack(array)
+    from_dlpack = _import("jax.dlpack", "pip install jax").from_dlpack
+    try:
+        return from_dlpack(array)
+    except BufferError as exc:
+        raise ConvertError(
+            f"cannot make a JAX array: {exc}. jax.numpy.array makes one by copying.", action="make a JAX array"
+        ) from exc
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
