@@ -44,6 +44,14 @@ std::int64_t frame_duration(const AVFrame& frame) noexcept {
 #endif
 }
 
+void set_frame_duration(AVFrame& frame, std::int64_t ticks) noexcept {
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+  frame.duration = ticks;
+#else
+  frame.pkt_duration = ticks;
+#endif
+}
+
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec) {
   return query<AVPixelFormat>(codec, AV_CODEC_CONFIG_PIX_FORMAT);
@@ -54,6 +62,12 @@ std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec) {
 std::vector<int> supported_sample_rates(const AVCodec& codec) {
   return query<int>(codec, AV_CODEC_CONFIG_SAMPLE_RATE);
 }
+std::vector<AVRational> supported_frame_rates(const AVCodec& codec) {
+  return query<AVRational>(codec, AV_CODEC_CONFIG_FRAME_RATE);
+}
+std::vector<AVChannelLayout> supported_channel_layouts(const AVCodec& codec) {
+  return query<AVChannelLayout>(codec, AV_CODEC_CONFIG_CHANNEL_LAYOUT);
+}
 #else
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec) {
   return until(codec.pix_fmts, AV_PIX_FMT_NONE);
@@ -62,6 +76,20 @@ std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec) {
   return until(codec.sample_fmts, AV_SAMPLE_FMT_NONE);
 }
 std::vector<int> supported_sample_rates(const AVCodec& codec) { return until(codec.supported_samplerates, 0); }
+std::vector<AVRational> supported_frame_rates(const AVCodec& codec) {
+  std::vector<AVRational> found;
+  for (const AVRational* rate = codec.supported_framerates; rate != nullptr && rate->num != 0; ++rate) {
+    found.push_back(*rate);
+  }
+  return found;
+}
+std::vector<AVChannelLayout> supported_channel_layouts(const AVCodec& codec) {
+  std::vector<AVChannelLayout> found;
+  for (const AVChannelLayout* layout = codec.ch_layouts; layout != nullptr && layout->nb_channels != 0; ++layout) {
+    found.push_back(*layout);
+  }
+  return found;
+}
 #endif
 
 #if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(9, 16, 100)

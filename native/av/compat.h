@@ -18,11 +18,15 @@ namespace spdl::av {
 
 // Duration of a frame in its time base; 0 if unknown. (AVFrame::pkt_duration before FFmpeg 6.)
 std::int64_t frame_duration(const AVFrame& frame) noexcept;
+void set_frame_duration(AVFrame& frame, std::int64_t ticks) noexcept;
 
 // What an encoder accepts; empty: anything. (Arrays of AVCodec before FFmpeg 7.1, then a query.)
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec);
 std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec);
 std::vector<int> supported_sample_rates(const AVCodec& codec);
+std::vector<AVRational> supported_frame_rates(const AVCodec& codec);
+// The layouts belong to the codec: they are not to be uninitialised.
+std::vector<AVChannelLayout> supported_channel_layouts(const AVCodec& codec);
 
 // Whether a graph's input is told the colour space and range of its frames (since FFmpeg 7), and telling it.
 bool buffer_takes_colors() noexcept;

@@ -9,6 +9,7 @@ extern "C" {
 #include <libavcodec/bsf.h>
 #include <libavfilter/avfilter.h>
 #include <libavformat/avformat.h>
+#include <libavutil/audio_fifo.h>
 #include <libavutil/buffer.h>
 #include <libavutil/dict.h>
 #include <libavutil/frame.h>
@@ -45,7 +46,20 @@ using FilterGraphPtr = std::unique_ptr<AVFilterGraph, FreeByAddress<&avfilter_gr
 using FilterInOutPtr = std::unique_ptr<AVFilterInOut, FreeByAddress<&avfilter_inout_free>>;
 using BufferRefPtr = std::unique_ptr<AVBufferRef, FreeByAddress<&av_buffer_unref>>;
 using InputPtr = std::unique_ptr<AVFormatContext, FreeByAddress<&avformat_close_input>>;
+using AudioFifoPtr = std::unique_ptr<AVAudioFifo, FreeByPointer<&av_audio_fifo_free>>;
 using ScalerPtr = std::unique_ptr<SwsContext, FreeByPointer<&sws_freeContext>>;
+
+// Closes the file that a muxer writes to, which the context does not own; with AVFMT_FLAG_CUSTOM_IO somebody else does.
+// What libav holds back of the file's content is dropped.
+struct CloseOutput {
+  void operator()(AVFormatContext* context) const noexcept {
+    if (((context->flags & AVFMT_FLAG_CUSTOM_IO) | (context->oformat->flags & AVFMT_NOFILE)) == 0) {
+      avio_closep(&context->pb);
+    }
+    avformat_free_context(context);
+  }
+};
+using OutputPtr = std::unique_ptr<AVFormatContext, CloseOutput>;
 
 // What an allocating function of libav gave, or std::bad_alloc.
 template <class Owner, class T>

@@ -13,6 +13,7 @@
 #include "bind/bind_filter_graph.h"
 #include "bind/bind_frames.h"
 #include "bind/bind_library.h"
+#include "bind/bind_muxer.h"
 #include "bind/bind_packets.h"
 #include "bind/bind_still.h"
 #include "bind/errors.h"
@@ -39,5 +40,6 @@ NB_MODULE(_media, module) {
   spdl::bind::register_filter_graph(module);
   spdl::bind::register_convert(module);
   spdl::bind::register_encoder(module);
+  spdl::bind::register_muxer(module);
   spdl::bind::register_still(module);
 }

@@ -1,52 +1,61 @@
-// From frames to packets. One thread per object.
+// From frames to packets.
+//
+// Owns its context, and nothing of the muxer whose stream it was made for: they may go in any order. One thread per object.
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "av/options.h"
 #include "av/owners.h"
 #include "media/codec.h"
+#include "media/encoder_context.h"
 #include "media/frames.h"
 #include "media/packets.h"
+#include "media/sample_queue.h"
 
 namespace spdl {
 
-struct VideoEncodeConfig {
-  int height = 0;
-  int width = 0;
-  std::optional<AVRational> frame_rate;
-  std::string pix_fmt;
-  std::optional<std::int64_t> bit_rate;
-  std::optional<int> compression_level, qscale, gop_size, max_b_frames;
-  std::optional<std::string> colorspace, color_primaries, color_trc;
-};
-
-struct AudioEncodeConfig {
-  int num_channels = 0;
-  int sample_rate = 0;
-  std::string sample_fmt;
-  std::optional<std::int64_t> bit_rate;
-  std::optional<int> compression_level, qscale;
-};
-
 class Encoder {
  public:
-  // `encoder`: by name. `global_header`: what the container wants. Throws Error(kEncode): unknown encoder or option,
-  // format that it does not take (the message lists those it takes).
-  Encoder(const VideoEncodeConfig& config, const AVCodec& encoder, const av::Options& options, bool global_header);
-  Encoder(const AudioEncodeConfig& config, const AVCodec& encoder, const av::Options& options, bool global_header);
+  // Throws Error(kEncode), see open_encoder.
+  Encoder(const AVCodec& encoder, const VideoEncodeConfig& config, const EncoderOptions& options);
+  Encoder(const AVCodec& encoder, const AudioEncodeConfig& config, const EncoderOptions& options);
 
-  // Throws Error(kEncode) for frames that differ from what the encoder was made for; names both.
+  // What comes out after these frames; the packets carry the encoder's codec. Time stamps are brought to the encoder's
+  // time base (one frame, one sample); frames without one, and images, follow the frame before. Samples come in any
+  // number: they are regrouped to what the encoder takes at a time.
+  // Throws Error(kEncode): frames that differ from what the encoder was made for (the message names both; none of the
+  // frames was encoded), time stamps that do not grow, use after flush.
   Packets encode(Frames frames);
+  // The rest. A second call gives no packets.
   Packets flush();
-  int frame_size() const noexcept;  // samples per frame; 0: any
-  AVCodecContext& context() const noexcept { return *context_; }
+
+  // Samples that the encoder takes at a time; 0: any number.
+  int frame_size() const noexcept;
+  const CodecPtr& codec() const noexcept { return codec_; }
+  // Of the context, for the muxer's stream.
+  const AVCodecContext& context() const noexcept { return *context_; }
 
  private:
+  Encoder(av::CodecContextPtr context, MediaType type, const EncoderOptions& options);
+
+  void expect_fit(const AVFrame& frame, bool is_audio) const;
+  void encode_picture(AVFrame& frame, std::optional<std::int64_t> pts, Packets& out);
+  void encode_samples(av::FramePtr frame, std::optional<std::int64_t> pts, std::int64_t tolerance, Packets& out);
+  void send(const AVFrame* frame, Packets& out);
+  Packets no_packets() const;
+
   av::CodecContextPtr context_;
   MediaType type_;
+  std::string destination_;
+  CodecPtr codec_;
+  std::optional<SampleQueue> queue_;  // where the encoder takes a fixed number of samples
+  std::optional<std::int64_t> next_;  // the earliest time stamp that the next frame may have
+  bool is_flushed_ = false;
 };
 
 }  // namespace spdl

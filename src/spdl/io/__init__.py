@@ -28,6 +28,10 @@ from ._demux import Demuxer as Demuxer
 from ._demux import demux_audio as demux_audio
 from ._demux import demux_image as demux_image
 from ._demux import demux_video as demux_video
+from ._encode import AudioEncodeConfig as AudioEncodeConfig
+from ._encode import VideoEncodeConfig as VideoEncodeConfig
+from ._encode import audio_encode_config as audio_encode_config
+from ._encode import video_encode_config as video_encode_config
 from ._errors import ArchiveError as ArchiveError
 from ._errors import BatchLoadError as BatchLoadError
 from ._errors import ClosedError as ClosedError
@@ -53,9 +57,12 @@ from ._filters import get_buffer_desc as get_buffer_desc
 from ._filters import get_filter_desc as get_filter_desc
 from ._filters import get_video_filter_desc as get_video_filter_desc
 from ._load_batch import load_image_batch as load_image_batch
+from ._mux import Muxer as Muxer
 from ._native import __getattr__ as __getattr__
 from ._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._reference_frames import create_reference_video_frame as create_reference_video_frame
+from ._save import encode_image as encode_image
+from ._save import save_image as save_image
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import LoadFailure as LoadFailure
@@ -63,6 +70,7 @@ from ._types import LoadFailure as LoadFailure
 if TYPE_CHECKING:
     from ._native import AudioCodec as AudioCodec
     from ._native import AudioDecoder as AudioDecoder
+    from ._native import AudioEncoder as AudioEncoder
     from ._native import AudioFrames as AudioFrames
     from ._native import AudioPackets as AudioPackets
     from ._native import CPUBuffer as CPUBuffer
@@ -73,6 +81,7 @@ if TYPE_CHECKING:
     from ._native import ImagePackets as ImagePackets
     from ._native import VideoCodec as VideoCodec
     from ._native import VideoDecoder as VideoDecoder
+    from ._native import VideoEncoder as VideoEncoder
     from ._native import VideoFrames as VideoFrames
     from ._native import VideoPackets as VideoPackets
 
@@ -81,6 +90,8 @@ __all__ = [
     "ArrayInterface",
     "AudioCodec",
     "AudioDecoder",
+    "AudioEncodeConfig",
+    "AudioEncoder",
     "AudioFrames",
     "AudioPackets",
     "BSF",
@@ -107,6 +118,7 @@ __all__ = [
     "LoadFailure",
     "MediaError",
     "MuxError",
+    "Muxer",
     "NativeLibraryError",
     "NoCodecError",
     "OpenError",
@@ -116,10 +128,13 @@ __all__ = [
     "UnsupportedFormatError",
     "VideoCodec",
     "VideoDecoder",
+    "VideoEncodeConfig",
+    "VideoEncoder",
     "VideoFrames",
     "VideoPackets",
     "__version__",
     "apply_bsf",
+    "audio_encode_config",
     "convert_array",
     "convert_frames",
     "cpu_storage",
@@ -131,6 +146,7 @@ __all__ = [
     "demux_config",
     "demux_image",
     "demux_video",
+    "encode_image",
     "get_abuffer_desc",
     "get_audio_filter_desc",
     "get_buffer_desc",
@@ -138,8 +154,10 @@ __all__ = [
     "get_video_filter_desc",
     "load_image_batch",
     "sample_decode_video",
+    "save_image",
     "to_jax",
     "to_numba",
     "to_numpy",
     "to_torch",
+    "video_encode_config",
 ]

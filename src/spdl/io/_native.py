@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .lib._core import CPUStorage as CPUStorage
     from .lib._media import AudioCodec as AudioCodec
     from .lib._media import AudioDecoder as AudioDecoder
+    from .lib._media import AudioEncoder as AudioEncoder
     from .lib._media import AudioFrames as AudioFrames
     from .lib._media import AudioPackets as AudioPackets
     from .lib._media import FilterGraph as FilterGraph
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .lib._media import ImagePackets as ImagePackets
     from .lib._media import VideoCodec as VideoCodec
     from .lib._media import VideoDecoder as VideoDecoder
+    from .lib._media import VideoEncoder as VideoEncoder
     from .lib._media import VideoFrames as VideoFrames
     from .lib._media import VideoPackets as VideoPackets
 
@@ -28,18 +30,20 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "AudioCodec": "media",
     "AudioDecoder": "media",
+    "AudioEncoder": "media",
     "AudioFrames": "media",
     "AudioPackets": "media",
     "CPUBuffer": "core",
     "CPUStorage": "core",
+    "FilterGraph": "media",
     "ImageCodec": "media",
     "ImageFrames": "media",
     "ImagePackets": "media",
     "VideoCodec": "media",
     "VideoDecoder": "media",
+    "VideoEncoder": "media",
     "VideoFrames": "media",
     "VideoPackets": "media",
-    "FilterGraph": "media",
 }
 
 

@@ -718,5 +718,159 @@ def create_reference_samples(
 ) -> AudioFrames:
     """Samples whose planes are the array's; arguments as for pictures."""
 
+class VideoEncodeConfig:
+    """What ``spdl.io.VideoEncodeConfig`` hands to native code."""
+
+    def __init__(
+        self,
+        *,
+        height: int,
+        width: int,
+        frame_rate: tuple[int, int] | None,
+        pix_fmt: str,
+        bit_rate: int | None,
+        compression_level: int | None,
+        qscale: int | None,
+        gop_size: int | None,
+        max_b_frames: int | None,
+        colorspace: str | None,
+        color_primaries: str | None,
+        color_trc: str | None,
+    ) -> None: ...
+
+class AudioEncodeConfig:
+    """What ``spdl.io.AudioEncodeConfig`` hands to native code."""
+
+    def __init__(
+        self,
+        *,
+        num_channels: int,
+        sample_rate: int,
+        sample_fmt: str,
+        bit_rate: int | None,
+        compression_level: int | None,
+        qscale: int | None,
+    ) -> None: ...
+
+class VideoEncoder:
+    """
+    Turns pictures into packets of one stream; made by ``Muxer.add_encode_stream``.
+
+    It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.
+    """
+
+    def encode(self, frames: VideoFrames | ImageFrames) -> VideoPackets | None:
+        """
+        Encode pictures.
+
+        Args:
+            frames: Of the encoder's size and pixel format. Consumed, also where this fails.
+                Time stamps are rounded to ticks of one frame (``1 / frame_rate``) and must grow by one at least.
+                ``VideoFrames`` without time stamps, and ``ImageFrames``, follow the frame before.
+
+        Returns:
+            ``VideoPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
+
+        Raises:
+            EncodeError: The frames differ in size or format from what the encoder was made for (the message names both,
+                and none of them was encoded), time stamps do not grow, the encoder was flushed, or it refuses.
+            ConsumedError: The frames were consumed before.
+            TypeError: They are not of pictures.
+
+        Releases the GIL.
+        """
+
+    def flush(self) -> VideoPackets | None:
+        """
+        The packets that the encoder held back, or None. A second call gives None.
+
+        Raises:
+            EncodeError: The encoder refuses.
+
+        Releases the GIL.
+        """
+
+class AudioEncoder:
+    """
+    Turns samples into packets of one stream; made by ``Muxer.add_encode_stream``.
+
+    It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.
+    """
+
+    def encode(self, frames: AudioFrames) -> AudioPackets | None:
+        """
+        Encode samples.
+
+        Args:
+            frames: Of the encoder's sample format, sample rate and number of channels; any number of samples, which are
+                regrouped where the encoder takes a fixed number at a time. Consumed, also where this fails.
+                Frames without time stamps follow the samples before. Where time stamps leave a gap, so do the packets,
+                after silence up to the end of a packet; where they overlap, this is an error. Rounding is neither.
+
+        Returns:
+            ``AudioPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
+
+        Raises:
+            EncodeError: The frames differ from what the encoder was made for (the message names both, and none of them
+                was encoded), time stamps overlap, the encoder was flushed, or it refuses.
+            ConsumedError: The frames were consumed before.
+            TypeError: They are not of samples.
+
+        Releases the GIL.
+        """
+
+    def flush(self) -> AudioPackets | None:
+        """
+        The packets that the encoder held back, or None. A second call gives None.
+
+        Raises:
+            EncodeError: The encoder refuses.
+
+        Releases the GIL.
+        """
+
+    @property
+    def frame_size(self) -> int:
+        """
+        Samples that the encoder takes at a time; 0 means any number. Frames of other sizes are regrouped.
+        """
+
+def encode_picture(pixels: Buffer | numpy.typing.NDArray[Any], config: VideoEncodeConfig, name: str) -> bytes:
+    """
+    A picture as the bytes of an image file.
+
+    Args:
+        pixels: Planes one after the other, rows without padding; of the size and pixel format of ``config``.
+        config: What the picture is, and how to encode it. A pixel format that the encoder does not take is converted.
+        name: Of the file; its extension means the format.
+
+    Releases the GIL.
+    """
+
+class Muxer:
+    """
+    What ``spdl.io.Muxer`` is built on.
+
+    Args:
+        destination: A path in the file system's encoding, or a URL.
+        name: The same for messages.
+        format: Instead of the one that the extension means.
+    """
+
+    def __init__(self, destination: bytes, name: str, format: str | None) -> None: ...
+    @overload
+    def add_encode_stream(
+        self, config: VideoEncodeConfig, encoder: str | None, options: Mapping[str, str]
+    ) -> VideoEncoder: ...
+    @overload
+    def add_encode_stream(
+        self, config: AudioEncodeConfig, encoder: str | None, options: Mapping[str, str]
+    ) -> AudioEncoder: ...
+    def add_remux_stream(self, codec: AudioCodec | VideoCodec | ImageCodec) -> None: ...
+    def open(self, options: Mapping[str, str]) -> None: ...
+    def write(self, stream_index: int, packets: AudioPackets | VideoPackets | ImagePackets) -> None: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
 def general_way() -> object:
     """What ``_core.load_batch`` needs to load images that are not JPEG."""

@@ -1,0 +1,277 @@
+#include "media/muxer.h"
+
+extern "C" {
+#include <libavutil/mathematics.h>
+#include <libavutil/opt.h>
+}
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "av/check.h"
+#include "av/log.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kAdd = "add a stream to";
+constexpr const char* kOpen = "open the output";
+constexpr const char* kWrite = "write packets to";
+constexpr const char* kFinish = "finish";
+
+av::OutputPtr new_output(const AVOutputFormat* format, const char* format_name, const std::string& destination,
+                         const std::string& name) {
+  AVFormatContext* context = nullptr;
+  const int code = avformat_alloc_output_context2(&context, format, format_name, destination.c_str());
+  if (context != nullptr) {
+    return av::OutputPtr(context);
+  }
+  if (code == AVERROR(ENOMEM)) {
+    throw std::bad_alloc();
+  }
+  throw Error(ErrorKind::kMux, "find the format of",
+              format_name != nullptr ? "unknown format '" + std::string(format_name) + "'"
+                                     : "no format has this extension; name one with `format`")
+      .in(name);
+}
+
+// Keeps the tag if it means the same in the new container, as the ffmpeg tool does.
+std::uint32_t tag_for(const AVOutputFormat& format, const AVCodecParameters& parameters) {
+  unsigned int tag = 0;
+  const bool is_free = format.codec_tag == nullptr ||
+                       av_codec_get_id(format.codec_tag, parameters.codec_tag) == parameters.codec_id ||
+                       av_codec_get_tag2(format.codec_tag, parameters.codec_id, &tag) == 0;
+  return is_free ? parameters.codec_tag : 0;
+}
+
+bool has_option(const AVClass* kind, const std::string& key) {
+  return kind != nullptr && av_opt_find(&kind, key.c_str(), nullptr, 0, AV_OPT_SEARCH_FAKE_OBJ) != nullptr;
+}
+
+}  // namespace
+
+Muxer::Muxer(const std::string& destination, std::string name, const std::optional<std::string>& format)
+    : context_(new_output(nullptr, format ? format->c_str() : nullptr, destination, name)), name_(std::move(name)) {}
+
+Muxer Muxer::in_memory(std::string name) {
+  const AVOutputFormat* format = av_guess_format(nullptr, name.c_str(), nullptr);
+  // That one makes files of its own, and takes `%d` in names for numbers.
+  if (format != nullptr && std::strcmp(format->name, "image2") == 0) {
+    format = av_guess_format("image2pipe", nullptr, nullptr);
+  }
+  auto context = new_output(format, nullptr, name, name);
+  Muxer muxer(std::move(context), std::move(name));
+  muxer.memory_ = std::make_unique<av::MemoryOutput>();
+  return muxer;
+}
+
+const AVOutputFormat& Muxer::format() const { return *context_->oformat; }
+
+template <class Config>
+Encoder Muxer::add_encode_stream(const Config& config, const std::optional<std::string>& encoder,
+                                 const av::Options& options) {
+  constexpr bool kIsAudio = std::is_same_v<Config, AudioEncodeConfig>;
+  expect(State::kNew, kAdd);
+  const AVOutputFormat& format = *context_->oformat;
+  const AVCodec& found = find_encoder(kIsAudio ? MediaType::kAudio : MediaType::kVideo, encoder, format, name_);
+  expect_format_takes(found.id, kAdd);
+  Encoder made(found, config, EncoderOptions{options, (format.flags & AVFMT_GLOBALHEADER) != 0, name_});
+  const Codec& codec = *made.codec();
+  add_stream(*codec.parameters, codec.time_base, codec.frame_rate);
+  return made;
+}
+
+template Encoder Muxer::add_encode_stream(const VideoEncodeConfig&, const std::optional<std::string>&,
+                                          const av::Options&);
+template Encoder Muxer::add_encode_stream(const AudioEncodeConfig&, const std::optional<std::string>&,
+                                          const av::Options&);
+
+void Muxer::add_remux_stream(const Codec& codec) {
+  expect(State::kNew, kAdd);
+  expect_format_takes(codec.parameters->codec_id, kAdd);
+  AVStream& stream = add_stream(*codec.parameters, codec.time_base, codec.frame_rate);
+  stream.codecpar->codec_tag = tag_for(*context_->oformat, *codec.parameters);
+}
+
+AVStream& Muxer::add_stream(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate) {
+  AVStream* stream = avformat_new_stream(context_.get(), nullptr);
+  if (stream == nullptr) {
+    throw std::bad_alloc();
+  }
+  av::check(avcodec_parameters_copy(stream->codecpar, &parameters), ErrorKind::kMux, kAdd, name_);
+  stream->time_base = time_base;
+  stream->avg_frame_rate = frame_rate;
+  stream->sample_aspect_ratio = parameters.sample_aspect_ratio;
+  return *stream;
+}
+
+void Muxer::open(const av::Options& options) {
+  expect(State::kNew, kOpen);
+  if (context_->nb_streams == 0) {
+    throw Error(ErrorKind::kMux, kOpen, "it has no streams; add one before").in(name_);
+  }
+  if (memory_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
+    throw Error(ErrorKind::kMux, kOpen, "the format " + std::string(context_->oformat->name) + " is not one of a file")
+        .in(name_);
+  }
+  check_options(options);
+  av::Dictionary dictionary(options);
+  const av::LogCapture said;
+  // From here on, this object is of no more use if anything goes wrong.
+  state_ = State::kClosed;
+  if (memory_) {
+    context_->flags |= AVFMT_FLAG_CUSTOM_IO;
+    context_->pb = memory_->context();
+  } else if ((context_->oformat->flags & AVFMT_NOFILE) == 0) {
+    av::check(avio_open2(&context_->pb, context_->url, AVIO_FLAG_WRITE, nullptr, dictionary.address()),
+              ErrorKind::kMux, kOpen, name_, said);
+  }
+  try {
+    av::check(avformat_write_header(context_.get(), dictionary.address()), ErrorKind::kMux, kOpen, name_, said);
+    dictionary.expect_all_used(ErrorKind::kMux, kOpen, name_);
+  } catch (...) {
+    context_.reset();
+    throw;
+  }
+  state_ = State::kOpen;
+}
+
+void Muxer::write(int stream_index, const Packets& packets) {
+  expect(State::kOpen, kWrite);
+  if (stream_index < 0 || static_cast<unsigned>(stream_index) >= context_->nb_streams) {
+    throw Error(ErrorKind::kMux, kWrite,
+                "it has " + std::to_string(context_->nb_streams) + " streams, numbered from 0; there is no stream " +
+                    std::to_string(stream_index))
+        .in(name_);
+  }
+  const AVStream& stream = *context_->streams[stream_index];
+  const bool is_audio = stream.codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+  const bool fits = is_audio == (packets.type == MediaType::kAudio) &&
+                    (!packets.codec || packets.codec->parameters->codec_id == stream.codecpar->codec_id);
+  if (!fits) {
+    const std::string given = packets.codec ? avcodec_get_name(packets.codec->parameters->codec_id) : "an unknown codec";
+    throw Error(ErrorKind::kMux, kWrite,
+                "the packets are " + std::string(name_of(packets.type)) + " of " + given + ", and stream " +
+                    std::to_string(stream_index) + " is " + (is_audio ? "audio" : "video") + " of " +
+                    avcodec_get_name(stream.codecpar->codec_id))
+        .in(name_);
+  }
+  for (const auto& original : packets.packets) {
+    auto packet = av::clone(*original);
+    packet->stream_index = stream_index;
+    packet->pos = -1;
+    av_packet_rescale_ts(packet.get(), packets.time_base, stream.time_base);
+    packet->time_base = stream.time_base;
+    const av::LogCapture said;
+    const int code = av_interleaved_write_frame(context_.get(), packet.get());
+    has_told_ = has_told_ || (code < 0 && context_->pb != nullptr && context_->pb->error < 0);
+    av::check(code, ErrorKind::kMux, kWrite, name_, said);
+  }
+}
+
+void Muxer::flush() {
+  if (state_ == State::kFinished) {
+    return;
+  }
+  expect(State::kOpen, kFinish);
+  write_trailer();
+}
+
+void Muxer::write_trailer() {
+  const av::LogCapture said;
+  // A second trailer would be written to what the first has torn down.
+  state_ = State::kFinished;
+  int code = av_write_trailer(context_.get());
+  if (context_->pb != nullptr) {
+    avio_flush(context_->pb);
+    code = code < 0 ? code : std::min(context_->pb->error, 0);
+  }
+  has_told_ = has_told_ || code < 0;
+  av::check(code, ErrorKind::kMux, kFinish, name_, said);
+}
+
+void Muxer::close() {
+  if (state_ == State::kOpen && !has_told_) {
+    try {
+      write_trailer();
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  const bool has_told = has_told_;
+  const int code = release();
+  if (!has_told) {
+    av::check(code, ErrorKind::kMux, kFinish, name_);
+  }
+}
+
+std::vector<std::uint8_t> Muxer::take() {
+  expect(State::kFinished, "take the bytes of");
+  std::vector<std::uint8_t> bytes = memory_->take();
+  release();
+  return bytes;
+}
+
+// What writing the last of the file gave; closing alone would not tell.
+int Muxer::release() noexcept {
+  state_ = State::kClosed;
+  int code = 0;
+  if (context_ && context_->pb != nullptr && !memory_) {
+    avio_flush(context_->pb);
+    code = std::min(context_->pb->error, 0);
+    const int closing = avio_closep(&context_->pb);
+    code = code < 0 ? code : closing;
+  }
+  context_.reset();
+  return code;
+}
+
+void Muxer::expect(State wanted, const char* action) const {
+  if (state_ == wanted) {
+    return;
+  }
+  switch (state_) {
+    case State::kNew:
+      throw Error(ErrorKind::kMux, action, "it is not open; call open() before").in(name_);
+    case State::kOpen:
+      throw Error(ErrorKind::kMux, action, "it is open already").in(name_);
+    case State::kFinished:
+      throw Error(ErrorKind::kMux, action, "it is finished: it was flushed").in(name_);
+    case State::kClosed:
+      throw Error(ErrorKind::kClosed, action, "the muxer was closed").in(name_);
+  }
+}
+
+void Muxer::expect_format_takes(AVCodecID codec, const char* action) const {
+  // Negative where the format does not say.
+  if (avformat_query_codec(context_->oformat, codec, FF_COMPLIANCE_EXPERIMENTAL) == 0) {
+    throw Error(ErrorKind::kMux, action,
+                "the format " + std::string(context_->oformat->name) + " cannot hold " + avcodec_get_name(codec))
+        .in(name_);
+  }
+}
+
+// A wrong word must not cost the file that was there before. What protocols of the network hand on to others is not known
+// here; for them, what is left over after opening tells.
+void Muxer::check_options(const av::Options& options) const {
+  const char* protocol = avio_find_protocol_name(context_->url);
+  if (protocol == nullptr || std::strcmp(protocol, "file") != 0) {
+    return;
+  }
+  const AVClass* const kinds[] = {avformat_get_class(), context_->oformat->priv_class,
+                                  avio_protocol_get_class(protocol)};
+  for (const auto& [key, value] : options) {
+    const bool is_known =
+        std::any_of(std::begin(kinds), std::end(kinds), [&](const AVClass* kind) { return has_option(kind, key); });
+    if (!is_known) {
+      throw Error(ErrorKind::kMux, kOpen, "unknown option '" + key + "'").in(name_);
+    }
+  }
+}
+
+}  // namespace spdl

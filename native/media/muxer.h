@@ -1,0 +1,72 @@
+// From packets to a container.
+//
+// Owns libav's context and the file it writes, which is made when the muxer is opened and closed in every case: at the
+// latest by the destructor, which then leaves the file unfinished. One thread per object.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "av/memory_output.h"
+#include "av/options.h"
+#include "av/owners.h"
+#include "media/codec.h"
+#include "media/encoder.h"
+#include "media/packets.h"
+
+namespace spdl {
+
+class Muxer {
+ public:
+  // `destination`: a path or URL; `name`: what messages call it; `format`: instead of the one that the destination's
+  // extension means. Throws Error(kMux): unknown format.
+  Muxer(const std::string& destination, std::string name, const std::optional<std::string>& format);
+  // Into memory, in the format that a file of this name would have; images are written bare.
+  static Muxer in_memory(std::string name);
+
+  // Streams are numbered from 0 in the order in which they are added. `encoder`: by name. Throws Error: kEncode, kMux.
+  template <class Config>
+  Encoder add_encode_stream(const Config& config, const std::optional<std::string>& encoder,
+                            const av::Options& options);
+  // Copies what it needs. Throws Error(kMux) if the format cannot hold such a stream.
+  void add_remux_stream(const Codec& codec);
+
+  // Makes the file and writes the header. Options of the format and of the protocol. Throws Error(kMux).
+  void open(const av::Options& options);
+  // The packets stay as they are. Throws Error(kMux): bad index, another kind of stream, time stamps that the format does
+  // not take, a write that failed.
+  void write(int stream_index, const Packets& packets);
+  // Writes what waits to be interleaved, and the trailer. A second call does nothing. Throws Error(kMux).
+  void flush();
+  // Finishes the file if it is open, and lets go of it in every case. A second call does nothing. Throws Error(kMux) if
+  // the file is not whole, unless an earlier call has said so.
+  void close();
+  // Of a muxer in memory, after `flush`: what was written. Closes it.
+  std::vector<std::uint8_t> take();
+
+  const AVOutputFormat& format() const;
+
+ private:
+  enum class State { kNew, kOpen, kFinished, kClosed };
+
+  Muxer(av::OutputPtr context, std::string name) : context_(std::move(context)), name_(std::move(name)) {}
+  void expect(State wanted, const char* action) const;
+  void expect_format_takes(AVCodecID codec, const char* action) const;
+  AVStream& add_stream(const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate);
+  void check_options(const av::Options& options) const;
+  void write_trailer();
+  int release() noexcept;
+
+  std::unique_ptr<av::MemoryOutput> memory_;  // before the context, which may write to it to the end
+  av::OutputPtr context_;
+  std::string name_;
+  State state_ = State::kNew;
+  bool has_told_ = false;  // that the file is broken
+};
+
+}  // namespace spdl

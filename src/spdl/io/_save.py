@@ -1,0 +1,191 @@
+"""Arrays to image files."""
+
+import os
+import secrets
+import stat
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._encode import VideoEncodeConfig, as_native_config, video_encode_config
+from ._errors import MuxError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Axes of the array, and bytes of its elements, for each pixel format.
+_LAYOUTS = {
+    "rgb24": ("(height, width, 3)", 1),
+    "bgr24": ("(height, width, 3)", 1),
+    "gray": ("(height, width)", 1),
+    "gray16": ("(height, width)", 2),
+    "gray16be": ("(height, width)", 2),
+    "gray16le": ("(height, width)", 2),
+    "yuv444p": ("(3, height, width)", 1),
+}
+
+
+def save_image(
+    path: str | os.PathLike[str],
+    data: Any,
+    pix_fmt: str = "rgb24",
+    *,
+    bit_rate: int = -1,
+    compression_level: int = -1,
+    qscale: int = -1,
+    gop_size: int = -1,
+    max_b_frames: int = -1,
+    colorspace: str | None = None,
+    color_primaries: str | None = None,
+    color_trc: str | None = None,
+) -> None:
+    """Save an array as an image file, in the format that the extension means.
+
+    PNG, TIFF, BMP and PPM keep every pixel. A file format that does not take ``pix_fmt`` gets the nearest that it
+    takes: JPEG full-range YUV without chroma subsampling, of the best quality (``qscale=2``) unless told otherwise;
+    GIF 256 fixed colours.
+
+    The picture is encoded before anything is written, and a file that was there before is replaced all at once: if
+    this fails, it is as it was.
+
+    Args:
+        path: Where to write.
+        data: NumPy array, tensor of the CPU or anything else with an array interface. ``rgb24``, ``bgr24``:
+            ``(height, width, 3)``; ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all of 8 bits.
+            ``gray16``: ``(height, width)`` of 16 bits; ``gray16le``, ``gray16be``: likewise, with bytes in that order.
+        pix_fmt: Format of the pixels in ``data``.
+        bit_rate: See ``video_encode_config`` for this and the others; ``-1`` leaves a choice to the encoder.
+        compression_level: Effort of PNG (0 to 9).
+        qscale: Quality of JPEG; 2 is the best and 31 the worst.
+        gop_size: For formats that are made of video.
+        max_b_frames: Likewise.
+        colorspace: Matrix coefficients of YUV, such as ``"bt709"``.
+        color_primaries: Primaries to tell.
+        color_trc: Transfer characteristic to tell.
+
+    Raises:
+        ValueError: Shape, dtype or byte order do not fit ``pix_fmt``, or it is none of those above.
+        MuxError: No image format has this extension, or the file cannot be written.
+        EncodeError: The encoder refuses.
+
+    Releases the GIL while it encodes; safe to call from several threads.
+    """
+    array, height, width = _picture(data, pix_fmt)
+    config = video_encode_config(
+        height=height,
+        width=width,
+        frame_rate=(1, 1),
+        pix_fmt=pix_fmt,
+        bit_rate=bit_rate,
+        compression_level=compression_level,
+        qscale=qscale,
+        gop_size=gop_size,
+        max_b_frames=max_b_frames,
+        colorspace=colorspace,
+        color_primaries=color_primaries,
+        color_trc=color_trc,
+    )
+    _save(path, array, config)
+
+
+def encode_image(
+    path: str | os.PathLike[str],
+    data: Any,
+    pix_fmt: str = "rgb24",
+    *,
+    encode_config: VideoEncodeConfig | None = None,
+) -> None:
+    """Save an array as an image file: ``save_image`` with its options as one object.
+
+    Args:
+        path: Where to write.
+        data: As for ``save_image``.
+        pix_fmt: Format of the pixels in ``data``.
+        encode_config: Of the size and pixel format of ``data``. ``None``: everything is the encoder's choice.
+
+    Raises:
+        ValueError: What ``save_image`` raises it for; or the config is of another size or pixel format.
+        MuxError: As for ``save_image``.
+        EncodeError: As for ``save_image``.
+
+    Releases the GIL while it encodes; safe to call from several threads.
+    """
+    array, height, width = _picture(data, pix_fmt)
+    if encode_config is None:
+        encode_config = VideoEncodeConfig(height=height, width=width, pix_fmt=pix_fmt)
+    for name, given in (("height", height), ("width", width), ("pix_fmt", pix_fmt)):
+        wanted = getattr(encode_config, name)
+        if wanted != given:
+            raise ValueError(f"{name} of encode_config must be that of the data, {given!r}, got {wanted!r}")
+    _save(path, array, encode_config)
+
+
+def _save(path: str | os.PathLike[str], array: "NDArray[Any]", config: VideoEncodeConfig) -> None:
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"path must be text or path-like, got {type(text).__name__}")
+    name = text.encode("utf-8", "backslashreplace").decode()
+    encoded = _native.media.encode_picture(array, as_native_config(config), name)
+    try:
+        _replace(text, encoded)
+    except OSError as exc:
+        raise MuxError(f"cannot write {name}: {exc.strerror or exc}", source=name, action="write") from exc
+
+
+def _picture(data: Any, pix_fmt: str) -> "tuple[NDArray[Any], int, int]":
+    """The data in C order as its pixel format needs it, its height and its width."""
+    import numpy as np
+
+    if pix_fmt not in _LAYOUTS:
+        raise ValueError(f"pix_fmt must be one of {', '.join(map(repr, _LAYOUTS))}, got {pix_fmt!r}")
+    axes, itemsize = _LAYOUTS[pix_fmt]
+    array = _as_array(data)
+    fits = {
+        "(height, width)": array.ndim == 2,
+        "(height, width, 3)": array.ndim == 3 and array.shape[2] == 3,
+        "(3, height, width)": array.ndim == 3 and array.shape[0] == 3,
+    }
+    if not fits[axes] or array.size == 0:
+        raise ValueError(f"the shape must be {axes} for {pix_fmt}, got {array.shape}")
+    if array.dtype.kind not in "iu" or array.dtype.itemsize != itemsize:
+        raise ValueError(f"the dtype must be an integer of {8 * itemsize} bits for {pix_fmt}, got {array.dtype}")
+    if pix_fmt == "gray16":
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    elif itemsize == 2 and not array.dtype.isnative and array.dtype.byteorder != {"be": ">", "le": "<"}[pix_fmt[-2:]]:
+        raise ValueError(f"the byte order must be that of {pix_fmt}, got {array.dtype.str}")
+    height, width = array.shape[1:] if axes == "(3, height, width)" else array.shape[:2]
+    return np.ascontiguousarray(array), height, width
+
+
+def _as_array(data: Any) -> "NDArray[Any]":
+    import numpy as np
+
+    if callable(getattr(data, "detach", None)):  # a torch tensor
+        data = data.detach()
+        if data.device.type != "cpu":
+            raise ValueError(f"data must be in memory of the CPU, got a tensor on {data.device}; copy it with .cpu()")
+    return np.asarray(data)
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Write a file so that anybody sees either what was there before or all of ``data``."""
+    path = os.path.realpath(path)
+    try:
+        before = os.stat(path)
+    except FileNotFoundError:
+        before = None
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        # A pipe or a device cannot be replaced, and keeps no half of a file. A folder refuses by itself.
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    draft = os.path.join(os.path.dirname(path), f".spdl-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(draft, "xb") as file:
+            if before is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+            file.write(data)
+        os.replace(draft, path)
+    except BaseException:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise
