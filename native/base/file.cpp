@@ -83,4 +83,15 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into) {
               "it is larger than the " + std::to_string(kMaxEncodedBytes) + " bytes that a picture may have");
 }
 
+std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept {
+  struct stat status {};
+  // Opening a pipe would wait for its other end.
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return {};
+  }
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t got = file.get() < 0 ? -1 : ::pread(file.get(), into.data(), into.size(), 0);
+  return into.first(got < 0 ? 0 : static_cast<std::size_t>(got));
+}
+
 }  // namespace spdl

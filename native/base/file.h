@@ -17,4 +17,7 @@ inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 // Throws Error: kSourceNotFound, or kOpen for what is a folder, is empty, too large, or cannot be read.
 std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into);
 
+// The first bytes of a regular file, as many as there are and fit. None for what is not one, or cannot be read.
+std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept;
+
 }  // namespace spdl

@@ -14,6 +14,7 @@
 #include "av/names.h"
 #include "bind/objects.h"
 #include "media/describe.h"
+#include "media/measure.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -50,14 +51,34 @@ constexpr const char* kCloneDoc =
 
 std::pair<int, int> pair_of(AVRational value) { return {value.num, value.den}; }
 
-// The codec of packets, or an Error.
-CodecPtr codec_of(const Packets& packets) {
-  if (!packets.codec) {
+// The packets' codec with all that users may ask, which may take decoding a picture; null for none. The GIL is held.
+CodecPtr complete_codec(Handle<Packets>& packets) {
+  CodecPtr codec;
+  {
+    const nb::gil_scoped_release released;
+    const auto stay = packets.read("packets");
+    codec = measure(*stay);
+    if (codec == stay->codec) {
+      return codec;
+    }
+  }
+  try {
+    packets.own("packets")->codec = codec;
+  } catch (const Error&) {
+    // Another thread looks at them, and they stay as they were.
+  }
+  return codec;
+}
+
+// The same, or an Error for none.
+CodecPtr codec_of(Handle<Packets>& packets) {
+  CodecPtr codec = complete_codec(packets);
+  if (!codec) {
     throw Error(ErrorKind::kNoCodec, "tell the format of the packets of",
                 "they carry no codec, as packets from streaming; ask the Demuxer for its codec")
-        .in(packets.source);
+        .in(packets.read("packets")->source);
   }
-  return packets.codec;
+  return codec;
 }
 
 template <MediaType type>
@@ -94,7 +115,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
   using Self = PacketsObject<type>;
   return nb::class_<Self>(module, name, doc)
       .def_prop_ro(
-          "codec", [](const Self& self) { return wrap(self.read("packets")->codec); },
+          "codec", [](Self& self) { return wrap(complete_codec(self)); },
           nb::sig(type == MediaType::kAudio   ? "def codec(self) -> AudioCodec | None"
                   : type == MediaType::kVideo ? "def codec(self) -> VideoCodec | None"
                                               : "def codec(self) -> ImageCodec | None"),
@@ -116,7 +137,10 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
                   : type == MediaType::kVideo ? "def clone(self) -> VideoPackets"
                                               : "def clone(self) -> ImagePackets"),
           kCloneDoc)
-      .def("__repr__", [](const Self& self) { return describe(*self.read("packets")); });
+      .def("__repr__", [](Self& self) {
+        complete_codec(self);
+        return describe(*self.read("packets"));
+      });
 }
 
 // What packets of sound and of moving pictures have in common.
@@ -142,13 +166,13 @@ void add_picture(nb::class_<PacketsObject<type>>& packets) {
   using Self = PacketsObject<type>;
   packets
       .def_prop_ro(
-          "width", [](const Self& self) { return codec_of(*self.read("packets"))->parameters->width; }, "In pixels.")
+          "width", [](Self& self) { return codec_of(self)->parameters->width; }, "In pixels.")
       .def_prop_ro(
-          "height", [](const Self& self) { return codec_of(*self.read("packets"))->parameters->height; }, "In pixels.")
+          "height", [](Self& self) { return codec_of(self)->parameters->height; }, "In pixels.")
       .def_prop_ro(
           "pix_fmt",
-          [](const Self& self) {
-            return av::pixel_format_name(codec_of(*self.read("packets"))->parameters->format);
+          [](Self& self) {
+            return av::pixel_format_name(codec_of(self)->parameters->format);
           },
           "FFmpeg's name of the pixel format; ``\"none\"`` if it is not known.");
 }
@@ -182,10 +206,10 @@ void register_packets(nb::module_& module) {
   add_times(audio);
   audio
       .def_prop_ro(
-          "sample_rate", [](const AudioPackets& self) { return codec_of(*self.read("packets"))->parameters->sample_rate; },
+          "sample_rate", [](AudioPackets& self) { return codec_of(self)->parameters->sample_rate; },
           "In Hz.")
-      .def_prop_ro("num_channels", [](const AudioPackets& self) {
-        return codec_of(*self.read("packets"))->parameters->ch_layout.nb_channels;
+      .def_prop_ro("num_channels", [](AudioPackets& self) {
+        return codec_of(self)->parameters->ch_layout.nb_channels;
       });
 
   auto video = register_packets_class<MediaType::kVideo>(module, "VideoPackets", kVideoDoc);
@@ -193,7 +217,7 @@ void register_packets(nb::module_& module) {
   add_picture(video);
   video
       .def_prop_ro(
-          "frame_rate", [](const VideoPackets& self) { return pair_of(codec_of(*self.read("packets"))->frame_rate); },
+          "frame_rate", [](VideoPackets& self) { return pair_of(codec_of(self)->frame_rate); },
           "Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.")
       .def(
           "get_timestamps",

@@ -17,7 +17,8 @@ BitStreamFilter::BitStreamFilter(const Codec& codec, const std::string& descript
             "make the bit stream filter", what);
   context_->time_base_in = codec.time_base;
   av::check(av_bsf_init(context_.get()), ErrorKind::kFilter, "apply the bit stream filter", what);
-  codec_ = make_codec(codec.type, *context_->par_out, context_->time_base_out, codec.frame_rate);
+  codec_ = make_codec(codec.type, *context_->par_out, context_->time_base_out, codec.frame_rate,
+                      codec.is_complete);
   like_.type = type_;
   like_.time_base = context_->time_base_out;
   like_.codec = codec_;

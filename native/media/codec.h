@@ -16,11 +16,14 @@ struct Codec {
   av::CodecParametersPtr parameters;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};  // video: as the container guesses it; 0/1 if unknown
+  // Whether the container told all that users may ask. A decoder needs no more than it told; see measure.h.
+  bool is_complete = true;
 };
 
 using CodecPtr = std::shared_ptr<const Codec>;
 
-// Copies the parameters.
-CodecPtr make_codec(MediaType type, const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate);
+// Copies the parameters. Channels that the container only counts get the usual layout for so many.
+CodecPtr make_codec(MediaType type, const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
+                    bool is_complete = true);
 
 }  // namespace spdl

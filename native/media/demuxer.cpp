@@ -45,6 +45,15 @@ std::int64_t to_ticks(double seconds, AVRational time_base) noexcept {
   return static_cast<std::int64_t>(std::floor(std::clamp(seconds * time_base.den / time_base.num, -kMost, kMost)));
 }
 
+// The codec as far as the input knows it.
+CodecPtr codec_of(const Input& input, MediaType type, int index) {
+  AVStream& stream = *input.context().streams[index];
+  const AVRational rate =
+      type == MediaType::kAudio ? AVRational{0, 1} : av_guess_frame_rate(&input.context(), &stream, nullptr);
+  return make_codec(type, *stream.codecpar, stream.time_base, rate.den != 0 ? rate : AVRational{0, 1},
+                    input.has_all_parameters());
+}
+
 }  // namespace
 
 Demuxer::Demuxer(MediaSource source, std::string name, DemuxConfig config)
@@ -62,11 +71,16 @@ int Demuxer::stream_index(MediaType type) const {
   return index;
 }
 
-CodecPtr Demuxer::codec(MediaType type) const {
-  AVStream& found = stream(stream_index(type));
-  const AVRational rate = type == MediaType::kAudio ? AVRational{0, 1}
-                                                    : av_guess_frame_rate(&input_.context(), &found, nullptr);
-  return make_codec(type, *found.codecpar, found.time_base, rate);
+CodecPtr Demuxer::codec(MediaType type) {
+  const int index = stream_index(type);
+  if (input_.has_all_parameters()) {
+    return codec_of(input_, type, index);
+  }
+  if (!full_codec_ || full_codec_->type != type) {
+    // By a second reader, as this one may be in the middle of something.
+    full_codec_ = codec_of(input_.with_all_parameters(), type, index);
+  }
+  return full_codec_;
 }
 
 int Demuxer::num_streams() const noexcept { return static_cast<int>(input_.context().nb_streams); }
@@ -105,7 +119,7 @@ void Demuxer::select(const std::set<int>& streams) {
 Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf) {
   const int index = stream_index(type);
   Packets packets = new_packets(type, index);
-  packets.codec = codec(type);
+  packets.codec = full_codec_ && full_codec_->type == type ? full_codec_ : codec_of(input_, type, index);
   packets.window = window;
   stop_reading();
   try {

@@ -25,7 +25,7 @@ class Demuxer {
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
-  CodecPtr codec(MediaType type) const;     // throws Error(kStreamNotFound)
+  CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
   int num_streams() const noexcept;
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
   const std::string& name() const noexcept { return input_.name(); }
@@ -53,6 +53,7 @@ class Demuxer {
   int leading_stream() const;
 
   Input input_;
+  CodecPtr full_codec_;  // of an input that has not been looked into
   // Reading by and by.
   int round_ = 0;
   std::set<int> reading_;

@@ -15,7 +15,9 @@ extern "C" {
 #include <utility>
 
 #include "av/check.h"
+#include "base/file.h"
 #include "media/packets.h"
+#include "media/recognize.h"
 
 namespace spdl {
 namespace {
@@ -29,13 +31,10 @@ std::string url_of(const std::string& path) {
   return path;
 }
 
-const AVInputFormat* find_format(const DemuxConfig& config, const std::string& name) {
-  if (!config.format) {
-    return nullptr;
-  }
-  const AVInputFormat* format = av_find_input_format(config.format->c_str());
+const AVInputFormat* find_format(const std::string& format_name, const std::string& name) {
+  const AVInputFormat* format = av_find_input_format(format_name.c_str());
   if (format == nullptr) {
-    throw Error(ErrorKind::kDemux, "open", "unknown format '" + *config.format + "'").in(name);
+    throw Error(ErrorKind::kDemux, "open", "unknown format '" + format_name + "'").in(name);
   }
   return format;
 }
@@ -103,8 +102,11 @@ struct Input::Memory {
 };
 
 Input::Input(MediaSource source, std::string name, DemuxConfig config)
+    : Input(std::move(source), std::move(name), std::move(config), false) {}
+
+Input::Input(MediaSource source, std::string name, DemuxConfig config, bool find_all_parameters)
     : source_(std::move(source)), name_(std::move(name)), config_(std::move(config)) {
-  open();
+  open(find_all_parameters);
 }
 
 Input::~Input() = default;
@@ -118,20 +120,28 @@ Input& Input::operator=(Input&& other) noexcept {
   memory_ = std::move(other.memory_);
   context_ = std::move(other.context_);
   is_at_start_ = other.is_at_start_;
+  has_all_parameters_ = other.has_all_parameters_;
   return *this;
 }
 
-void Input::open() {
-  const AVInputFormat* format = find_format(config_, name_);
+void Input::open(bool find_all_parameters) {
   av::Dictionary options(config_.format_options);
   std::string url;
+  std::array<std::uint8_t, kStartBytes> room;
+  std::span<const std::uint8_t> start;
   auto context = av::own<std::unique_ptr<AVFormatContext, av::FreeByPointer<&avformat_free_context>>>(
       avformat_alloc_context());
   if (const auto* path = std::get_if<std::string>(&source_)) {
     url = url_of(*path);
+    start = read_start(*path, room);
   } else {
+    start = std::get<1>(source_).first(std::min(std::get<1>(source_).size(), kStartBytes));
     memory_ = std::make_unique<Memory>(std::get<1>(source_), config_.buffer_size);
     context->pb = memory_->io;
+  }
+  const AVInputFormat* format = config_.format ? find_format(*config_.format, name_) : recognize(start);
+  if (format != nullptr && std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
+    context->max_probe_packets = 0;
   }
   AVFormatContext* opened = context.release();  // which this call frees if it fails
   const int code = avformat_open_input(&opened, url.c_str(), format, options.address());
@@ -147,15 +157,24 @@ void Input::open() {
   }
   context_.reset(opened);
   options.expect_all_used(ErrorKind::kDemux, "open", name_);
-  av::check(avformat_find_stream_info(context_.get(), nullptr), ErrorKind::kOpen, "open", name_);
+  if (is_whole_picture(*context_)) {
+    context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
+  }
+  // What cannot be opened twice has to be looked into now.
+  has_all_parameters_ = find_all_parameters || start.empty() || !is_header_enough(*context_);
+  if (has_all_parameters_) {
+    av::check(avformat_find_stream_info(context_.get(), nullptr), ErrorKind::kOpen, "open", name_);
+  }
   is_at_start_ = true;
 }
 
 void Input::reopen() {
   context_.reset();
   memory_.reset();
-  open();
+  open(has_all_parameters_);
 }
+
+Input Input::with_all_parameters() const { return Input(source_, name_, config_, true); }
 
 bool Input::read(AVPacket& packet) {
   is_at_start_ = false;
@@ -180,6 +199,9 @@ bool Input::read(AVPacket& packet) {
     av_packet_unref(&packet);
     throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, "read", name_, "the data of a packet is damaged or cut off")
         .at(index, pts);
+  }
+  if ((context_->flags & AVFMT_FLAG_NOFILLIN) != 0 && packet.pts == AV_NOPTS_VALUE) {
+    packet.pts = packet.dts = 0;  // of a picture alone
   }
   return true;
 }

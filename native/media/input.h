@@ -52,11 +52,17 @@ class Input {
   bool has_reliable_times() const noexcept;
   // Opens it anew.
   void reopen();
+  // Whether libav has looked into the streams: if not, their codec parameters are what the header said.
+  bool has_all_parameters() const noexcept { return has_all_parameters_; }
+  // The same source once more, looked into.
+  Input with_all_parameters() const;
 
  private:
   struct Memory;
 
-  void open();
+  Input(MediaSource source, std::string name, DemuxConfig config, bool find_all_parameters);
+
+  void open(bool find_all_parameters);
 
   MediaSource source_;
   std::string name_;
@@ -64,6 +70,7 @@ class Input {
   std::unique_ptr<Memory> memory_;  // before the context, which reads from it until it is closed
   av::InputPtr context_;
   bool is_at_start_ = true;
+  bool has_all_parameters_ = false;
 };
 
 }  // namespace spdl

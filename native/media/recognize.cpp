@@ -1,0 +1,124 @@
+#include "media/recognize.h"
+
+extern "C" {
+#include <libavutil/dict.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace spdl {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+bool has_at(Bytes data, std::size_t offset, std::string_view text) noexcept {
+  return data.size() >= offset + text.size() && std::memcmp(data.data() + offset, text.data(), text.size()) == 0;
+}
+
+std::uint32_t big_endian(Bytes data, std::size_t offset) noexcept {
+  return static_cast<std::uint32_t>(data[offset]) << 24 | static_cast<std::uint32_t>(data[offset + 1]) << 16 |
+         static_cast<std::uint32_t>(data[offset + 2]) << 8 | data[offset + 3];
+}
+
+// An animation says so in a chunk before the pixels (W3C, PNG third edition, 11.3.6.1 acTL).
+bool is_still_png(Bytes start) noexcept {
+  std::size_t at = 8;
+  while (start.size() >= at + 8 && !has_at(start, at + 4, "acTL")) {
+    if (has_at(start, at + 4, "IDAT")) {
+      return true;
+    }
+    at += std::size_t{12} + big_endian(start, at);
+  }
+  return false;
+}
+
+// The flag of an animation is in the extended header (RFC 9649, 2.7).
+bool is_still_webp(Bytes start) noexcept {
+  return !has_at(start, 12, "VP8X") || (start.size() > 20 && (start[20] & 2) == 0);
+}
+
+const char* name_of_format(Bytes start) noexcept {
+  if (has_at(start, 0, "RIFF") && has_at(start, 8, "WAVE")) {
+    return "wav";
+  }
+  if (has_at(start, 0, "RIFF") && has_at(start, 8, "WEBP") && is_still_webp(start)) {
+    return "webp_pipe";
+  }
+  if (has_at(start, 0, "\x89PNG\r\n\x1a\n") && is_still_png(start)) {
+    return "png_pipe";
+  }
+  if (has_at(start, 4, "ftyp")) {
+    return "mov";
+  }
+  if (has_at(start, 0, "\x1a\x45\xdf\xa3")) {
+    return "matroska";
+  }
+  if (has_at(start, 0, "fLaC")) {
+    return "flac";
+  }
+  if (has_at(start, 0, "OggS")) {
+    return "ogg";
+  }
+  return nullptr;
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) noexcept {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_avif(const AVFormatContext& context) noexcept {
+  const AVDictionaryEntry* brand = av_dict_get(context.metadata, "major_brand", nullptr, 0);
+  return brand != nullptr && std::string_view(brand->value) == "avif";
+}
+
+// Packets come with the same times and flags whether or not libav has looked into some of them before.
+bool is_plain_sound(const AVFormatContext& context) noexcept {
+  const AVCodecParameters& parameters = *context.streams[0]->codecpar;
+  return parameters.codec_type == AVMEDIA_TYPE_AUDIO && parameters.codec_id != AV_CODEC_ID_NONE &&
+         parameters.sample_rate > 0 && parameters.ch_layout.nb_channels > 0 &&
+         is_one_of(context.iformat->name, {"wav", "flac", "mp3", "ogg", "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"});
+}
+
+}  // namespace
+
+const AVInputFormat* recognize(Bytes start) {
+  const char* name = name_of_format(start);
+  return name != nullptr ? av_find_input_format(name) : nullptr;
+}
+
+bool may_hide_a_codec(Bytes start) noexcept {
+  // Sync words of DTS: 16 and 14 bits, both byte orders (ETSI TS 102 114, annex); of AC-3, both byte orders (ETSI TS 102
+  // 366, 4.3.1), where two in a row rule out most chances.
+  static constexpr std::array<std::string_view, 4> kDts = {
+      std::string_view("\x7f\xfe\x80\x01", 4), std::string_view("\xfe\x7f\x01\x80", 4),
+      std::string_view("\x1f\xff\xe8\x00", 4), std::string_view("\xff\x1f\x00\xe8", 4)};
+  static constexpr std::array<std::string_view, 2> kAc3 = {std::string_view("\x0b\x77", 2),
+                                                           std::string_view("\x77\x0b", 2)};
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  for (const auto& word : kDts) {
+    if (text.find(word) != std::string_view::npos) {
+      return true;
+    }
+  }
+  for (const auto& word : kAc3) {
+    const std::size_t first = text.find(word);
+    if (first != std::string_view::npos && text.find(word, first + 2) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_whole_picture(const AVFormatContext& context) noexcept {
+  // Others come as a row of pictures as well, one behind the other, and need a parser.
+  return context.nb_streams == 1 && is_one_of(context.iformat->name, {"png_pipe", "webp_pipe", "bmp_pipe", "tiff_pipe"});
+}
+
+bool is_header_enough(const AVFormatContext& context) noexcept {
+  return context.nb_streams == 1 && (is_whole_picture(context) || is_avif(context) || is_plain_sound(context));
+}
+
+}  // namespace spdl
