@@ -123,7 +123,7 @@ std::string repr(const GraphObject& self) {
 void register_filter_graph(nb::module_& module) {
   nb::class_<GraphObject>(module, "FilterGraph", kClassDoc)
       .def("__init__", &construct, "filter_desc"_a)
-      .def("add_frames", &add_frames, "frames"_a, nb::kw_only(), "key"_a = nb::none(),
+      .def("add_frames", &add_frames, "frames"_a.none(), nb::kw_only(), "key"_a = nb::none(),
            nb::sig("def add_frames(self, frames: AudioFrames | VideoFrames | ImageFrames, *, "
                    "key: str | None = None) -> None"),
            kAddDoc)

@@ -13,6 +13,7 @@ extern "C" {
 #include "av/check.h"
 #include "av/compat.h"
 #include "av/log.h"
+#include "media/frames.h"
 
 namespace spdl {
 namespace {
@@ -124,16 +125,26 @@ void ChainFilter::make_graph(const AVFrame& first) {
   }
 }
 
-void ChainFilter::give(AVFrame* frame) {
+void ChainFilter::give(AVFrame& frame) {
   const av::LogCapture said;
-  const int code = av_buffersrc_add_frame_flags(entry_, frame, 0);
+  end_of_last_ = end_of(frame, input_.time_base, input_.frame_rate);
+  const int code = av_buffersrc_add_frame_flags(entry_, &frame, 0);
   if (code < 0 && code != AVERROR_EOF) {  // the latter: the filter has all that it wants
     av::check(code, ErrorKind::kFilter, action(), source_, said);
   }
 }
 
-void ChainFilter::take_ready(bool at_end, std::vector<av::FramePtr>& out) {
-  // Generous for filters that hold all back or repeat it; far from what fills the memory.
+void ChainFilter::end() {
+  const av::LogCapture said;
+  // The time is what filters go by that give each frame a length, such as fps.
+  const int code = av_buffersrc_close(entry_, end_of_last_, 0);
+  if (code < 0 && code != AVERROR_EOF) {
+    av::check(code, ErrorKind::kFilter, action(), source_, said);
+  }
+}
+
+void ChainFilter::take_ready(std::vector<av::FramePtr>& out) {
+  // Generous for filters that hold all back or repeat it, and for those that fill gaps.
   const std::int64_t most = 65536 + 100 * num_given_;
   const AVRational time_base = av_buffersink_get_time_base(exit_);
   const bool is_rescaled = av_cmp_q(time_base, time_base_) != 0;
@@ -150,11 +161,11 @@ void ChainFilter::take_ready(bool at_end, std::vector<av::FramePtr>& out) {
       av::check(code, ErrorKind::kFilter, action(), source_, said);
     }
     av::FramePtr frame = std::move(spare_);
-    if (at_end && num_taken >= most) {
+    if (num_taken >= most) {
       throw Error(ErrorKind::kFilter, action(),
-                  "it gave " + std::to_string(num_taken) +
-                      " frames after the end of its input, and more would come: what pads or repeats without end, such"
-                      " as apad, tpad or loop, needs a trim after it")
+                  "it went on for " + std::to_string(num_taken) +
+                      " frames without new input: what pads or repeats without end, such as apad, tpad or loop, needs a"
+                      " trim after it")
           .in(source_);
     }
     if (is_rescaled && frame->pts != AV_NOPTS_VALUE) {
@@ -167,22 +178,22 @@ void ChainFilter::take_ready(bool at_end, std::vector<av::FramePtr>& out) {
 void ChainFilter::filter(av::FramePtr frame, std::vector<av::FramePtr>& out) {
   if (frame == nullptr) {
     if (graph_ != nullptr) {
-      give(nullptr);
-      take_ready(true, out);
+      end();
+      take_ready(out);
     }
     return;
   }
   if (graph_ != nullptr && !fits(*frame)) {
-    give(nullptr);
-    take_ready(true, out);
+    end();
+    take_ready(out);
     graph_.reset();
   }
   if (graph_ == nullptr) {
     make_graph(*frame);
   }
   ++num_given_;
-  give(frame.get());
-  take_ready(false, out);
+  give(*frame);
+  take_ready(out);
 }
 
 }  // namespace spdl

@@ -27,7 +27,7 @@ class ChainFilter {
   ChainFilter(ChainInput input, std::string description, std::string source);
 
   // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter) with FFmpeg's own message; a filter
-  // that goes on without end after the end of its input is such an error too.
+  // that goes on without end and without input is such an error too.
   void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
   // Of the time stamps that come out; known after the first frame.
   AVRational time_base() const noexcept { return time_base_; }
@@ -35,8 +35,9 @@ class ChainFilter {
  private:
   void make_graph(const AVFrame& first);
   bool fits(const AVFrame& frame) const noexcept;
-  void give(AVFrame* frame);
-  void take_ready(bool at_end, std::vector<av::FramePtr>& out);
+  void give(AVFrame& frame);
+  void end();
+  void take_ready(std::vector<av::FramePtr>& out);
   std::string action() const;
 
   ChainInput input_;
@@ -49,6 +50,7 @@ class ChainFilter {
   av::FramePtr spare_;
   AVRational time_base_{0, 1};
   std::int64_t num_given_ = 0;
+  std::int64_t end_of_last_ = AV_NOPTS_VALUE;  // in input_.time_base
 };
 
 }  // namespace spdl

@@ -7,7 +7,7 @@ extern "C" {
 #include <libavutil/mem.h>
 }
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -31,6 +31,10 @@ std::string listed(const std::vector<std::string>& names) {
     text += (text.empty() ? "" : ", ") + name;
   }
   return text.empty() ? "none" : text;
+}
+
+std::string adding_to(const AVFilterContext& input, const std::string& source) {
+  return std::string("add to ") + input.name + (source.empty() ? " frames" : " the frames of");
 }
 
 std::string described(int width, int height, int format) {
@@ -59,6 +63,7 @@ FilterGraph::FilterGraph(std::string description)
     AVFilterContext* node = graph_->filters[i];
     if (is_a(*node, "buffer") || is_a(*node, "abuffer")) {
       inputs_.push_back(node);
+      ends_.push_back(AV_NOPTS_VALUE);
     } else if (is_a(*node, "buffersink") || is_a(*node, "abuffersink")) {
       outputs_.push_back(node);
     }
@@ -99,7 +104,7 @@ AVFilterContext& FilterGraph::find(const Nodes& nodes, const Key& key, const cha
 
 void FilterGraph::expect_fit(const Frames& frames, const AVFilterContext& input) const {
   const auto refuse = [&](const std::string& declared, const std::string& got) {
-    throw Error(ErrorKind::kFilter, "add frames to " + std::string(input.name),
+    throw Error(ErrorKind::kFilter, adding_to(input, frames.source),
                 "it is declared for " + declared + ", the frames are " + got)
         .in(frames.source);
   };
@@ -125,7 +130,7 @@ void FilterGraph::expect_fit(const Frames& frames, const AVFilterContext& input)
 void FilterGraph::add_frames(Frames frames, const Key& key) {
   AVFilterContext& input = find(inputs_, key, "input");
   if (is_flushed_) {
-    throw Error(ErrorKind::kFilter, "add frames to " + std::string(input.name),
+    throw Error(ErrorKind::kFilter, adding_to(input, frames.source),
                 "the graph was flushed; make another one for more frames")
         .in(frames.source);
   }
@@ -133,16 +138,21 @@ void FilterGraph::add_frames(Frames frames, const Key& key) {
   source_ = frames.source;
   const AVRational time_base = input.outputs[0]->time_base;
   const bool is_rescaled = frames.time_base.num > 0 && av_cmp_q(frames.time_base, time_base) != 0;
+  std::int64_t& end = ends_[static_cast<std::size_t>(std::find(inputs_.begin(), inputs_.end(), &input) - inputs_.begin())];
   const av::LogCapture said;
   for (const av::FramePtr& frame : frames.frames) {
     if (is_rescaled && frame->pts != AV_NOPTS_VALUE) {
       frame->pts = av_rescale_q(frame->pts, frames.time_base, time_base);
+      av::set_frame_duration(*frame, av_rescale_q(av::frame_duration(*frame), frames.time_base, time_base));
     }
+    end = end_of(*frame, time_base, input.outputs[0]->frame_rate);
     const int code = av_buffersrc_add_frame_flags(&input, frame.get(), 0);
     if (code == AVERROR_EOF) {
       return;  // the graph has all that it wants of this input
     }
-    av::check(code, ErrorKind::kFilter, "add frames to", frames.source.empty() ? input.name : frames.source, said);
+    if (code < 0) {
+      av::check(code, ErrorKind::kFilter, adding_to(input, frames.source), frames.source, said);
+    }
     ++num_given_;
   }
 }
@@ -177,8 +187,9 @@ void FilterGraph::flush() {
   }
   is_flushed_ = true;
   const av::LogCapture said;
-  for (AVFilterContext* input : inputs_) {
-    const int code = av_buffersrc_add_frame_flags(input, nullptr, 0);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    // The time is what filters go by that give each frame a length, such as fps.
+    const int code = av_buffersrc_close(inputs_[i], ends_[i], 0);
     if (code < 0 && code != AVERROR_EOF) {
       av::check(code, ErrorKind::kFilter, action("flush"), source_, said);
     }

@@ -53,6 +53,7 @@ class FilterGraph {
   std::string description_;
   av::FilterGraphPtr graph_;
   Nodes inputs_;
+  std::vector<std::int64_t> ends_;  // of what each input was given, in its time base
   Nodes outputs_;
   std::string source_;  // of the frames given last
   std::int64_t num_given_ = 0;

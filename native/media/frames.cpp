@@ -1,5 +1,10 @@
 #include "media/frames.h"
 
+extern "C" {
+#include <libavutil/mathematics.h>
+}
+
+#include "av/compat.h"
 #include "base/time_window.h"
 
 namespace spdl {
@@ -51,6 +56,20 @@ std::optional<double> seconds_of(const AVFrame& frame, AVRational time_base) noe
     return std::nullopt;
   }
   return to_seconds(frame.pts, time_base.num, time_base.den);
+}
+
+std::int64_t end_of(const AVFrame& frame, AVRational time_base, AVRational frame_rate) noexcept {
+  if (frame.pts == AV_NOPTS_VALUE || time_base.num <= 0) {
+    return AV_NOPTS_VALUE;
+  }
+  if (frame.nb_samples > 0 && frame.sample_rate > 0) {
+    return frame.pts + av_rescale_q(frame.nb_samples, {1, frame.sample_rate}, time_base);
+  }
+  const std::int64_t duration = av::frame_duration(frame);
+  if (duration > 0) {
+    return frame.pts + duration;
+  }
+  return frame_rate.num > 0 ? frame.pts + av_rescale_q(1, av_inv_q(frame_rate), time_base) : AV_NOPTS_VALUE;
 }
 
 }  // namespace spdl

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,5 +32,8 @@ struct Frames {
 
 // Presentation time in seconds, where there is one.
 std::optional<double> seconds_of(const AVFrame& frame, AVRational time_base) noexcept;
+
+// When it ends, in ticks; of a picture that does not say how long it lasts, by the frame rate. AV_NOPTS_VALUE: unknown.
+std::int64_t end_of(const AVFrame& frame, AVRational time_base, AVRational frame_rate) noexcept;
 
 }  // namespace spdl

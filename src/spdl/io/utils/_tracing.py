@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ContextDecorator, contextmanager
+from contextlib import contextmanager
 
 from spdl.io import _trace
 
@@ -55,7 +55,7 @@ def tracing(
             _forget_gc()
 
 
-def trace_event(name: str) -> ContextDecorator:
+def trace_event(name: str) -> _trace.Event:
     """Record a block, ``with trace_event("resize"): …``, or the calls of a function, ``@trace_event("resize")``.
 
     Events may be nested. One that is left by an exception says so. Does nothing while nobody traces.
