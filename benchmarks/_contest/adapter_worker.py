@@ -6,7 +6,9 @@ An adapter is a module with
 - ``prepare(case: str, data: dict) -> Callable[[], object] | None``: opens what the case needs and gives the call that
   does all of its work, which is what is timed; ``None`` if the peer has no way to do it. It is called once for each
   thread, and what it gave is called again and again;
-- ``outputs(case: str, result: object) -> dict[str, numpy.ndarray]``: what a call gave, in a form that can be compared.
+- ``outputs(case: str, result: object) -> dict[str, numpy.ndarray]``: what a call gave, in a form that can be compared;
+- ``measure(case: str, data: dict, num_calls: int) -> {"wall": seconds, "cpu": seconds}``: only of a peer that is a
+  program which times itself, so that its start is not on its bill.
 
 It imports its peer at the top: without it, the worker says so and the run goes on without the peer.
 """
@@ -36,6 +38,9 @@ def main(module: str) -> None:
             return True
 
         def measure(case: str, data: dict[str, Any], num_threads: int, num_calls: int) -> dict[str, float]:
+            if hasattr(adapter, "measure"):
+                took: dict[str, float] = adapter.measure(case, data, num_calls)
+                return took
             for number in range(num_threads):
                 if (case, number) not in calls:
                     calls[case, number] = adapter.prepare(case, data)

@@ -1,0 +1,92 @@
+"""What is done, by whom, and what has to come out of it."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
+from benchmarks._contest.environments import REFERENCE, Environment
+
+LIBRARIES = Environment(
+    "video-peers",
+    (
+        "numpy",
+        "av==18.1.0",
+        "eva-decord==0.6.1",
+        "soundfile>=0.13",
+        "torch==2.13.0",
+        "torchcodec==0.13.0",
+        "torchaudio",
+    ),
+)
+OURS = "spdl"
+# Tones that slide, a second voice, a beat and pink noise: an encoder has work in every band.
+SOUND = (
+    "aevalsrc='0.3*sin(2*PI*(200*t+40*sin(t)))+0.2*sin(2*PI*1760*t)*exp(-4*mod(t,0.5))"
+    "|0.3*sin(2*PI*(300*t+60*cos(t)))+0.2*sin(2*PI*2640*t)*exp(-4*mod(t+0.25,0.5))':s=44100:d={seconds}[a];"
+    "anoisesrc=r=44100:color=pink:amplitude=0.15:seed=1:d={seconds},pan=stereo|c0=c0|c1=-0.7*c0[b];"
+    "[a][b]amix=inputs=2:normalize=0,aformat=sample_rates=44100:channel_layouts=stereo[out]"
+)
+CODECS = {"aac": (".m4a", "aac", "-b:a", "128k"), "flac": (".flac", "flac", "-sample_fmt", "s16")}
+#: Lossy decoders differ in rounding and in the noise that they substitute; ends differ by what they trim.
+TOLERANCE, TRIMMED = 0.02, 4096
+
+
+def _alike(ours: Outputs, theirs: Outputs) -> str | None:
+    """What differs, in words: channels, length beyond an encoder's padding, or samples."""
+    a, b = ours["samples"], theirs["samples"]
+    if a.shape[0] != b.shape[0] or abs(a.shape[1] - b.shape[1]) > TRIMMED:
+        return f"it has {b.shape} samples, ours {a.shape}"
+    for shift in (0, 1024, 2112, -1024, -2112):
+        one, two = (a[:, shift:], b) if shift >= 0 else (a, b[:, -shift:])
+        count = min(one.shape[1], two.shape[1]) - TRIMMED
+        if float(np.abs(one[:, TRIMMED:count] - two[:, TRIMMED:count]).max()) < TOLERANCE:
+            return None
+    return f"samples differ by more than {TOLERANCE}"
+
+
+def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
+    cases = []
+    for name, (suffix, encoder, *options) in CODECS.items():
+        for seconds in (3,) if quick else (5, 60):
+            path = folder / f"{seconds}s{suffix}"
+            if not path.exists():
+                sound = SOUND.format(seconds=seconds)
+                command = ["ffmpeg", "-nostdin", "-v", "error", "-y", "-filter_complex", sound, "-map", "[out]"]
+                subprocess.run([*command, "-c:a", encoder, *options, "-bitexact", str(path)], check=True)
+            title = f"{seconds} s of {name.upper()}"
+            cases.append(Case(f"{name}_{seconds}s", title, {"path": str(path)}, per=seconds, differ=_alike))
+    return cases
+
+
+PEERS = (
+    Peer(OURS, "benchmarks.audio.adapters.spdl_audio"),
+    Peer("reference", "benchmarks.audio.adapters.spdl_audio", REFERENCE),
+    Peer("pyav", "benchmarks.audio.adapters.pyav", LIBRARIES),
+    Peer("soundfile", "benchmarks.audio.adapters.sound_file", LIBRARIES),
+    Peer("torchaudio", "benchmarks.audio.adapters.torch_audio", LIBRARIES),
+    Peer("torchcodec", "benchmarks.audio.adapters.torch_codec", LIBRARIES),
+)
+
+CONTEST = Contest(
+    name="audio",
+    question="How fast does a sound file become an array of float32?",
+    ours=OURS,
+    unit="a second of stereo sound",
+    peers=PEERS,
+    make_cases=make_cases,
+    required=[
+        Ratio(
+            f"{name}_{seconds}s: {peer.name} over ours",
+            (f"{name}_{seconds}s", peer.name),
+            (f"{name}_{seconds}s", OURS),
+            1.0,
+        )
+        for name in CODECS
+        for seconds in (5, 60)
+        for peer in PEERS[1:]
+        if not (peer.name == "soundfile" and name == "aac")  # libsndfile has no AAC
+    ],
+)

@@ -1,0 +1,23 @@
+"""``load_audio``: this checkout's or the reference's."""
+
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from spdl.io.utils import get_ffmpeg_versions
+
+import spdl.io
+
+
+def versions() -> dict[str, str]:
+    libavcodec = ".".join(map(str, get_ffmpeg_versions()["libavcodec"]))
+    return {"spdl": metadata.version("spdl"), "libavcodec": libavcodec}
+
+
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+    path = data["path"]
+    return lambda: spdl.io.to_numpy(spdl.io.load_audio(path))
+
+
+def outputs(case: str, result: Any) -> dict[str, Any]:
+    return {"samples": result}

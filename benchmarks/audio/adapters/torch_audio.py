@@ -1,0 +1,22 @@
+"""``torchaudio.load``, which is TorchCodec since its version 2.9."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torchaudio
+
+torch.set_num_threads(1)
+
+
+def versions() -> dict[str, str]:
+    return {"torchaudio": torchaudio.__version__, "torch": torch.__version__}
+
+
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+    path = data["path"]
+    return lambda: torchaudio.load(path)[0]
+
+
+def outputs(case: str, result: Any) -> dict[str, Any]:
+    return {"samples": result.numpy()}

@@ -1,0 +1,1 @@
+"""How fast does a video become an array of pictures? See run.py."""

@@ -1,0 +1,99 @@
+"""What is done, by whom, and what has to come out of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
+from benchmarks._contest.environments import REFERENCE, Environment
+
+from ._clips import FRAME_RATE, Clip
+
+LIBRARIES = Environment(
+    "video-peers",
+    (
+        "numpy",
+        "av==18.1.0",
+        "eva-decord==0.6.1",
+        "soundfile>=0.13",
+        "torch==2.13.0",
+        "torchcodec==0.13.0",
+        "torchaudio",
+    ),
+)
+OURS = "spdl"
+#: Peers scale with other filters and place chroma otherwise; another picture, or another frame, is far below this.
+ALIKE_DB = 30.0
+
+
+def _alike(ours: Outputs, theirs: Outputs) -> str | None:
+    """What differs, in words: the number of frames, their size, or the pictures beyond what scalers do."""
+    if (ours["count"], ours["frames"].shape) != (theirs["count"], theirs["frames"].shape):
+        return f"{theirs['count']} frames, shown {theirs['frames'].shape}; ours {ours['count']}, {ours['frames'].shape}"
+    difference = ours["frames"].astype(np.float32) - theirs["frames"]
+    mean_square = (difference**2).mean(axis=(1, 2, 3))
+    worst = 10 * float(np.log10(255**2 / max(float(mean_square.max()), 1e-9)))
+    return None if worst >= ALIKE_DB else f"a frame is {worst:.1f} dB from ours, at least {ALIKE_DB:g} is wanted"
+
+
+def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
+    small = Clip(640, 360, 2 if quick else 10)
+    large = Clip(1280, 720, 1 if quick else 5)
+    minute = Clip(640, 360, 10 if quick else 60)
+    count = minute.seconds * FRAME_RATE
+    indices = [(2 * number + 1) * count // 20 for number in range(10)]
+
+    def case(name: str, title: str, clip: Clip, **data: object) -> Case:
+        path = str(clip.make(folder))
+        num_frames = len(indices) if "indices" in data else clip.seconds * FRAME_RATE
+        return Case(name, title, {"path": path, **data}, per=num_frames, differ=_alike)
+
+    return (
+        case("small_224", "640x360 to 224x224, bicubic", small, size=224, scaler="bicubic"),
+        case("small_224_bilinear", "640x360 to 224x224, bilinear", small, size=224, scaler="bilinear"),
+        case("small_full", "640x360 to its full size", small),
+        case("large_224", "1280x720 to 224x224, bicubic", large, size=224, scaler="bicubic"),
+        case("large_224_bilinear", "1280x720 to 224x224, bilinear", large, size=224, scaler="bilinear"),
+        case("large_full", "1280x720 to its full size", large),
+        case("sample", f"10 frames out of {minute.seconds} s of 640x360", minute, indices=indices),
+    )
+
+
+def _required() -> list[Ratio]:
+    at_full_size = ("small_full", "large_full")
+    bicubic, bilinear = ("small_224", "large_224"), ("small_224_bilinear", "large_224_bilinear")
+    # A peer is measured with the scaler that it has; one that has both, with the one that it uses by default.
+    wanted = (
+        ("reference", (*bicubic, *at_full_size), 1.0),
+        ("pyav", (*bilinear, *at_full_size), 1.0),
+        ("torchcodec", (*bilinear, *at_full_size), 1.0),
+        ("decord", (*bicubic, *at_full_size), 1.0),
+        ("ffmpeg", (*bicubic, *bilinear, *at_full_size), 0.95),
+    )
+    ratios = [
+        Ratio(f"{case}: {peer} over ours", (case, peer), (case, OURS), at_least)
+        for peer, cases, at_least in wanted
+        for case in cases
+    ]
+    others = ("reference", "pyav", "torchcodec", "torchcodec-approximate", "decord")
+    return ratios + [Ratio(f"sample: {peer} over ours", ("sample", peer), ("sample", OURS), 1.0) for peer in others]
+
+
+CONTEST = Contest(
+    name="video",
+    question="How fast does a video become an array of pictures?",
+    ours=OURS,
+    unit="a frame",
+    peers=(
+        Peer(OURS, "benchmarks.video.adapters.spdl_video"),
+        Peer("reference", "benchmarks.video.adapters.spdl_video", REFERENCE),
+        Peer("pyav", "benchmarks.video.adapters.pyav", LIBRARIES),
+        Peer("torchcodec", "benchmarks.video.adapters.torchcodec_exact", LIBRARIES),
+        Peer("torchcodec-approximate", "benchmarks.video.adapters.torchcodec_approximate", LIBRARIES),
+        Peer("decord", "benchmarks.video.adapters.decord_reader", LIBRARIES),
+        Peer("ffmpeg", "benchmarks.video.adapters.ffmpeg_tool"),
+    ),
+    make_cases=make_cases,
+    required=_required(),
+)

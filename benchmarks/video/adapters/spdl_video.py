@@ -1,0 +1,38 @@
+"""``load_video``, and ``sample_decode_video`` of what was demuxed: this checkout's or the reference's."""
+
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from spdl.io.utils import get_ffmpeg_versions
+
+import spdl.io
+
+from ._shown import shown
+
+
+def versions() -> dict[str, str]:
+    libavcodec = ".".join(map(str, get_ffmpeg_versions()["libavcodec"]))
+    return {"spdl": metadata.version("spdl"), "libavcodec": libavcodec}
+
+
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+    path = data["path"]
+    if "indices" in data:
+        indices = data["indices"]
+
+        def sample() -> Any:
+            images = spdl.io.sample_decode_video(spdl.io.demux_video(path), indices)
+            return spdl.io.to_numpy(spdl.io.convert_frames(images))
+
+        return sample
+    if "size" not in data:
+        return lambda: spdl.io.to_numpy(spdl.io.load_video(path))
+    description = spdl.io.get_video_filter_desc(
+        scale_width=data["size"], scale_height=data["size"], scale_algo=data["scaler"], scale_mode=None
+    )
+    return lambda: spdl.io.to_numpy(spdl.io.load_video(path, filter_desc=description))
+
+
+def outputs(case: str, result: Any) -> dict[str, Any]:
+    return shown(result)
