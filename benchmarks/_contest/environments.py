@@ -13,6 +13,7 @@ from pathlib import Path
 
 __all__ = [
     "CHECKOUT",
+    "MEDIA_LIBRARIES",
     "REFERENCE",
     "REPOSITORY",
     "Environment",
@@ -41,6 +42,19 @@ class Environment:
 CHECKOUT = Environment("checkout")
 #: The released package that ours is compared with.
 REFERENCE = Environment("reference", ("numpy", "spdl==0.8.0"))
+#: Other libraries that decode video and audio. A torch of this version without CUDA is enough.
+MEDIA_LIBRARIES = Environment(
+    "media-peers",
+    (
+        "numpy",
+        "av==18.1.0",
+        "eva-decord==0.6.1",
+        "soundfile>=0.13",
+        "torch==2.13.0",
+        "torchaudio==2.11.0",
+        "torchcodec==0.13.0",
+    ),
+)
 
 
 def interpreter_of(environment: Environment) -> str:

@@ -7,20 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
-from benchmarks._contest.environments import REFERENCE, Environment
+from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
 
-LIBRARIES = Environment(
-    "video-peers",
-    (
-        "numpy",
-        "av==18.1.0",
-        "eva-decord==0.6.1",
-        "soundfile>=0.13",
-        "torch==2.13.0",
-        "torchcodec==0.13.0",
-        "torchaudio",
-    ),
-)
 OURS = "spdl"
 # Tones that slide, a second voice, a beat and pink noise: an encoder has work in every band.
 SOUND = (
@@ -64,10 +52,10 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
 PEERS = (
     Peer(OURS, "benchmarks.audio.adapters.spdl_audio"),
     Peer("reference", "benchmarks.audio.adapters.spdl_audio", REFERENCE),
-    Peer("pyav", "benchmarks.audio.adapters.pyav", LIBRARIES),
-    Peer("soundfile", "benchmarks.audio.adapters.sound_file", LIBRARIES),
-    Peer("torchaudio", "benchmarks.audio.adapters.torch_audio", LIBRARIES),
-    Peer("torchcodec", "benchmarks.audio.adapters.torch_codec", LIBRARIES),
+    Peer("pyav", "benchmarks.audio.adapters.pyav", MEDIA_LIBRARIES),
+    Peer("soundfile", "benchmarks.audio.adapters.sound_file", MEDIA_LIBRARIES),
+    Peer("torchaudio", "benchmarks.audio.adapters.torch_audio", MEDIA_LIBRARIES),
+    Peer("torchcodec", "benchmarks.audio.adapters.torch_codec", MEDIA_LIBRARIES),
 )
 
 CONTEST = Contest(
@@ -88,5 +76,6 @@ CONTEST = Contest(
         for seconds in (5, 60)
         for peer in PEERS[1:]
         if not (peer.name == "soundfile" and name == "aac")  # libsndfile has no AAC
+        if peer.name != "torchaudio"  # it is TorchCodec, and its wheels need CUDA's libraries
     ],
 )

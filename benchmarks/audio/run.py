@@ -1,4 +1,4 @@
-"""How fast does a sound file become an array of float32? A ratio to peers that did it in the same run.
+"""How fast does a sound file become an array of float32? A ratio to peers that did the same in the same run.
 
     python benchmarks/audio/run.py [--quick] [--rounds N] [--cases A,B] [--peers A,B] [--json PATH] [--require]
 

@@ -6,22 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
-from benchmarks._contest.environments import REFERENCE, Environment
+from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
 
 from ._clips import FRAME_RATE, Clip
 
-LIBRARIES = Environment(
-    "video-peers",
-    (
-        "numpy",
-        "av==18.1.0",
-        "eva-decord==0.6.1",
-        "soundfile>=0.13",
-        "torch==2.13.0",
-        "torchcodec==0.13.0",
-        "torchaudio",
-    ),
-)
 OURS = "spdl"
 #: Peers scale with other filters and place chroma otherwise; another picture, or another frame, is far below this.
 ALIKE_DB = 30.0
@@ -88,10 +76,10 @@ CONTEST = Contest(
     peers=(
         Peer(OURS, "benchmarks.video.adapters.spdl_video"),
         Peer("reference", "benchmarks.video.adapters.spdl_video", REFERENCE),
-        Peer("pyav", "benchmarks.video.adapters.pyav", LIBRARIES),
-        Peer("torchcodec", "benchmarks.video.adapters.torchcodec_exact", LIBRARIES),
-        Peer("torchcodec-approximate", "benchmarks.video.adapters.torchcodec_approximate", LIBRARIES),
-        Peer("decord", "benchmarks.video.adapters.decord_reader", LIBRARIES),
+        Peer("pyav", "benchmarks.video.adapters.pyav", MEDIA_LIBRARIES),
+        Peer("torchcodec", "benchmarks.video.adapters.torchcodec_exact", MEDIA_LIBRARIES),
+        Peer("torchcodec-approximate", "benchmarks.video.adapters.torchcodec_approximate", MEDIA_LIBRARIES),
+        Peer("decord", "benchmarks.video.adapters.decord_reader", MEDIA_LIBRARIES),
         Peer("ffmpeg", "benchmarks.video.adapters.ffmpeg_tool"),
     ),
     make_cases=make_cases,

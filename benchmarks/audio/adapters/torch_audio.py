@@ -1,10 +1,14 @@
-"""``torchaudio.load``, which is TorchCodec since its version 2.9."""
+"""``torchaudio.load``, which is TorchCodec since its version 2.9; where it installs."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torchaudio
+
+try:
+    import torchaudio
+except OSError as exc:  # its wheels on the index are made for CUDA, and fail to load beside a torch without it
+    raise ImportError(str(exc)) from exc
 
 torch.set_num_threads(1)
 

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from spdl.io.utils import get_ffmpeg_versions
-
 import spdl.io
+from spdl.io.utils import get_ffmpeg_versions
 
 from ._shown import shown
 
