@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "bind/memory.h"
 #include "bind/objects.h"
 #include "media/decode.h"
+#include "media/decode_array.h"
 #include "media/sample.h"
 
 namespace nb = nanobind;
@@ -25,6 +27,8 @@ namespace spdl::bind {
 namespace {
 
 constexpr const char* kDecodeDoc = R"(Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.)";
+constexpr const char* kArrayDoc =
+    R"(What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.)";
 constexpr const char* kSampleDoc = R"(Decode some pictures of a video. ``spdl.io.sample_decode_video`` says the rest.)";
 
 constexpr const char* kDecoderDoc = R"(Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
@@ -79,6 +83,20 @@ nb::object decode(const nb::object& packets, const std::optional<std::string>& f
     frames = decode_packets(std::move(taken), filter, config, num_frames);
   }
   return wrap(std::move(frames));
+}
+
+nb::object to_array(const nb::object& packets, const std::optional<std::string>& filter,
+                    std::optional<std::string> decoder, std::map<std::string, std::string> options,
+                    bool tolerate_errors) {
+  const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
+  Packets taken = take_decodable(packets);
+  DecodedArray array;
+  {
+    const nb::gil_scoped_release released;
+    array = decode_array(std::move(taken), filter, config);
+  }
+  const ArrayLayout& layout = array.layout;
+  return make_buffer({layout.shape.begin(), layout.shape.end()}, layout.type, std::move(array.memory));
 }
 
 nb::list sample(const nb::object& packets, const std::vector<std::size_t>& indices,
@@ -197,6 +215,12 @@ void register_decoder(nb::module_& module) {
                      "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool, "
                      "num_frames: int | None) -> AudioFrames | VideoFrames | ImageFrames"),
              kDecodeDoc);
+  module.def("decode_array", &to_array, "packets"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
+             "tolerate_errors"_a,
+             nb::sig("def decode_array(packets: AudioPackets | VideoPackets | ImagePackets, filter_desc: str | None, "
+                     "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool) "
+                     "-> spdl.io.lib._core.CPUBuffer"),
+             kArrayDoc);
   module.def("sample_video", &sample, "packets"_a, "indices"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
              "tolerate_errors"_a,
              nb::sig("def sample_video(packets: VideoPackets, indices: collections.abc.Sequence[int], "

@@ -173,14 +173,9 @@ void Export::release() noexcept {
 }
 
 CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage)
-    : failures(nb::make_tuple()), storage_(std::move(storage)), type_(type), shape_(std::move(shape)) {
+    : CpuBuffer(std::move(shape), type, Buffer()) {
   const std::size_t size = checked_num_bytes(shape_, type_);
-  strides_.resize(shape_.size());
-  Py_ssize_t stride = type_.size;
-  for (std::size_t i = shape_.size(); i-- > 0;) {
-    strides_[i] = stride;
-    stride *= std::max<Py_ssize_t>(shape_[i], 1);
-  }
+  storage_ = std::move(storage);
   if (!storage_) {
     // An array without elements has an address all the same.
     owned_.reserve(std::max<std::size_t>(size, 1));
@@ -188,6 +183,16 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storag
     throw Error(
         ErrorKind::kConvert, "put the result in the storage",
         "the result has " + std::to_string(size) + " bytes and the storage has " + std::to_string(storage_->size()));
+  }
+}
+
+CpuBuffer::CpuBuffer(Shape shape, ElementType type, Buffer memory)
+    : failures(nb::make_tuple()), owned_(std::move(memory)), type_(type), shape_(std::move(shape)) {
+  strides_.resize(shape_.size());
+  Py_ssize_t stride = type_.size;
+  for (std::size_t i = shape_.size(); i-- > 0;) {
+    strides_[i] = stride;
+    stride *= std::max<Py_ssize_t>(shape_[i], 1);
   }
 }
 
@@ -204,6 +209,10 @@ nb::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nb::objec
   if (!storage.is_none()) {
     memory.emplace(storage, true, "storage");
   }
+  return nb::cast(new CpuBuffer(std::move(shape), type, std::move(memory)), nb::rv_policy::take_ownership);
+}
+
+nb::object make_buffer(CpuBuffer::Shape shape, ElementType type, Buffer memory) {
   return nb::cast(new CpuBuffer(std::move(shape), type, std::move(memory)), nb::rv_policy::take_ownership);
 }
 

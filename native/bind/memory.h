@@ -44,6 +44,8 @@ class CpuBuffer {
 
   // Throws Error(kConvert) if the storage is smaller than the array.
   CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage);
+  // In memory that has been written already, and is large enough.
+  CpuBuffer(Shape shape, ElementType type, Buffer memory);
 
   std::uint8_t* data() noexcept { return storage_ ? storage_->data() : owned_.data(); }
   ElementType type() const noexcept { return type_; }
@@ -66,6 +68,8 @@ class CpuBuffer {
 
 // A new CPUBuffer, whose elements are still to be written. `storage` may be None.
 nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nanobind::object& storage);
+// The same of elements that are in their memory already.
+nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, Buffer memory);
 CpuBuffer& buffer_in(nanobind::handle object);
 
 void register_memory(nanobind::module_& module);

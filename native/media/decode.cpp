@@ -15,21 +15,12 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 DecodeChain::DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config,
                          std::string source, int stream_index)
     : type_(codec.type),
-      time_base_(codec.time_base),
       decoder_(codec, config, source, stream_index),
       filter_({codec.type, codec.time_base, codec.frame_rate}, std::move(filter), std::move(source)) {}
 
 bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
                          std::vector<av::FramePtr>& out) {
-  const bool is_cut = window && type_ != MediaType::kAudio;
-  if (is_cut && packet != nullptr) {
-    decoder_.skip_unreferenced(packet->pts != AV_NOPTS_VALUE &&
-                               !window->contains(to_seconds(packet->pts, time_base_.num, time_base_.den)));
-  }
-  const bool wants_more = decoder_.decode(packet, [&](av::FramePtr frame) {
-    if (is_cut && !window->contains(seconds_of(*frame, time_base_).value_or(0))) {
-      return true;
-    }
+  const bool wants_more = decoder_.decode(packet, window, [&](av::FramePtr frame) {
     filter_.filter(std::move(frame), out);
     return out.size() < most;
   });

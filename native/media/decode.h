@@ -15,6 +15,37 @@
 
 namespace spdl {
 
+// A decoder of which, for pictures, only those inside a window come out. One thread per object.
+class WindowDecoder {
+ public:
+  // Throws Error(kDecode).
+  WindowDecoder(const Codec& codec, const DecodeConfig& config, std::string source, int stream_index)
+      : time_base_(codec.time_base),
+        has_pictures_(codec.type != MediaType::kAudio),
+        decoder_(codec, config, std::move(source), stream_index) {}
+
+  // As RawDecoder::decode does; null is the end.
+  template <class Take>
+  bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, Take&& take) {
+    const bool is_cut = window && has_pictures_;
+    if (is_cut && packet != nullptr) {
+      decoder_.skip_unreferenced(packet->pts != AV_NOPTS_VALUE &&
+                                 !window->contains(to_seconds(packet->pts, time_base_.num, time_base_.den)));
+    }
+    return decoder_.decode(packet, [&](av::FramePtr frame) {
+      return (is_cut && !window->contains(seconds_of(*frame, time_base_).value_or(0))) || take(std::move(frame));
+    });
+  }
+
+  void set_origin(const std::string& source, int stream_index) { decoder_.set_origin(source, stream_index); }
+  int num_errors() const noexcept { return decoder_.num_errors(); }
+
+ private:
+  AVRational time_base_;
+  bool has_pictures_;
+  RawDecoder decoder_;
+};
+
 // A decoder and what its frames go through. Pictures outside the window do not come out; of audio, filters trim.
 // One thread per object.
 class DecodeChain {
@@ -36,8 +67,7 @@ class DecodeChain {
 
  private:
   MediaType type_;
-  AVRational time_base_;
-  RawDecoder decoder_;
+  WindowDecoder decoder_;
   FrameFilter filter_;
 };
 

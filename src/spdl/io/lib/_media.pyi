@@ -501,6 +501,17 @@ def decode_packets(
     Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.
     """
 
+def decode_array(
+    packets: AudioPackets | VideoPackets | ImagePackets,
+    filter_desc: str | None,
+    decoder: str | None,
+    options: Mapping[str, str],
+    tolerate_errors: bool,
+) -> spdl.io.lib._core.CPUBuffer:
+    """
+    What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.
+    """
+
 def sample_video(
     packets: VideoPackets,
     indices: Sequence[int],
