@@ -79,7 +79,8 @@ def to_jax(buffer: ArrayInterface) -> Any:
         return from_dlpack(array)
     except BufferError as exc:
         raise ConvertError(
-            f"cannot make a JAX array: {exc}. jax.numpy.array makes one by copying.", action="make a JAX array"
+            f"cannot make a JAX array: {str(exc).rstrip('.')}. jax.numpy.array makes one by copying.",
+            action="make a JAX array",
         ) from exc
 
 
