@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spdl.io
-from tests.support.media import run_ffmpeg
+from tests.support.media import clip, h264, pictures, run_ffmpeg, tones
 
 INF = float("inf")
 
@@ -174,3 +174,51 @@ def _run_all(source: str, descriptions: list[str]) -> None:
     chains = ";".join(f"{source},{description}[out{i}]" for i, description in enumerate(descriptions))
     sinks = [word for i in range(len(descriptions)) for word in ("-map", f"[out{i}]", "-f", "null", "-")]
     run_ffmpeg("-filter_complex", chains, *sinks)
+
+
+def test_description_for_packets_knows_their_window() -> None:
+    """Sound is cut by its filter; pictures were cut by decoding."""
+    sound = clip("a.wav", *tones(duration=0.2), "-c:a", "pcm_s16le")
+    packets = spdl.io.demux_audio(sound, timestamp=(0, 0.1))
+    assert spdl.io.get_filter_desc(packets) == "atrim=start=0.0:end=0.1,aformat=sample_fmts=fltp"
+    assert spdl.io.get_filter_desc(packets, sample_fmt=None, filter_desc="volume=2") == (
+        "atrim=start=0.0:end=0.1,volume=2"
+    )
+    assert spdl.io.get_filter_desc(spdl.io.demux_audio(sound)) == "aformat=sample_fmts=fltp"
+    video = spdl.io.demux_video(h264(duration=0.4), timestamp=(0, 0.1))
+    assert spdl.io.get_filter_desc(video) == "format=pix_fmts=rgb24"
+    image = spdl.io.demux_image(clip("a.png", *pictures(duration=0.04)))
+    assert spdl.io.get_filter_desc(image, pix_fmt="gray", crop_width=4, crop_height=2) == (
+        "crop=w=4:h=2,format=pix_fmts=gray"
+    )
+
+
+def test_description_for_packets_refuses_what_does_not_fit() -> None:
+    """Other things, arguments of the other kind of media, and a second window."""
+    packets = spdl.io.demux_video(h264(duration=0.4))
+    for other in (None, 3, "v.mp4", packets.codec):
+        with pytest.raises(TypeError, match="packets must be AudioPackets, VideoPackets or ImagePackets, got"):
+            spdl.io.get_filter_desc(other)  # type: ignore[arg-type]
+    for name in ("timestamp", "sample_rate", "colour"):
+        with pytest.raises(TypeError, match=name):
+            spdl.io.get_filter_desc(packets, **{name: None})
+
+
+def test_inputs_are_described_for_a_codec() -> None:
+    """Everything that ``buffer`` and ``abuffer`` want, under the name that was given; the format may be another."""
+    codec = spdl.io.demux_video(h264(duration=0.4)).codec
+    assert codec is not None
+    rest = "time_base=1/12800:pixel_aspect=1/1"
+    assert spdl.io.get_buffer_desc(codec) == f"buffer=video_size=64x48:pix_fmt=yuv420p:{rest}"
+    assert spdl.io.get_buffer_desc(codec, "in0", "rgb24") == f"buffer@in0=video_size=64x48:pix_fmt=rgb24:{rest}"
+    with spdl.io.Demuxer(clip("a.wav", *tones(duration=0.2, expression="0|0"), "-c:a", "pcm_s16le")) as demuxer:
+        audio = demuxer.audio_codec
+    start = "time_base=1/8000:sample_rate=8000"
+    assert spdl.io.get_abuffer_desc(audio) == f"abuffer={start}:sample_fmt=s16:channel_layout=stereo"
+    assert spdl.io.get_abuffer_desc(audio, label="x", sample_fmt="flt") == (
+        f"abuffer@x={start}:sample_fmt=flt:channel_layout=stereo"
+    )
+    with pytest.raises(TypeError, match="codec must be a VideoCodec or an ImageCodec, got AudioCodec"):
+        spdl.io.get_buffer_desc(audio)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="codec must be an AudioCodec, got VideoCodec"):
+        spdl.io.get_abuffer_desc(codec)  # type: ignore[arg-type]

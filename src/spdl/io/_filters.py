@@ -156,12 +156,9 @@ def get_abuffer_desc(codec: "AudioCodec", *, label: str | None = None, sample_fm
     if not isinstance(codec, _native.media.AudioCodec):
         raise TypeError(f"codec must be an AudioCodec, got {type(codec).__name__}")
     numerator, denominator = codec.time_base
-    layout = codec.channel_layout
-    if layout.endswith(" channels"):  # which they are, the file does not say: the usual ones
-        layout = f"{codec.num_channels}c"
     return (
         f"{_node('abuffer', label)}=time_base={numerator}/{denominator}:sample_rate={codec.sample_rate}"
-        f":sample_fmt={codec.sample_fmt if sample_fmt is None else sample_fmt}:channel_layout={layout}"
+        f":sample_fmt={codec.sample_fmt if sample_fmt is None else sample_fmt}:channel_layout={codec.channel_layout}"
     )
 
 
