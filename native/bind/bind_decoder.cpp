@@ -150,6 +150,7 @@ template <MediaType type>
 nb::object streaming(const Decoder<type>& self, PacketsObject<type>& packets) {
   {
     const auto decoder = self.decoder->own(kWhatDecoder);
+    decoder->expect_open(packets.read(kWhatPackets)->source);
     decoder->push(packets.take(kWhatPackets));
   }
   return iterate(self);

@@ -150,7 +150,12 @@ nb::object get_picture(const VideoFrames& self, const nb::object& key) {
   if (PyIndex_Check(key.ptr()) == 0) {
     throw nb::next_overload();
   }
-  const Py_ssize_t index = as_index(key);
+  const nb::object number = nb::steal(PyNumber_Index(key.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();  // an array of NumPy's has the method, and may not be an integer
+    throw nb::next_overload();
+  }
+  const Py_ssize_t index = as_index(number);
   const auto frames = self.read(kWhat);
   return wrap(image_at(*frames, position_in(index, frames->frames.size())));
 }

@@ -65,12 +65,10 @@ Frames decode_packets(Packets packets, const std::optional<std::string>& filter,
 StreamDecoder::StreamDecoder(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config)
     : chain_(codec, std::move(filter), config, {}, 0) {}
 
-void StreamDecoder::push(Packets packets) {
+void StreamDecoder::expect_open(const std::string& source) const {
   if (is_ended_) {
-    throw Error(ErrorKind::kClosed, "decode", "the decoder was flushed; make a new one for more packets")
-        .in(packets.source);
+    throw Error(ErrorKind::kClosed, "decode", "the decoder was flushed; make a new one for more packets").in(source);
   }
-  queue_.push_back(std::move(packets));
 }
 
 void StreamDecoder::fill() {

@@ -85,8 +85,10 @@ class StreamDecoder {
   // At most so many frames in one batch; none: as many as there are.
   void set_batch_size(std::optional<std::size_t> size) noexcept { batch_size_ = size; }
 
-  // Packets to decode, behind those that are not decoded yet. Throws Error(kClosed) after the end.
-  void push(Packets packets);
+  // Throws Error(kClosed) after the end. `source`: of the packets that should come.
+  void expect_open(const std::string& source) const;
+  // Packets to decode, behind those that are not decoded yet. Not after the end.
+  void push(Packets packets) { queue_.push_back(std::move(packets)); }
   // Nothing will follow: what the decoder holds back may come out. Further calls have no effect.
   void end() noexcept { is_ended_ = true; }
 
