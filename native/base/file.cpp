@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -92,6 +93,15 @@ std::span<const std::uint8_t> read_start(const std::string& path, std::span<std:
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t got = file.get() < 0 ? -1 : ::pread(file.get(), into.data(), into.size(), 0);
   return into.first(got < 0 ? 0 : static_cast<std::size_t>(got));
+}
+
+bool looks_like_url(const std::string& path) noexcept {
+  std::size_t length = 0;
+  while (length < path.size() && (std::isalnum(static_cast<unsigned char>(path[length])) != 0 ||
+                                  std::strchr("+-.", path[length]) != nullptr)) {
+    ++length;
+  }
+  return length >= 2 && length < path.size() && path[length] == ':';  // one letter is a drive of Windows
 }
 
 }  // namespace spdl

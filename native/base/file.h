@@ -20,4 +20,7 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into);
 // The first bytes of a regular file, as many as there are and fit. None for what is not one, or cannot be read.
 std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept;
 
+// Whether it begins as `http://…` or `data:…` do (RFC 3986, 3.1). A file may have such a name all the same.
+bool looks_like_url(const std::string& path) noexcept;
+
 }  // namespace spdl

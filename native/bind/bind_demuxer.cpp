@@ -6,7 +6,6 @@
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include "bind/handle.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/sources.h"
 #include "media/demuxer.h"
 
 namespace nb = nanobind;
@@ -52,61 +52,12 @@ MediaType parse_kind(const std::string& kind) {
   throw nb::value_error(("kind must be 'audio', 'video' or 'image', got '" + kind + "'").c_str());
 }
 
-struct NamedSource {
-  MediaSource source;
-  std::string name;
-  std::optional<Export> held;  // what keeps the source's memory in place
-};
-
-std::string path_bytes(nb::handle text) {
-  const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
-  if (!encoded.is_valid()) {
-    throw nb::python_error();
-  }
-  const auto bytes = nb::borrow<nb::bytes>(encoded);
-  std::string path(bytes.c_str(), bytes.size());
-  if (path.find('\0') != std::string::npos) {
-    throw nb::value_error("the source is a path with a null character");
-  }
-  return path;
-}
-
-// Not every path is text that can be encoded; then it is shown with escapes.
-std::string shown(nb::handle text) {
-  const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-  if (!encoded.is_valid()) {
-    throw nb::python_error();
-  }
-  const auto bytes = nb::borrow<nb::bytes>(encoded);
-  return {bytes.c_str(), bytes.size()};
-}
-
-NamedSource read_source(nb::handle source, nb::handle name) {
-  NamedSource result;
-  if (nb::isinstance<nb::str>(source)) {
-    result.source = path_bytes(source);
-    result.name = shown(source);
-  } else {
-    const Export& held = result.held.emplace(source, false, "a source in memory");
-    if (!held.is_byte_string()) {
-      throw nb::type_error("a source in memory must be a one-dimensional buffer of bytes");
-    }
-    result.source = std::span<const std::uint8_t>(held.data(), held.size());
-    char address[40];
-    std::snprintf(address, sizeof(address), "Bytes: 0x%zx", reinterpret_cast<std::size_t>(held.data()));
-    result.name = address;
-  }
-  if (!name.is_none()) {
-    result.name = shown(name);
-  }
-  return result;
-}
-
 class DemuxerObject {
  public:
-  DemuxerObject(NamedSource source, DemuxConfig config) : held_(std::move(source.held)), name_(source.name) {
+  DemuxerObject(HeldSource source, std::string name, DemuxConfig config)
+      : held_(std::move(source.held)), name_(std::move(name)) {
     const nb::gil_scoped_release released;
-    demuxer_.emplace(Demuxer(std::move(source.source), std::move(source.name), std::move(config)));
+    demuxer_.emplace(Demuxer(std::move(source.source), name_, std::move(config)));
   }
   ~DemuxerObject() {
     const nb::gil_scoped_release released;
@@ -189,7 +140,9 @@ void register_demuxer(nb::module_& module) {
           "__init__",
           [](DemuxerObject* self, nb::handle source, nb::handle name, std::optional<std::string> format,
              std::map<std::string, std::string> format_options, int buffer_size, bool tolerate_errors) {
-            new (self) DemuxerObject(read_source(source, name),
+            HeldSource held = hold_source(source, "a source in memory");
+            std::string shown = name_of(held.source, name);
+            new (self) DemuxerObject(std::move(held), std::move(shown),
                                      {std::move(format), std::move(format_options), buffer_size, tolerate_errors});
           },
           "source"_a, nb::kw_only(), "name"_a.none(), "format"_a.none(), "format_options"_a, "buffer_size"_a,

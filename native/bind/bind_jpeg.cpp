@@ -4,14 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bind/errors.h"
 #include "bind/memory.h"
+#include "bind/sources.h"
 #include "image/draw.h"
 #include "jpeg/decoder.h"
 #include "jpeg/load.h"
@@ -64,50 +65,17 @@ struct Inputs {
   std::vector<Export> exports;
 };
 
-std::string path_bytes(nb::handle text) {
-  const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
-  if (!encoded.is_valid()) {
-    throw nb::python_error();
-  }
-  const auto bytes = nb::borrow<nb::bytes>(encoded);
-  return {bytes.c_str(), bytes.size()};
-}
-
 Inputs collect(const nb::list& sources) {
   Inputs inputs;
   inputs.sources.reserve(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const nb::object source = sources[i];
-    if (nb::isinstance<nb::str>(source)) {
-      std::string path = path_bytes(source);
-      if (path.find('\0') != std::string::npos) {
-        throw nb::value_error(("source " + std::to_string(i) + " is a path with a null character").c_str());
-      }
-      inputs.sources.emplace_back(std::move(path));
-      continue;
+    HeldSource held = hold_source(sources[i], ("source " + std::to_string(i)).c_str());
+    inputs.sources.push_back(std::move(held.source));
+    if (held.held) {
+      inputs.exports.push_back(*std::move(held.held));
     }
-    const std::string what = "source " + std::to_string(i);
-    const Export& held = inputs.exports.emplace_back(source, false, what.c_str());
-    if (!held.is_byte_string()) {
-      throw nb::type_error((what + " must be a one-dimensional buffer of bytes").c_str());
-    }
-    inputs.sources.emplace_back(std::span<const std::uint8_t>(held.data(), held.size()));
   }
   return inputs;
-}
-
-std::string name_of(const ImageSource& source) {
-  if (const auto* path = std::get_if<std::string>(&source)) {
-    const nb::object text =
-        nb::steal(PyUnicode_DecodeFSDefaultAndSize(path->data(), static_cast<Py_ssize_t>(path->size())));
-    // Not every path is text that can be encoded; then it is shown with escapes.
-    const nb::object shown = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-    const auto bytes = nb::borrow<nb::bytes>(shown);
-    return {bytes.c_str(), bytes.size()};
-  }
-  char name[40];
-  std::snprintf(name, sizeof(name), "Bytes: 0x%zx", reinterpret_cast<std::size_t>(std::get<1>(source).data()));
-  return name;
 }
 
 WayOut parse_way(nb::handle general_way) {
@@ -156,7 +124,7 @@ nb::object load(const nb::list& sources, const nb::list& labels, int width, int 
     nb::list failures;
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i]) {
-        const nb::object error = make_exception(*outcomes[i], name_of(inputs.sources[i]));
+        const nb::object error = make_exception(*outcomes[i], name_of(inputs.sources[i], nb::none()));
         failures.append(make_load_failure(i, labels[i], error));
       }
     }
@@ -230,6 +198,11 @@ void register_jpeg(nb::module_& module) {
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None, "
                      "orient: bool, general_way: object | str | None) -> CPUBuffer | None"),
              kLoadDoc);
+  module.def(
+      "set_failures", [](const nb::object& buffer, const nb::tuple& failures) { buffer_in(buffer).failures = failures; },
+      "buffer"_a, "failures"_a,
+      nb::sig("def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None"),
+      "What a batch that was put together elsewhere is to have as ``failures``.");
   module.def("resample", &resample, "plane"_a, nb::kw_only(), "width"_a, "height"_a, "kernels"_a,
              nb::sig("def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, "
                      "kernels: str) -> bytes"),

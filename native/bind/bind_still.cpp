@@ -1,16 +1,114 @@
 #include "bind/bind_still.h"
 
-#include "image/batch.h"
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "av/names.h"
+#include "bind/errors.h"
+#include "bind/objects.h"
+#include "bind/sources.h"
+#include "media/picture.h"
+#include "media/picture_layout.h"
 #include "media/still.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
+
+constexpr const char* kLoadDoc = R"(Load pictures, each through the same filter.
+
+Args:
+    sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
+    name: What messages call the sources, or None for their paths or addresses.
+    filter: A description of one input and one output, or None.
+    demux: Format, its options, size of the buffer, whether errors are tolerated; or None, with ``decode`` None too,
+        for the way of still images, without a demuxer where the format needs none.
+    decode: Decoder, its options, whether errors are tolerated; or None.
+    orient: Whether to turn them upright before the filter.
+
+Returns:
+    For each source frames, or the exception that says why there are none.
+
+Releases the GIL; safe to call from several threads.)";
+
+using Options = std::map<std::string, std::string>;
+using DemuxFields = std::tuple<std::optional<std::string>, Options, int, bool>;
+using DecodeFields = std::tuple<std::optional<std::string>, Options, bool>;
+
+nb::list load_pictures(const nb::list& sources, const nb::object& name, std::optional<std::string> filter,
+                       const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
+                       bool orient) {
+  PictureOptions options;
+  options.filter = std::move(filter);
+  options.orient = orient;
+  if (demux) {
+    options.demux = std::make_from_tuple<DemuxConfig>(*demux);
+  }
+  if (decode) {
+    options.decode = std::make_from_tuple<DecodeConfig>(*decode);
+  }
+  std::vector<HeldSource> held;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::string what = sources.size() == 1 ? "a source in memory" : "source " + std::to_string(i);
+    held.push_back(hold_source(sources[i], what.c_str()));
+    names.push_back(name_of(held.back().source, name));
+  }
+  std::vector<std::variant<Frames, Error>> outcomes;
+  {
+    const nb::gil_scoped_release released;
+    outcomes.reserve(held.size());
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      try {
+        outcomes.emplace_back(load_picture(held[i].source, names[i], options));
+      } catch (const Error& error) {
+        outcomes.emplace_back(error);
+      }
+    }
+  }
+  nb::list results;
+  for (auto& outcome : outcomes) {
+    if (const auto* error = std::get_if<Error>(&outcome)) {
+      results.append(make_exception(*error, error->source));
+    } else {
+      results.append(wrap(std::get<Frames>(std::move(outcome))));
+    }
+  }
+  return results;
+}
+
+void check_pix_fmt(const std::string& pix_fmt, int width, int height) {
+  picture_layout(av::parse_pixel_format(pix_fmt, ErrorKind::kUnsupportedFormat, "load a batch"), width, height);
+}
+
+}  // namespace
 
 void register_still(nb::module_& module) {
   module.def(
-      "general_way", [] { return nb::capsule(&general_way(), kGeneralWayCapsule); }, nb::sig("def general_way() -> object"),
-      "What ``_core.load_batch`` needs to load images that are not JPEG.");
+      "general_way", [] { return nb::capsule(&general_way(), kGeneralWayCapsule); },
+      nb::sig("def general_way() -> object"), "What ``_core.load_batch`` needs to load images that are not JPEG.");
+  module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
+             "demux"_a.none(), "decode"_a.none(), "orient"_a,
+             nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
+                     "*, name: str | None, filter: str | None, "
+                     "demux: tuple[str | None, dict[str, str], int, bool] | None, "
+                     "decode: tuple[str | None, dict[str, str], bool] | None, orient: bool) "
+                     "-> list[ImageFrames | spdl.io._errors.MediaError]"),
+             kLoadDoc);
+  module.def("check_pix_fmt", &check_pix_fmt, "pix_fmt"_a, "width"_a, "height"_a,
+             "Raise UnsupportedFormatError if pictures of that format and size have no array layout.");
 }
 
 }  // namespace spdl::bind

@@ -1,6 +1,5 @@
 #include "jpeg/load.h"
 
-#include <cctype>
 #include <cstring>
 #include <new>
 
@@ -40,16 +39,6 @@ void load_generally(const ImageSource& source, std::span<const std::uint8_t> dat
   } else {
     throw NeedsGeneralWay{};
   }
-}
-
-// `http://…`, `data:…`; RFC 3986, 3.1. A scheme of one letter is a drive of Windows.
-bool looks_like_url(const std::string& path) noexcept {
-  std::size_t length = 0;
-  while (length < path.size() && (std::isalnum(static_cast<unsigned char>(path[length])) != 0 ||
-                                  std::strchr("+-.", path[length]) != nullptr)) {
-    ++length;
-  }
-  return length >= 2 && length < path.size() && path[length] == ':';
 }
 
 std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_out, Buffer& into) {

@@ -5,7 +5,7 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <new>
+#include <memory>
 #include <utility>
 
 #include "av/check.h"
@@ -43,7 +43,35 @@ struct CloseIo {
   void operator()(AVIOContext* io) const noexcept { avio_closep(&io); }
 };
 
-std::span<const std::uint8_t> read_url(const std::string& url, Buffer& into) {
+class FfmpegWay final : public GeneralWay {
+ public:
+  std::optional<Error> read(const std::string& url, Buffer& into,
+                            std::span<const std::uint8_t>& data) const override {
+    try {
+      data = read_url(url, into);
+    } catch (const Error& error) {
+      return error;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
+                            const BatchOptions& options, std::uint8_t* slot) const override {
+    thread_local Scratch scratch;
+    std::optional<Error> failure;
+    try {
+      draw(source, data, options, slot, scratch);
+    } catch (const Error& error) {
+      failure = error;
+    }
+    scratch.trim();
+    return failure;
+  }
+};
+
+}  // namespace
+
+Bytes read_url(const std::string& url, Buffer& into) {
   AVIOContext* opened = nullptr;
   const int code = avio_open2(&opened, url.c_str(), AVIO_FLAG_READ, nullptr, nullptr);
   if (code == AVERROR(ENOENT) || code == AVERROR_HTTP_NOT_FOUND) {
@@ -74,34 +102,6 @@ std::span<const std::uint8_t> read_url(const std::string& url, Buffer& into) {
   }
   return {into.data(), size};
 }
-
-class FfmpegWay final : public GeneralWay {
- public:
-  std::optional<Error> read(const std::string& url, Buffer& into,
-                            std::span<const std::uint8_t>& data) const override {
-    try {
-      data = read_url(url, into);
-    } catch (const Error& error) {
-      return error;
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
-                            const BatchOptions& options, std::uint8_t* slot) const override {
-    thread_local Scratch scratch;
-    std::optional<Error> failure;
-    try {
-      draw(source, data, options, slot, scratch);
-    } catch (const Error& error) {
-      failure = error;
-    }
-    scratch.trim();
-    return failure;
-  }
-};
-
-}  // namespace
 
 const GeneralWay& general_way() noexcept {
   static const FfmpegWay way;

@@ -2,11 +2,17 @@
 
 #pragma once
 
+#include <string>
+
 #include "image/batch.h"
+#include "image/bytes.h"
 
 namespace spdl {
 
 // Lives as long as the library is loaded. Safe from any thread; each keeps scratch memory of its own.
 const GeneralWay& general_way() noexcept;
+
+// Reads all that a URL names into `into`; the result is a view of it. Throws Error: kSourceNotFound, kOpen.
+Bytes read_url(const std::string& url, Buffer& into);
 
 }  // namespace spdl

@@ -246,4 +246,13 @@ av::FramePtr decode_still(const ImageSource& source, std::span<const std::uint8_
   return decode_directly(*codec, format, data);
 }
 
+av::FramePtr decode_still(const std::string& path) {
+  Input input(path, "", DemuxConfig{});
+  return decode_contained(input, {});
+}
+
+bool is_still(std::string_view format) noexcept {
+  return codec_of(format) || format == "AVIF" || format == "HEIF";
+}
+
 }  // namespace spdl

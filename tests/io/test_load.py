@@ -1,8 +1,7 @@
-"""Batches of images: what comes out, in which order, and what the arguments mean."""
+"""One-step loading: the same as the steps one by one, judged by Pillow and the ffmpeg tool."""
 
-import array
 import io
-import logging
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -11,204 +10,223 @@ import pytest
 from PIL import Image
 
 import spdl.io
-from tests.io.pictures import difference, make_jpeg, write_jpeg
+from tests.io.pictures import Pixels, difference, draw, make_jpeg, psnr
+from tests.support.media import clip, decoded_audio, decoded_video, h264, run_ffmpeg, tones
 
 
-def load(*sources: Any, **options: Any) -> Any:
-    """A batch of 32x24 as an array."""
-    return spdl.io.to_numpy(spdl.io.load_image_batch(sources, **{"width": 32, "height": 24, **options}))
+def image(source: Any, **options: Any) -> Pixels:
+    pixels: Pixels = spdl.io.to_numpy(spdl.io.load_image(source, **options))
+    return pixels
 
 
-@pytest.mark.parametrize(("pix_fmt", "channels"), [("rgb24", 3), ("bgr24", 3), ("gray", 1)])
-def test_batch_is_one_contiguous_array(pix_fmt: str, channels: int) -> None:
-    """The shape is images, height, width, channels, of ``uint8`` in C order."""
-    batch = load(make_jpeg(64, 48), make_jpeg(48, 64), pix_fmt=pix_fmt)
-    assert batch.shape == (2, 24, 32, channels)
-    assert batch.dtype == np.uint8
-    assert batch.flags.c_contiguous
-    assert batch.flags.writeable
-
-
-def test_every_kind_of_source_gives_the_same_pixels(tmp_path: Path) -> None:
-    """Paths as text and objects, and all buffers, are sources; they may be mixed."""
-    path = write_jpeg(tmp_path / "picture.jpg")
-    data = path.read_bytes()
-    numbers = np.frombuffer(data, np.uint8)
-    batch = load(
-        str(path),
-        path,
-        data,
-        bytearray(data),
-        memoryview(data),
-        numbers,
-        array.array("B", data),
-        np.concatenate([numbers, numbers])[: len(data)],
-    )
-    assert len(batch) == 8
-    assert (batch == batch[0]).all()
-
-
-def test_sources_may_be_any_iterable() -> None:
-    """A generator will do."""
-    assert len(spdl.io.to_numpy(spdl.io.load_image_batch((make_jpeg(8, 8) for _ in range(3)), width=8, height=8))) == 3
-
-
-def test_order_is_that_of_the_sources() -> None:
-    """Image i of the batch is source i."""
-    shades = [0, 60, 120, 180, 240]
-    sources = [make_jpeg_of(shade) for shade in shades]
-    assert [int(image.mean()) for image in load(*sources, width=8, height=8)] == pytest.approx(shades, abs=2)
-
-
-def make_jpeg_of(shade: int) -> bytes:
-    """A JPEG of one gray."""
+def save(picture: Image.Image, name: str, **options: Any) -> bytes:
     stream = io.BytesIO()
-    Image.new("RGB", (16, 16), (shade, shade, shade)).save(stream, "JPEG")
+    picture.save(stream, name, **options)
     return stream.getvalue()
 
 
-def test_bgr_is_rgb_reversed() -> None:
-    """``bgr24`` has the same values in the other order."""
-    data = make_jpeg(64, 48)
-    assert (load(data, pix_fmt="bgr24")[..., ::-1] == load(data)).all()
+def of_pillow(data: bytes) -> Pixels:
+    with Image.open(io.BytesIO(data)) as picture:
+        return np.asarray(picture.convert("RGB"))
 
 
-def test_gray_is_the_luma_of_the_picture() -> None:
-    """``gray`` is what BT.601 gives for the colours."""
-    data = make_jpeg(64, 48)
-    luma = load(data).astype(float) @ [0.299, 0.587, 0.114]
-    assert difference(load(data, pix_fmt="gray")[..., 0], luma.round().astype(np.uint8)).mean() < 1
-
-
-def test_borders_are_black_even_in_used_storage() -> None:
-    """What the picture leaves free is zero, whatever the storage held."""
-    storage = np.full((1, 24, 32, 3), 200, np.uint8)
-    batch = load(make_jpeg_of(255), storage=storage)
-    assert (batch[0, :, :4] == 0).all()
-    assert (batch[0, :, 28:] == 0).all()
-    assert (batch[0, :, 4:28] > 250).all()
-
-
-def test_storage_is_where_the_batch_is() -> None:
-    """The result is a view of the storage, which may be larger."""
-    storage = np.zeros(10_000, np.uint8)
-    batch = load(make_jpeg(64, 48), storage=storage)
-    assert np.shares_memory(batch, storage)
-    assert (storage[: batch.size] == batch.ravel()).all()
-    assert not storage[batch.size :].any()
-
-
-@pytest.mark.parametrize("make", [bytearray, lambda n: memoryview(bytearray(n)), lambda n: np.zeros((n,), np.int8)])
-def test_any_writable_buffer_is_storage(make: Any) -> None:
-    """bytearrays, memoryviews and arrays of any type will do."""
-    data = make_jpeg(64, 48)
-    assert (load(data, storage=make(32 * 24 * 3)) == load(data)).all()
-
-
-def test_storage_cannot_be_resized_while_the_batch_lives() -> None:
-    """The batch holds the storage, and lets go of it at its end."""
-    storage = bytearray(32 * 24 * 3)
-    buffer = spdl.io.load_image_batch([make_jpeg(64, 48)], width=32, height=24, storage=storage)
-    with pytest.raises(BufferError):
-        storage.append(0)
-    del buffer
-    storage.append(0)
-
-
-def test_storage_too_small_is_an_error_with_both_sizes() -> None:
-    """The message says how much is needed and how much there is."""
-    with pytest.raises(spdl.io.ConvertError, match="2304 bytes and the storage has 2303"):
-        load(make_jpeg(64, 48), storage=bytearray(2303))
+@pytest.mark.parametrize("name", ["PNG", "BMP", "GIF", "TIFF", "PPM", "JPEG2000"])
+def test_lossless_image_is_exact(name: str) -> None:
+    """``(height, width, 3)``, pixel for pixel."""
+    data = save(draw(61, 43), name)
+    assert (image(data) == of_pillow(data)).all()
 
 
 @pytest.mark.parametrize(
-    "storage",
-    [b"\0" * 10_000, np.zeros((100, 100), np.uint8)[:, ::2], 5, "text"],
-    ids=["read-only", "strided", "number", "text"],
+    ("name", "options", "least"),
+    [
+        ("JPEG", {"subsampling": "4:4:4"}, 48),
+        ("JPEG", {"subsampling": "4:2:0"}, 36),
+        ("WEBP", {"lossless": True}, 99),
+        ("WEBP", {"quality": 90}, 36),
+        ("AVIF", {"quality": 90}, 36),
+    ],
+    ids=str,
 )
-def test_storage_of_the_wrong_kind_is_a_type_error(storage: Any) -> None:
-    """Storage has to be writable and contiguous."""
-    with pytest.raises(TypeError, match="storage must be"):
-        load(make_jpeg(64, 48), storage=storage)
+def test_lossy_image_is_like_pillow(name: str, options: dict[str, Any], least: float) -> None:
+    """FFmpeg's inverse transform and its way to enlarge chroma are not Pillow's; see the reference documentation."""
+    data = save(draw(60, 44), name, **options)
+    assert psnr(image(data), of_pillow(data)) >= least
 
 
-@pytest.mark.parametrize("source", [5, None, ["a.jpg"], object()])
-def test_source_of_the_wrong_type_is_a_type_error(source: Any) -> None:
-    """What is neither path nor buffer is refused before anything is loaded."""
-    with pytest.raises(TypeError, match="a source must be"):
-        load(make_jpeg(64, 48), source)
+@pytest.mark.parametrize("name", ["JPEG", "PNG", "WEBP"])
+def test_image_is_what_the_ffmpeg_tool_gives(name: str, tmp_path: Path) -> None:
+    """Bit for bit."""
+    path = tmp_path / f"picture.{name.lower()}"
+    path.write_bytes(save(draw(60, 44), name))
+    raw = run_ffmpeg("-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-")
+    assert image(path).tobytes() == raw
 
 
-@pytest.mark.parametrize("source", ["a.jpg", b"data", Path("a.jpg")])
-def test_one_source_is_not_a_list_of_sources(source: Any) -> None:
-    """Text is not taken for a list of one-letter paths."""
-    with pytest.raises(TypeError, match=r"srcs must be a list of sources"):
-        spdl.io.load_image_batch(source, width=8, height=8)
+def test_every_kind_of_source_gives_the_same_pixels(tmp_path: Path) -> None:
+    """Paths as text and objects, URLs, and all buffers."""
+    path = tmp_path / "picture.png"
+    path.write_bytes(data := save(draw(40, 30), "PNG"))
+    sources = [str(path), path, f"file:{path}", data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)]
+    first, *others = [image(source) for source in sources]
+    assert first.shape == (30, 40, 3)
+    assert all((first == other).all() for other in others)
+
+
+def test_image_through_a_filter() -> None:
+    """A chain of the user's own."""
+    pixels = image(make_jpeg(64, 48), filter_desc="scale=w=20:h=10,format=pix_fmts=gray")
+    assert pixels.shape == (10, 20, 1)
+
+
+def test_image_without_a_filter_keeps_its_format() -> None:
+    """16 bits stay 16 bits."""
+    deep = np.linspace(0, 65535, 30 * 20).astype(np.uint16).reshape(20, 30)
+    pixels = image(save(Image.fromarray(deep), "PNG"), filter_desc=None)
+    assert pixels.shape == (1, 20, 30)
+    assert pixels.dtype == np.uint16
+    assert (pixels[0] == deep).all()
 
 
 @pytest.mark.parametrize(
-    "source",
-    [np.zeros((4, 4), np.uint8), np.zeros(16, np.float32), np.zeros(32, np.uint8)[::2]],
-    ids=["two-dimensional", "float", "strided"],
+    "config", [{"demux_config": spdl.io.demux_config()}, {"decode_config": spdl.io.decode_config()}]
 )
-def test_array_of_the_wrong_form_is_a_type_error(source: Any) -> None:
-    """An array has to be one-dimensional, contiguous and of bytes; the message says which source."""
-    with pytest.raises(TypeError, match="source 1 must be"):
-        load(make_jpeg(64, 48), source)
+def test_image_with_a_configuration_is_the_same(config: dict[str, Any]) -> None:
+    """With a demuxer as without."""
+    data = make_jpeg(64, 48)
+    assert (image(data, **config) == image(data)).all()
 
 
-@pytest.mark.parametrize("options", [{"width": 0}, {"height": 0}, {"width": -1}])
-def test_sizes_are_positive(options: dict[str, int]) -> None:
-    """A size below one is refused."""
-    with pytest.raises(ValueError, match="must be >= 1"):
-        load(make_jpeg(64, 48), **options)
+def test_image_of_a_video_is_its_first_picture() -> None:
+    """And a cover is that of a song."""
+    path = h264()
+    assert (image(path) == decoded_video(path, "rgb24", (48, 64, 3))[0]).all()
+    assert (image(path.read_bytes()) == image(path)).all()
 
 
-def test_empty_list_is_a_value_error() -> None:
-    """There is no batch of nothing."""
-    with pytest.raises(ValueError, match="at least one source"):
-        load()
+def test_image_of_sound_is_not_found() -> None:
+    """The kind of stream that is missing is in the message."""
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(800))
+    with pytest.raises(spdl.io.StreamNotFoundError, match="No image stream was found in"):
+        image(stream.getvalue())
+    with pytest.raises(spdl.io.StreamNotFoundError, match="No video stream was found in"):
+        spdl.io.load_video(stream.getvalue())
 
 
-def test_batch_larger_than_the_address_space_is_an_error() -> None:
-    """Sizes are checked before they are multiplied."""
-    with pytest.raises(spdl.io.ConvertError, match="more bytes"):
-        load(*[make_jpeg(8, 8)] * 4, width=2**31 - 1, height=2**31 - 1)
+def test_errors_name_the_source(tmp_path: Path) -> None:
+    """Its path, its address, or the name that it is given."""
+    with pytest.raises(spdl.io.SourceNotFoundError, match=r"Failed to open the input: .*none\.png"):
+        image(tmp_path / "none.png")
+    with pytest.raises(spdl.io.OpenError, match="Failed to open the input: Bytes: 0x"):
+        image(b"junk" * 100)
+    with pytest.raises(spdl.io.OpenError, match="Failed to open the input: my picture"):
+        image(b"junk" * 100, name="my picture")
 
 
-def test_path_with_a_null_character_is_a_value_error() -> None:
-    """As it is for ``open``."""
-    with pytest.raises(ValueError, match="null character"):
-        load("a\0b.jpg")
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("name", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "AVIF"])
+def test_truncated_image_is_an_error(name: str, part: float) -> None:
+    """A picture with a part missing is not a picture."""
+    data = save(draw(60, 44), name)
+    with pytest.raises(spdl.io.MediaError):
+        image(data[: int(len(data) * part)])
 
 
-def test_unknown_pixel_format_lists_those_that_exist() -> None:
-    """The error is of its own type and also a ``ValueError``."""
-    with pytest.raises(spdl.io.UnsupportedFormatError, match="'rgb24', 'bgr24', 'gray', got 'yuv420p'"):
-        load(make_jpeg(64, 48), pix_fmt="yuv420p")
+@pytest.mark.parametrize("load", [spdl.io.load_image, spdl.io.load_video, spdl.io.load_audio])
+def test_unknown_keywords_are_type_errors(load: Any) -> None:
+    """As for any function."""
+    with pytest.raises(TypeError, match="nonsense"):
+        load(b"", nonsense=1)
 
 
-@pytest.mark.parametrize("name", ["demux_config", "decode_config", "filter_desc"])
-def test_arguments_that_need_ffmpeg_are_refused(name: str) -> None:
-    """They are not quietly ignored."""
-    with pytest.raises(spdl.io.NativeLibraryError, match=f"{name} needs FFmpeg"):
-        load(make_jpeg(64, 48), **{name: "format=gray"})
+@pytest.mark.parametrize("load", [spdl.io.load_image, spdl.io.load_video, spdl.io.load_audio])
+@pytest.mark.parametrize(
+    "options",
+    [{"src": 5}, {"filter_desc": 5}, {"demux_config": 5}, {"decode_config": {}}],
+    ids=lambda value: next(iter(value)),
+)
+def test_argument_errors_come_before_the_device(load: Any, options: dict[str, Any]) -> None:
+    """What is wrong with the call is told first."""
+    with pytest.raises(TypeError):
+        load(**{"src": b"", "device_config": object(), **options})
 
 
-def test_no_filter_is_not_the_default_filter() -> None:
-    """``filter_desc=None`` asks for no filtering at all, which is another thing than leaving it out."""
-    with pytest.raises(spdl.io.NativeLibraryError):
-        load(make_jpeg(64, 48), filter_desc=None)
+@pytest.mark.parametrize("load", [spdl.io.load_image, spdl.io.load_video, spdl.io.load_audio])
+def test_device_config_needs_cuda(load: Any) -> None:
+    """A device that is not there is a ``DeviceError``, which is a ``RuntimeError``."""
+    with pytest.raises(spdl.io.DeviceError, match="device_config needs CUDA") as caught:
+        load(b"", device_config=object())
+    assert isinstance(caught.value, RuntimeError)
 
 
-def test_device_config_is_refused() -> None:
-    """There is no way to a GPU here, and the error says so."""
-    with pytest.raises(spdl.io.DeviceError, match="device_config needs CUDA"):
-        load(make_jpeg(64, 48), device_config=object())
+def test_video_is_all_its_pictures() -> None:
+    """``(pictures, height, width, 3)``."""
+    path = h264()
+    expected = decoded_video(path, "rgb24", (48, 64, 3))
+    assert (spdl.io.to_numpy(spdl.io.load_video(path)) == expected).all()
 
 
-def test_batch_that_loads_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """Silence is success."""
-    with caplog.at_level(logging.DEBUG, logger="spdl.io"):
-        load(make_jpeg(64, 48))
-    assert caplog.records == []
+def test_video_of_a_window() -> None:
+    """Half open, exact to the picture."""
+    path = h264()
+    expected = decoded_video(path, "rgb24", (48, 64, 3))
+    assert (spdl.io.to_numpy(spdl.io.load_video(path, (0.4, 1.2))) == expected[10:30]).all()
+    assert (spdl.io.to_numpy(spdl.io.load_video(path, timestamp=("2/5", 1.2))) == expected[10:30]).all()
+
+
+def test_video_through_a_filter() -> None:
+    """Scaled, in another format."""
+    description = spdl.io.get_video_filter_desc(scale_width=32, scale_height=32, pix_fmt="yuv420p")
+    assert spdl.io.to_numpy(spdl.io.load_video(h264(), filter_desc=description)).shape == (50, 1, 48, 32)
+
+
+def test_image_as_video_is_one_picture() -> None:
+    """With the axis of a video."""
+    data = save(draw(40, 30), "PNG")
+    assert (spdl.io.to_numpy(spdl.io.load_video(data)) == of_pillow(data)).all()
+
+
+def test_window_without_pictures_is_an_error() -> None:
+    """There is no array of nothing."""
+    with pytest.raises(spdl.io.MediaError):
+        spdl.io.load_video(h264(), (100, 101))
+
+
+def test_audio_is_all_its_samples() -> None:
+    """``(channels, samples)`` of ``float32``."""
+    path = clip("tones.flac", *tones(expression="sin(440*2*PI*t)|cos(300*2*PI*t)"), "-c:a", "flac")
+    samples = spdl.io.to_numpy(spdl.io.load_audio(path))
+    assert samples.dtype == np.float32
+    assert (samples == decoded_audio(path, 2).T).all()
+
+
+def test_audio_of_a_window() -> None:
+    """Exact to the sample."""
+    path = clip("tones.flac", *tones(expression="sin(440*2*PI*t)|cos(300*2*PI*t)"), "-c:a", "flac")
+    samples = spdl.io.to_numpy(spdl.io.load_audio(path, timestamp=(0.5, 1)))
+    assert (samples == decoded_audio(path, 2).T[:, 4000:8000]).all()
+
+
+def test_audio_through_a_filter() -> None:
+    """Resampled, mixed, packed."""
+    path = clip("tones.flac", *tones(expression="sin(440*2*PI*t)|cos(300*2*PI*t)"), "-c:a", "flac")
+    description = spdl.io.get_audio_filter_desc(sample_rate=4000, num_channels=1, sample_fmt="s16")
+    samples = spdl.io.to_numpy(spdl.io.load_audio(path, filter_desc=description))
+    assert samples.dtype == np.int16
+    assert samples.shape == (8000, 1)
+
+
+def test_audio_without_a_filter_keeps_its_format() -> None:
+    """As the decoder gives it."""
+    path = clip("tones.flac", *tones(), "-c:a", "flac")
+    assert spdl.io.to_numpy(spdl.io.load_audio(path, filter_desc=None)).dtype in (np.int16, np.int32)
+
+
+def test_difference_of_the_two_ways_to_an_image_is_small() -> None:
+    """A JPEG by FFmpeg and the same by the short way of batches, at its own size."""
+    data = make_jpeg(64, 48)
+    batch = spdl.io.to_numpy(spdl.io.load_image_batch([data], width=64, height=48))
+    assert difference(image(data), batch[0]).mean() < 2.5

@@ -56,6 +56,9 @@ from ._filters import get_audio_filter_desc as get_audio_filter_desc
 from ._filters import get_buffer_desc as get_buffer_desc
 from ._filters import get_filter_desc as get_filter_desc
 from ._filters import get_video_filter_desc as get_video_filter_desc
+from ._load import load_audio as load_audio
+from ._load import load_image as load_image
+from ._load import load_video as load_video
 from ._load_batch import load_image_batch as load_image_batch
 from ._mux import Muxer as Muxer
 from ._native import __getattr__ as __getattr__
@@ -152,7 +155,10 @@ __all__ = [
     "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
+    "load_audio",
+    "load_image",
     "load_image_batch",
+    "load_video",
     "sample_decode_video",
     "save_image",
     "to_jax",

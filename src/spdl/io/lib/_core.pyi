@@ -92,6 +92,11 @@ def load_batch(
     Releases the GIL; safe to call from several threads.
     """
 
+def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None:
+    """
+    What a batch that was put together elsewhere is to have as ``failures``.
+    """
+
 def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, kernels: str) -> bytes:
     """
     Resample one plane with the loader's filter.

@@ -7,6 +7,7 @@ import numpy
 import numpy.typing
 from typing_extensions import Buffer
 
+import spdl.io._errors
 import spdl.io.lib._core
 
 def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
@@ -885,3 +886,35 @@ class Muxer:
 
 def general_way() -> object:
     """What ``_core.load_batch`` needs to load images that are not JPEG."""
+
+def load_pictures(
+    sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
+    *,
+    name: str | None,
+    filter: str | None,
+    demux: tuple[str | None, dict[str, str], int, bool] | None,
+    decode: tuple[str | None, dict[str, str], bool] | None,
+    orient: bool,
+) -> list[ImageFrames | spdl.io._errors.MediaError]:
+    """
+    Load pictures, each through the same filter.
+
+    Args:
+        sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
+        name: What messages call the sources, or None for their paths or addresses.
+        filter: A description of one input and one output, or None.
+        demux: Format, its options, size of the buffer, whether errors are tolerated; or None, with ``decode`` None too,
+            for the way of still images, without a demuxer where the format needs none.
+        decode: Decoder, its options, whether errors are tolerated; or None.
+        orient: Whether to turn them upright before the filter.
+
+    Returns:
+        For each source frames, or the exception that says why there are none.
+
+    Releases the GIL; safe to call from several threads.
+    """
+
+def check_pix_fmt(pix_fmt: str, width: int, height: int) -> None:
+    """
+    Raise UnsupportedFormatError if pictures of that format and size have no array layout.
+    """

@@ -1,0 +1,113 @@
+#include "media/picture.h"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "image/exif.h"
+#include "image/orientation.h"
+#include "image/sniff.h"
+#include "media/decode.h"
+#include "media/demuxer.h"
+#include "media/frame_filter.h"
+#include "media/still.h"
+#include "media/still_decoder.h"
+
+namespace spdl {
+namespace {
+
+// Encoded data of a source that is a picture; nothing for what is better read by and by, such as a film.
+std::optional<Bytes> read_still(const ImageSource& source, Buffer& into) {
+  const auto* path = std::get_if<std::string>(&source);
+  if (path == nullptr) {
+    return std::get<1>(source);
+  }
+  std::array<std::uint8_t, 64> start{};
+  const Bytes first = read_start(*path, start);
+  if (!first.empty() && !is_still(sniff_format(first))) {
+    return std::nullopt;
+  }
+  std::error_code ignored;
+  if (first.empty() && looks_like_url(*path) && !std::filesystem::exists(*path, ignored)) {
+    return read_url(*path, into);
+  }
+  return read_file(*path, into);  // also to say what is wrong with it
+}
+
+// What turns a picture upright. Turning wants samples that all have the same size, so YCbCr becomes RGB before, as it
+// would after it; without a filter it does where it must.
+std::string upright(int orientation, bool is_filtered) {
+  constexpr std::array<const char*, 9> kTurns = {
+      "", "", "hflip", "hflip,vflip", "vflip", "transpose=dir=cclock_flip", "transpose=dir=clock",
+      "transpose=dir=clock_flip", "transpose=dir=cclock"};
+  const std::string turn = kTurns[static_cast<std::size_t>(orientation)];
+  constexpr const char* kFormats =
+      "rgb24|rgba|rgb48le|rgb48be|rgba64le|rgba64be|gray|ya8|gray16le|gray16be|ya16le|ya16be|gbrp|gbrap";
+  return is_filtered ? std::string("format=pix_fmts=") + kFormats + "," + turn : turn;
+}
+
+std::optional<std::string> describe(const PictureOptions& options, const std::optional<Bytes>& data) {
+  const int orientation = options.orient && data ? stored_orientation(*data) : kUprightOrientation;
+  if (orientation == kUprightOrientation) {
+    return options.filter;
+  }
+  const std::string turn = upright(orientation, options.filter.has_value());
+  return options.filter ? turn + "," + *options.filter : turn;
+}
+
+av::FramePtr decode_first(const ImageSource& source, const std::optional<Bytes>& data) {
+  return data ? decode_still(source, *data) : decode_still(std::get<std::string>(source));
+}
+
+Frames demux_and_decode(const ImageSource& source, const std::string& name, const PictureOptions& options,
+                        const std::optional<std::string>& filter) {
+  Demuxer demuxer(source, name, options.demux.value_or(DemuxConfig{}));
+  return decode_packets(demuxer.demux(MediaType::kImage, std::nullopt, std::nullopt), filter,
+                        options.decode.value_or(DecodeConfig{}), std::nullopt);
+}
+
+Frames load(const ImageSource& source, const std::string& name, const PictureOptions& options) {
+  const bool is_plain = !options.demux && !options.decode;
+  Buffer memory;
+  const auto data = is_plain || options.orient ? read_still(source, memory) : std::nullopt;
+  const auto description = describe(options, data);
+  if (!is_plain) {
+    return demux_and_decode(source, name, options, description);
+  }
+  Frames result;
+  result.type = MediaType::kImage;
+  result.source = name;
+  av::FramePtr frame = decode_first(source, data);
+  frame->pts = 0;
+  FrameFilter filter(ChainInput{MediaType::kImage, {1, 25}, {25, 1}}, description, name);
+  filter.filter(std::move(frame), result.frames);
+  if (result.frames.empty()) {
+    filter.filter(nullptr, result.frames);
+  }
+  if (result.frames.empty()) {
+    throw Error(ErrorKind::kFilter, "filter", "no picture came out of '" + description.value_or("") + "'");
+  }
+  result.frames.resize(1);
+  result.time_base = filter.time_base();
+  return result;
+}
+
+}  // namespace
+
+Frames load_picture(const ImageSource& source, const std::string& name, const PictureOptions& options) {
+  try {
+    return load(source, name, options);
+  } catch (Error& error) {
+    if (error.source.empty()) {
+      error.source = name;
+    }
+    throw;
+  }
+}
+
+}  // namespace spdl

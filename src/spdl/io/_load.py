@@ -1,0 +1,155 @@
+"""From a source to an array in one step: demuxing, decoding, filtering and conversion."""
+
+from typing import TYPE_CHECKING, Any
+
+from ._config import DecodeConfig, DemuxConfig
+from ._convert import convert_frames
+from ._decode import decode_packets
+from ._demux import as_window, demux_audio, demux_video
+from ._filters import get_video_filter_desc
+from ._pictures import check_arguments, load_pictures, refuse_device
+from ._source import as_native_source
+from ._types import DEFAULT, Default, Source, TimeWindow
+
+if TYPE_CHECKING:
+    from ._native import CPUBuffer
+
+
+def load_audio(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: Any = None,
+    name: str | None = None,
+) -> "CPUBuffer":
+    """Load the best audio stream of a source.
+
+    Args:
+        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``. None: everything.
+        demux_config: How to open it; see ``demux_config``.
+        decode_config: How to decode it; see ``decode_config``.
+        filter_desc: FFmpeg's filters, as ``get_audio_filter_desc`` describes them. The default gives ``fltp``, cut to
+            the window; filters of your own must cut themselves. ``None``: the decoder's own format, uncut.
+        device_config: Needs CUDA.
+        name: What messages call the source.
+
+    Returns:
+        C-contiguous; by default ``(channels, samples)`` ``float32``, of a rate that ``demux_audio`` tells.
+
+    Raises:
+        SourceNotFoundError: There is no such file.
+        OpenError: It is not media.
+        StreamNotFoundError: It has no audio.
+        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
+        FilterError: The filters are wrong.
+        UnsupportedFormatError: The sample format has no array layout.
+        DeviceError: ``device_config`` is given.
+
+    Releases the GIL; safe to call from several threads.
+    """
+    check_arguments(demux_config, decode_config, filter_desc)
+    _check_source(src, timestamp)
+    refuse_device(device_config, "load audio")
+    packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
+    return convert_frames(decode_packets(packets, filter_desc, decode_config))
+
+
+def load_video(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: Any = None,
+    name: str | None = None,
+) -> "CPUBuffer":
+    """Load the pictures of the best video stream of a source.
+
+    Args:
+        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        timestamp: Start and end in seconds, half open: pictures with ``start <= time < end``. None: everything.
+        demux_config: How to open it; see ``demux_config``.
+        decode_config: How to decode it; see ``decode_config``.
+        filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``.
+            ``None``: the decoder's own format.
+        device_config: Needs CUDA.
+        name: What messages call the source.
+
+    Returns:
+        C-contiguous; by default ``(pictures, height, width, 3)`` ``uint8``. Of an image, one picture.
+
+    Raises:
+        SourceNotFoundError: There is no such file.
+        OpenError: It is not media.
+        StreamNotFoundError: It has no video.
+        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
+        FilterError: The filters are wrong.
+        ConvertError: The window has no picture.
+        UnsupportedFormatError: The pixel format has no array layout.
+        DeviceError: ``device_config`` is given.
+
+    Releases the GIL; safe to call from several threads.
+    """
+    check_arguments(demux_config, decode_config, filter_desc)
+    _check_source(src, timestamp)
+    refuse_device(device_config, "load video")
+    packets = demux_video(src, timestamp=timestamp, demux_config=demux_config, name=name)
+    return convert_frames(decode_packets(packets, filter_desc, decode_config))
+
+
+def load_image(
+    src: Source,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: Any = None,
+    name: str | None = None,
+    orient: bool = False,
+) -> "CPUBuffer":
+    """Load one picture: an image of any format, the first picture of an animation or video, or a cover.
+
+    Args:
+        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        demux_config: How to open it; see ``demux_config``.
+        decode_config: How to decode it; see ``decode_config``.
+        filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``,
+            at the picture's own size. ``None``: the decoder's own format.
+        device_config: Needs CUDA.
+        name: What messages call the source.
+        orient: Whether to turn the picture upright, before the filters, as its EXIF data says (JPEG, PNG, WebP, TIFF),
+            or its properties (AVIF, HEIF). Where that is missing or damaged, nothing changes.
+
+    Returns:
+        C-contiguous; by default ``(height, width, 3)`` ``uint8``, alpha left out.
+
+    Raises:
+        SourceNotFoundError: There is no such file.
+        OpenError: It is not a picture.
+        StreamNotFoundError: It has none.
+        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
+        FilterError: The filters are wrong.
+        UnsupportedFormatError: The pixel format has no array layout.
+        DeviceError: ``device_config`` is given.
+
+    Releases the GIL; safe to call from several threads.
+    """
+    check_arguments(demux_config, decode_config, filter_desc)
+    source = as_native_source(src)
+    refuse_device(device_config, "load an image")
+    if isinstance(filter_desc, Default):
+        filter_desc = get_video_filter_desc()
+    (outcome,) = load_pictures([source], demux_config, decode_config, filter_desc, orient=orient, name=name)
+    if isinstance(outcome, Exception):
+        raise outcome
+    return convert_frames(outcome)
+
+
+def _check_source(src: Source, timestamp: TimeWindow | None) -> None:
+    as_native_source(src)
+    as_window(timestamp)

@@ -1,0 +1,53 @@
+"""Single pictures through FFmpeg's decoders and filters, for those who load one or many."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._config import DecodeConfig, DemuxConfig
+from ._errors import DeviceError, MediaError
+from ._types import Default
+
+if TYPE_CHECKING:
+    from ._native import ImageFrames
+
+
+def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
+    """Raise ``TypeError`` for what is of the wrong type."""
+    if demux_config is not None and not isinstance(demux_config, DemuxConfig):
+        raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
+    if decode_config is not None and not isinstance(decode_config, DecodeConfig):
+        raise TypeError(f"decode_config must be made by decode_config(), got {type(decode_config).__name__}")
+    if filter_desc is not None and not isinstance(filter_desc, str | Default):
+        raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")
+
+
+def refuse_device(device_config: object, action: str) -> None:
+    """Raise ``DeviceError`` if a device is asked for."""
+    if device_config is not None:
+        raise DeviceError(
+            "device_config needs CUDA, which this version does not use yet: leave it at None, load to the CPU and"
+            f" transfer from there; got {device_config!r}",
+            action=action,
+        )
+
+
+def load_pictures(
+    sources: Sequence[Any],
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    filter_desc: str | None,
+    *,
+    orient: bool,
+    name: str | None = None,
+) -> "list[ImageFrames | MediaError]":
+    """For each source, as native code takes it, frames or why there are none. One native call without the GIL."""
+    demux = decode = None
+    if demux_config is not None:
+        options = dict(demux_config.format_options)
+        demux = demux_config.format, options, demux_config.buffer_size, demux_config.tolerate_errors
+    if decode_config is not None:
+        decode = decode_config.decoder, dict(decode_config.decoder_options), decode_config.tolerate_errors
+    return _native.media.load_pictures(
+        list(sources), name=name, filter=filter_desc, demux=demux, decode=decode, orient=orient
+    )
