@@ -5,6 +5,7 @@ extern "C" {
 #include <libavfilter/buffersrc.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/mem.h>
+#include <libavutil/opt.h>
 }
 
 #include <memory>
@@ -105,6 +106,10 @@ void ChainFilter::make_graph(const AVFrame& first) {
   expect(av_buffersrc_parameters_set(entry, parameters.get()));
   expect(avfilter_init_str(entry, nullptr));
   AVFilterContext* exit = add_node(*graph, is_audio ? "abuffersink" : "buffersink", "out");
+  if (is_audio) {
+    // Nine channels have no layout with a name; where the option is gone, they need none.
+    av_opt_set_int(exit, "all_channel_counts", 1, AV_OPT_SEARCH_CHILDREN);
+  }
   expect(avfilter_init_str(exit, nullptr));
 
   // The chain's open output is our output's input, and the other way around.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spdl.io
-from tests.support.media import clip, decoded_video, h264, pictures, tones
+from tests.support.media import clip, decoded_audio, decoded_video, h264, pictures, tones
 
 
 def array(frames: Any) -> Any:
@@ -93,3 +93,11 @@ def test_frames_that_change_their_size_get_a_new_graph(tmp_path: Path) -> None:
     expected = decoded_video(path, "rgb24", (16, 16, 3), "-vf", "scale=16:16", "-autoscale", "0")
     assert len(expected) > 5
     np.testing.assert_array_equal(result, expected)
+
+
+def test_more_channels_than_there_are_names_for_come_through() -> None:
+    """A file of nine channels says nothing of their places, and none is needed."""
+    path = clip("nine.wav", *tones(duration=0.1, expression="|".join(f"0.{i}" for i in range(1, 10))))
+    packets = spdl.io.demux_audio(path)
+    samples = array(spdl.io.decode_packets(packets))
+    np.testing.assert_array_equal(samples.T, decoded_audio(path, 9))
