@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from . import _native
+from ._trace import traced
 
 if TYPE_CHECKING:
     from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
@@ -25,6 +26,7 @@ class BSF:
     def __init__(self, codec: "AudioCodec | VideoCodec | ImageCodec", bsf: str) -> None:
         self._native = _native.media.BSF(codec, bsf)
 
+    @traced
     def filter(self, packets: "P", flush: bool = False) -> "P | None":
         """What comes out for these packets, which stay as they are.
 
@@ -41,11 +43,13 @@ class BSF:
         """
         return cast("P | None", self._native.filter(packets, flush))
 
+    @traced
     def flush(self) -> "AudioPackets | VideoPackets | ImagePackets | None":
         """What the filters still hold, or None. They can be used again after that."""
         return self._native.flush()
 
 
+@traced
 def apply_bsf(packets: "P", bsf: str) -> "P | None":
     """The packets after bit stream filters, with a codec that fits them.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _native
 from ._buffers import as_storage
+from ._trace import traced
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     FramesBatch: TypeAlias = Sequence[AudioFrames] | Sequence[VideoFrames] | Sequence[ImageFrames]
 
 
+@traced
 def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUBuffer":
     """Copy decoded frames into one contiguous array.
 
@@ -63,6 +65,7 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     )
 
 
+@traced
 def convert_array(vals: "ArrayLike", storage: Any = None) -> "CPUBuffer":
     """Copy integers, such as the labels of a batch, into a buffer.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from . import _native
 from ._config import DecodeConfig
 from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc
+from ._trace import traced
 from ._types import DEFAULT, Default
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def decode_packets(
     *,
     num_frames: int = -1,
 ) -> "ImageFrames": ...
+@traced
 def decode_packets(
     packets: "AudioPackets | VideoPackets | ImagePackets",
     filter_desc: str | Default | None = DEFAULT,
@@ -127,6 +129,7 @@ def Decoder(
     return media.make_decoder(codec, _as_description(filter_desc), **_as_arguments(decode_config))
 
 
+@traced
 def sample_decode_video(
     packets: "VideoPackets",
     indices: Sequence[int],

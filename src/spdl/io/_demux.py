@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 from . import _native
 from ._config import DemuxConfig
 from ._source import as_native_source
+from ._trace import Event, traced
 from ._types import Source, TimeWindow
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Demuxer:
         DemuxError: The format or an option in ``demux_config`` is not known.
     """
 
+    @traced
     def __init__(self, src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> None:
         if demux_config is not None and not isinstance(demux_config, DemuxConfig):
             raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
@@ -66,6 +68,7 @@ class Demuxer:
         """
         self._native.close()
 
+    @traced
     def demux_audio(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "AudioPackets":
         """The packets of the best audio stream.
 
@@ -89,6 +92,7 @@ class Demuxer:
         """
         return cast("AudioPackets", self._native.demux("audio", window=as_window(window), bsf=bsf))
 
+    @traced
     def demux_video(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "VideoPackets":
         """The packets of the best video stream; a cover picture is none.
 
@@ -113,6 +117,7 @@ class Demuxer:
         """
         return cast("VideoPackets", self._native.demux("video", window=as_window(window), bsf=bsf))
 
+    @traced
     def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
         """One picture: the image itself, the first one of a video, or the cover of what has no video.
 
@@ -215,7 +220,8 @@ class _Reading:
 
     def _next(self) -> "dict[int, AudioPackets | VideoPackets]":
         # Also at the end: a demuxer that was closed meanwhile says so.
-        chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
+        with Event("Demuxer.streaming_demux"):
+            chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
         if not chunk:
             raise StopIteration
         return cast("dict[int, AudioPackets | VideoPackets]", chunk)
@@ -286,6 +292,7 @@ def _as_seconds(bound: Any) -> float:
     return seconds
 
 
+@traced
 def demux_audio(
     src: Source,
     *,
@@ -313,6 +320,7 @@ def demux_audio(
         return demuxer.demux_audio(timestamp, bsf=bsf)
 
 
+@traced
 def demux_video(
     src: Source,
     *,
@@ -340,6 +348,7 @@ def demux_video(
         return demuxer.demux_video(timestamp, bsf=bsf)
 
 
+@traced
 def demux_image(
     src: Source, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
 ) -> "ImagePackets":

@@ -12,6 +12,7 @@ from ._errors import BatchLoadError, NativeLibraryError
 from ._filters import get_video_filter_desc
 from ._pictures import check_arguments, load_pictures, refuse_device
 from ._source import as_native_source
+from ._trace import traced
 from ._types import DEFAULT, Default, LoadFailure, Source
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LG = logging.getLogger(__name__)
 PIX_FMTS = ("rgb24", "bgr24", "gray")
 
 
+@traced
 def load_image_batch(
     srcs: Iterable[Source],
     *,

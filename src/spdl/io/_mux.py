@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, overload
 from . import _native
 from ._encode import AudioEncodeConfig, VideoEncodeConfig, as_native_config
 from ._errors import MediaError
+from ._trace import traced
 
 if TYPE_CHECKING:
     from ._native import (
@@ -106,6 +107,7 @@ class Muxer:
         """
         self._muxer.add_remux_stream(codec)
 
+    @traced
     def open(self, muxer_config: Mapping[str, str] | None = None) -> Self:
         """Make the file and write its header.
 
@@ -123,6 +125,7 @@ class Muxer:
         self._muxer.open(dict(muxer_config or {}))
         return self
 
+    @traced
     def write(self, stream_index: int, packets: "AudioPackets | VideoPackets | ImagePackets") -> None:
         """Write packets of one stream; they are interleaved with those of the others by their time stamps.
 
@@ -138,6 +141,7 @@ class Muxer:
         """
         self._muxer.write(stream_index, packets)
 
+    @traced
     def flush(self) -> None:
         """Finish the file: write what waits to be interleaved, and the trailer. A second call does nothing.
 
@@ -149,6 +153,7 @@ class Muxer:
         """
         self._muxer.flush()
 
+    @traced
     def close(self) -> None:
         """Finish the file, unless :meth:`flush` has, and close it. A second call does nothing.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._encode import VideoEncodeConfig, as_native_config, video_encode_config
 from ._errors import MuxError
+from ._trace import traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,7 @@ _LAYOUTS = {
 }
 
 
+@traced
 def save_image(
     path: str | os.PathLike[str],
     data: Any,
@@ -87,6 +89,7 @@ def save_image(
     _save(path, array, config)
 
 
+@traced
 def encode_image(
     path: str | os.PathLike[str],
     data: Any,

@@ -1,9 +1,11 @@
 """Traces: what is in the file, and that tracing never disturbs what it watches."""
 
 import gc
+import inspect
 import json
 import logging
 import os
+import pickle
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +14,10 @@ from typing import Any
 
 import pytest
 
+import spdl.io
 from spdl.io.utils import trace_counter, trace_event, trace_gc, tracing
 from tests.support.child import run_child
+from tests.support.media import h264
 
 Events = list[dict[str, Any]]
 
@@ -67,6 +71,28 @@ def test_function_calls_are_events(tmp_path: Path) -> None:
     with tracing(tmp_path / "t.json"):
         down(2)
     assert spans(read(tmp_path / "t.json")) == [("down", 0), ("down", 1), ("down", 2)]
+
+
+def test_functions_of_the_package_are_events(tmp_path: Path) -> None:
+    """What reads, decodes, converts and writes shows by its name; what one calls, inside it."""
+    with tracing(tmp_path / "t.json"):
+        packets = spdl.io.demux_video(h264(duration=0.4))
+        buffer = spdl.io.convert_frames(spdl.io.decode_packets(packets))
+        spdl.io.save_image(tmp_path / "x.png", spdl.io.to_numpy(buffer)[0])
+        with spdl.io.Demuxer(h264(duration=0.4)) as demuxer:
+            list(demuxer.streaming_demux(num_packets=100))
+    found = spans(read(tmp_path / "t.json"))
+    outermost = [name for name, depth in found if depth == 0]
+    assert outermost[:5] == ["demux_video", "decode_packets", "convert_frames", "save_image", "Demuxer.__init__"]
+    assert set(outermost[5:]) == {"Demuxer.streaming_demux"}
+    assert ("Demuxer.demux_video", 1) in found
+
+
+def test_traced_functions_are_what_they_were() -> None:
+    """They keep name, documentation and signature, and can be sent to another process."""
+    assert pickle.loads(pickle.dumps(spdl.io.decode_packets)) is spdl.io.decode_packets
+    assert list(inspect.signature(spdl.io.convert_frames).parameters) == ["frames", "storage"]
+    assert spdl.io.decode_packets.__doc__
 
 
 def test_names_may_be_any_text(tmp_path: Path) -> None:
