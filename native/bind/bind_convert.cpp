@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,25 +108,7 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
 
 // ---------------------------------------------------------------------------------------------------- reference frames
 
-// With the GIL. Also what a pending call of Python's is.
-int drop(void* owner) {
-  delete static_cast<Export*>(owner);
-  return 0;
-}
-
-// Lets go of an array, on any thread and with or without the GIL.
-void release_array(void* owner, std::uint8_t*) noexcept {
-  if (Py_IsInitialized() == 0) {
-    return;  // Python is on its way out: there is nobody to give the memory back to
-  }
-  // A thread of libav's must not wait for the GIL: who holds it may be waiting for that thread to end. Python's main
-  // thread lets go instead, as soon as it runs; only if it has more than it can remember is there no other way.
-  if (PyGILState_GetThisThreadState() == nullptr && Py_AddPendingCall(drop, owner) == 0) {
-    return;
-  }
-  const nb::gil_scoped_acquire held;
-  drop(owner);
-}
+void release_array(void* owner, std::uint8_t*) { let_go(static_cast<Export*>(owner)); }
 
 constexpr const char* kReferencePicturesDoc = R"(Pictures whose planes are the array's.
 

@@ -1,4 +1,4 @@
-// Python's memory in native hands, and ours in Python's. The GIL is held in all of it.
+// Python's memory in native hands, and ours in Python's. The GIL is held in all of it, except in `let_go`.
 
 #pragma once
 
@@ -34,6 +34,9 @@ class Export {
 
   Py_buffer view_{};
 };
+
+// Deletes an Export, on any thread, with or without the GIL: what libav calls when it is done with the memory.
+void let_go(Export* held) noexcept;
 
 // What Python knows as CPUBuffer: an array in memory of ours or in storage of the user's, which it keeps. C order.
 //

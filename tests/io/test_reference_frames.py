@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -299,3 +300,22 @@ def test_torch_tensor_is_an_array() -> None:
     assert (convert(frames) == expected).all()
     with pytest.raises(spdl.io.ConvertError, match="C-contiguous"):
         audio_of(torch.zeros(4, 2).T, "fltp")
+
+
+@pytest.mark.parametrize("is_flushed", [True, False], ids=["flushed", "abandoned"])
+def test_arrays_that_threads_of_the_encoder_let_go_of_are_released(is_flushed: bool, tmp_path: Path) -> None:
+    """Also if the encoder goes while they still hold some, more of them than there are threads."""
+    alive = []
+    muxer = spdl.io.Muxer(tmp_path / "out.mkv")
+    config = spdl.io.video_encode_config(height=16, width=16, frame_rate=RATE, pix_fmt="rgb24")
+    encoder = muxer.add_encode_stream(config, encoder="png", encoder_config={"threads": "4"})
+    for pts in range(40):
+        array = noise((1, 16, 16, 3), np.uint8)
+        alive.append(weakref.ref(array))
+        encoder.encode(video_of(array, pts=pts))
+        del array
+    if is_flushed:
+        encoder.flush()
+    del encoder, muxer
+    gc.collect()
+    assert [each() for each in alive] == [None] * 40
