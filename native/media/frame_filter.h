@@ -1,5 +1,5 @@
 // What the frames of a decoder go through before users get them: nothing, a filter graph, or, where that gives the same
-// bits for less, libswscale alone. One thread per object.
+// bits for less, libswscale alone or a conversion of samples. One thread per object.
 
 #pragma once
 
@@ -32,6 +32,7 @@ class FrameFilter {
   std::optional<std::string> description_;
   std::string source_;
   std::optional<Scaler> scaler_;
+  bool wants_planar_floats_ = false;
   std::optional<ChainFilter> chain_;
 };
 
