@@ -1,5 +1,5 @@
-// What FFmpeg says while a call runs: its return codes name a kind of failure, and only its log says which filter, option
-// or value was meant.
+// What FFmpeg says while a call runs: its return codes name a kind of failure, and only its log says which filter,
+// option or value was meant.
 //
 //   LogCapture said;
 //   check(avfilter_graph_config(…), kind, action, source, said);

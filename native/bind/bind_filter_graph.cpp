@@ -64,15 +64,20 @@ Raises:
     UnknownNodeError: There is no such output; the message lists those that there are.
     FilterError: A filter failed; there are several outputs and no key.)";
 
-constexpr const char* kFlushDoc = R"(Tell the graph that all its inputs have ended, so that it gives what it held back.)";
+constexpr const char* kFlushDoc = R"(Tell the graph that its inputs have ended, so that it gives what it held back.)";
 
-constexpr const char* kDumpDoc = R"(FFmpeg's drawing of the graph, for people: nodes, their links, and what flows through them.)";
+constexpr const char* kDumpDoc = R"(FFmpeg's drawing of the graph: nodes, their links, and what flows through them.)";
+
+constexpr const char* kWhat = "the filter graph";
 
 struct GraphObject : Handle<FilterGraph> {
   using Handle::Handle;
+  // Filters may have threads to wait for, and frames in them memory of Python's to let go of.
+  ~GraphObject() {
+    const nb::gil_scoped_release released;
+    const FilterGraph last = take(kWhat);
+  }
 };
-
-constexpr const char* kWhat = "the filter graph";
 
 void construct(GraphObject* self, const std::string& description) {
   const nb::gil_scoped_release released;

@@ -65,7 +65,9 @@ ChainFilter::ChainFilter(ChainInput input, std::string description, std::string 
   }
 }
 
-std::string ChainFilter::action() const { return "apply the filter '" + description_ + (source_.empty() ? "'" : "' to"); }
+std::string ChainFilter::action() const {
+  return "apply the filter '" + description_ + (source_.empty() ? "'" : "' to");
+}
 
 bool ChainFilter::fits(const AVFrame& frame) const noexcept {
   if (frame.format != like_->format) {

@@ -5,6 +5,7 @@ extern "C" {
 #include <libavfilter/buffersrc.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/mem.h>
+#include <libavutil/opt.h>
 }
 
 #include <algorithm>
@@ -138,14 +139,17 @@ void FilterGraph::add_frames(Frames frames, const Key& key) {
   source_ = frames.source;
   const AVRational time_base = input.outputs[0]->time_base;
   const bool is_rescaled = frames.time_base.num > 0 && av_cmp_q(frames.time_base, time_base) != 0;
-  std::int64_t& end = ends_[static_cast<std::size_t>(std::find(inputs_.begin(), inputs_.end(), &input) - inputs_.begin())];
+  AVRational frame_rate{0, 1};  // stays so for audio, which has no such option
+  av_opt_get_q(&input, "frame_rate", AV_OPT_SEARCH_CHILDREN, &frame_rate);
+  const auto place = std::find(inputs_.begin(), inputs_.end(), &input) - inputs_.begin();
+  std::int64_t& end = ends_[static_cast<std::size_t>(place)];
   const av::LogCapture said;
   for (const av::FramePtr& frame : frames.frames) {
     if (is_rescaled && frame->pts != AV_NOPTS_VALUE) {
       frame->pts = av_rescale_q(frame->pts, frames.time_base, time_base);
       av::set_frame_duration(*frame, av_rescale_q(av::frame_duration(*frame), frames.time_base, time_base));
     }
-    end = end_of(*frame, time_base, input.outputs[0]->frame_rate);
+    end = end_of(*frame, time_base, frame_rate);
     const int code = av_buffersrc_add_frame_flags(&input, frame.get(), 0);
     if (code == AVERROR_EOF) {
       return;  // the graph has all that it wants of this input

@@ -25,12 +25,12 @@ class FilterGraph {
   // Throws Error(kUnknownNode) for a key that is no input's, Error(kFilter) for none where there are several.
   void expect_input(const Key& key) const { find(inputs_, key, "input"); }
 
-  // Time stamps are converted to the input's time base. Throws as `expect_input`, and Error(kFilter) for frames that are
-  // not what the input was declared for, and after `flush`.
+  // Time stamps are converted to the input's time base. Throws as `expect_input`, and Error(kFilter) for frames that
+  // are not what the input was declared for, and after `flush`.
   void add_frames(Frames frames, const Key& key);
 
-  // All that is ready, but not more than some hundreds beyond sixteen for each frame given: a graph may have no end. None:
-  // nothing is ready, or nothing more comes.
+  // All that is ready, but not more than some hundreds beyond sixteen for each frame given: a graph may have no end.
+  // None: nothing is ready, or nothing more comes.
   std::optional<Frames> get_frames(const Key& key);
 
   // The end of all inputs. A second call changes nothing.

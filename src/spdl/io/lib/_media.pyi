@@ -674,12 +674,12 @@ class FilterGraph:
 
     def flush(self) -> None:
         """
-        Tell the graph that all its inputs have ended, so that it gives what it held back.
+        Tell the graph that its inputs have ended, so that it gives what it held back.
         """
 
     def dump(self) -> str:
         """
-        FFmpeg's drawing of the graph, for people: nodes, their links, and what flows through them.
+        FFmpeg's drawing of the graph: nodes, their links, and what flows through them.
         """
 
     def __repr__(self) -> str: ...
