@@ -46,6 +46,10 @@ def damaged(data: bytes, seed: int) -> bytes:
     return bytes(changed)
 
 
+def make_decoder(packets: Any, **options: Any) -> Any:
+    return Decoder(packets.codec, **options)
+
+
 def error_of(packets: Any) -> spdl.io.DecodeError | None:
     """What strict decoding raises."""
     try:
@@ -107,7 +111,7 @@ def test_clean_streams_are_not_refused() -> None:
 
 @pytest.mark.parametrize("run", [
     lambda config: decode_packets(demux_video(h264()), decode_config=config),
-    lambda config: Decoder(demux_video(h264()).codec, decode_config=config),
+    lambda config: make_decoder(demux_video(h264()), decode_config=config),
     lambda config: spdl.io.sample_decode_video(demux_video(h264()), [1], decode_config=config),
 ], ids=["decode_packets", "Decoder", "sample_decode_video"])  # fmt: skip
 @pytest.mark.parametrize(("config", "words"), [
@@ -142,14 +146,14 @@ def test_wrong_types_are_named() -> None:
         lambda: decode_packets(packets, wrong),
         lambda: decode_packets(packets, decode_config=wrong),
         lambda: decode_packets(packets, num_frames="x"),  # type: ignore[call-overload]
-        lambda: Decoder(packets.codec, filter_desc=wrong),
+        lambda: make_decoder(packets, filter_desc=wrong),
         lambda: decode_config(decoder=wrong),
         lambda: decode_config(decoder_options=wrong),
         lambda: decode_config(decoder_options={"threads": None}),  # type: ignore[dict-item]
         lambda: decode_config(tolerate_errors=wrong),
     ):
         with pytest.raises(TypeError):
-            call()  # type: ignore[no-untyped-call]
+            call()
     assert len(packets) == 50
 
 

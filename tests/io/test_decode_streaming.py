@@ -14,6 +14,12 @@ from spdl.io import Decoder, Demuxer, convert_frames, decode_config, decode_pack
 from tests.support.media import clip, decoded_audio, decoded_video, h264, pictures, tones
 
 
+def codec_of(packets: Any) -> Any:
+    """It is there, unless packets come from streaming."""
+    assert packets.codec is not None
+    return packets.codec
+
+
 def arrays_of(batches: Any) -> list[NDArray[Any]]:
     return [to_numpy(convert_frames(batch)) for batch in batches]
 
@@ -33,6 +39,7 @@ def test_batches_of_video_add_up_to_the_whole(num_packets: int, buffer_size: int
         if buffer_size is not None:
             decoder.set_buffer_size(buffer_size)
         for packets in demuxer.streaming_demux(num_packets=num_packets):
+            assert isinstance(packets, spdl.io.VideoPackets)
             found.append(arrays_of(decoder.streaming_decode_packets(packets)))
         found.append(arrays_of(decoder.flush()))
     for call in found:
@@ -55,6 +62,7 @@ def test_batches_of_audio_add_up_to_the_whole(num_packets: int) -> None:
         decoder = Decoder(demuxer.audio_codec, filter_desc=filter_desc)
         found = []
         for packets in demuxer.streaming_demux(num_packets=num_packets):
+            assert isinstance(packets, spdl.io.AudioPackets)
             found += arrays_of(decoder.streaming_decode_packets(packets))
         found += arrays_of(decoder.flush())
     assert (np.concatenate(found, axis=1) == whole).all()
@@ -63,21 +71,21 @@ def test_batches_of_audio_add_up_to_the_whole(num_packets: int) -> None:
 def test_default_filters_are_those_of_decoding_at_once() -> None:
     """``fltp`` and ``rgb24``; ``None`` is the decoder's own format."""
     video, audio = demux_video(h264()), demux_audio(tones_of_aac())
-    decoder = Decoder(audio.codec)
+    decoder = Decoder(codec_of(audio))
     assert isinstance(decoder, spdl.io.AudioDecoder)
     found = arrays_of(decoder.streaming_decode_packets(audio)) + arrays_of(decoder.flush())
     assert (np.concatenate(found, axis=1) == decoded_audio(tones_of_aac(), 2).T).all()
-    video_decoder = Decoder(video.codec)
+    video_decoder = Decoder(codec_of(video))
     assert isinstance(video_decoder, spdl.io.VideoDecoder)
     assert {batch.pix_fmt for batch in video_decoder.streaming_decode_packets(video.clone())} == {"rgb24"}
-    native = Decoder(video.codec, filter_desc=None)
+    native = Decoder(codec_of(video), filter_desc=None)
     assert {batch.pix_fmt for batch in native.streaming_decode_packets(video)} == {"yuv420p"}
 
 
 def test_frames_lag_behind_packets() -> None:
     """A decoder holds pictures back to put them in order; flushing gives them, once."""
     packets = demux_video(h264())
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     ready = sum(len(batch) for batch in decoder.streaming_decode_packets(packets))
     assert 40 < ready < 50
     assert ready + sum(len(batch) for batch in decoder.flush()) == 50
@@ -87,7 +95,7 @@ def test_frames_lag_behind_packets() -> None:
 def test_packets_are_consumed_at_once() -> None:
     """Not only when the iterator gets to them."""
     packets = demux_video(h264())
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     iterator = decoder.streaming_decode_packets(packets)
     with pytest.raises(spdl.io.ConsumedError):
         len(packets)
@@ -98,7 +106,7 @@ def test_packets_are_consumed_at_once() -> None:
 def test_window_of_packets_holds() -> None:
     """As in decoding all at once."""
     packets = demux_video(h264(), timestamp=(0.52, 1.24))
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     found = arrays_of(decoder.streaming_decode_packets(packets)) + arrays_of(decoder.flush())
     assert (np.concatenate(found) == decoded_video(h264(), "rgb24", (48, 64, 3))[13:31]).all()
 
@@ -109,8 +117,9 @@ def test_iterator_left_early_loses_nothing() -> None:
     with Demuxer(h264()) as demuxer:
         decoder = Decoder(demuxer.video_codec)
         decoder.set_buffer_size(3)
-        found = []
+        found: list[NDArray[Any]] = []
         for packets in demuxer.streaming_demux(num_packets=10):
+            assert isinstance(packets, spdl.io.VideoPackets)
             iterator = decoder.streaming_decode_packets(packets)
             found += arrays_of([next(iterator)]) if len(found) else arrays_of(iterator)
         found += arrays_of(decoder.flush())
@@ -120,7 +129,7 @@ def test_iterator_left_early_loses_nothing() -> None:
 def test_exhausted_iterator_stays_exhausted() -> None:
     """Also when its decoder has got more."""
     packets = demux_video(h264())
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     first = decoder.streaming_decode_packets(packets.clone())
     assert len(list(first)) == 1
     second = decoder.streaming_decode_packets(packets)
@@ -131,7 +140,7 @@ def test_exhausted_iterator_stays_exhausted() -> None:
 def test_flushed_decoder_takes_no_more_packets() -> None:
     """They would be lost; the packets are not consumed."""
     packets = demux_video(h264())
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     list(decoder.flush())
     with pytest.raises(spdl.io.ClosedError, match="make a new one"):
         decoder.streaming_decode_packets(packets)
@@ -140,7 +149,7 @@ def test_flushed_decoder_takes_no_more_packets() -> None:
 
 def test_negative_buffer_size_is_an_error() -> None:
     """Zero means no limit."""
-    decoder = Decoder(demux_video(h264()).codec)
+    decoder = Decoder(codec_of(demux_video(h264())))
     with pytest.raises(ValueError, match="buffer_size must be >= 0, got -1"):
         decoder.set_buffer_size(-1)
 
@@ -161,7 +170,7 @@ def test_codec_of_another_type_is_an_error(codec: Any) -> None:
 
 def test_packets_of_another_kind_are_an_error() -> None:
     """They are not consumed."""
-    decoder: Any = Decoder(demux_video(h264()).codec)
+    decoder: Any = Decoder(codec_of(demux_video(h264())))
     packets = demux_audio(tones_of_aac())
     with pytest.raises(TypeError):
         decoder.streaming_decode_packets(packets)
@@ -174,13 +183,13 @@ def test_damage_ends_the_iterator_or_is_counted_in_its_batch() -> None:
     start = data.index(b"mdat") + 3000
     data[start : start + 40] = bytes(40)
     packets = demux_video(bytes(data))
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     iterator = decoder.streaming_decode_packets(packets.clone())
     with pytest.raises(spdl.io.DecodeError):
         list(iterator)
     assert list(iterator) == []
     assert sum(len(batch) for batch in decoder.streaming_decode_packets(demux_video(h264()))) > 40
-    tolerant = Decoder(packets.codec, decode_config=decode_config(tolerate_errors=True))
+    tolerant = Decoder(codec_of(packets), decode_config=decode_config(tolerate_errors=True))
     tolerant.set_buffer_size(5)
     batches = [*tolerant.streaming_decode_packets(packets.clone()), *tolerant.flush()]
     whole = decode_packets(packets, decode_config=decode_config(tolerate_errors=True))
@@ -190,7 +199,7 @@ def test_damage_ends_the_iterator_or_is_counted_in_its_batch() -> None:
 def test_two_threads_at_once_are_an_error_and_no_crash() -> None:
     """Whoever comes while another one works is told so; no picture is lost or doubled."""
     packets = demux_video(h264())
-    decoder = Decoder(packets.codec)
+    decoder = Decoder(codec_of(packets))
     decoder.set_buffer_size(1)
     iterator = decoder.streaming_decode_packets(packets)
     barrier = threading.Barrier(4)

@@ -121,7 +121,8 @@ def test_list_of_indices_is_a_video(expected: NDArray[np.uint8], key: list[int])
 def test_indices_may_be_what_numpy_gives() -> None:
     """Integers of any kind, tuples and arrays."""
     frames = video()
-    assert frames[np.int64(3)].pts == frames[3].pts
+    three: Any = np.int64(3)
+    assert frames[three].pts == frames[3].pts
     assert frames[np.array([4, -1])].get_pts() == frames[[4, -1]].get_pts()
     assert frames[(4, -1)].get_pts() == frames[[4, -1]].get_pts()
 
@@ -172,7 +173,7 @@ def test_consumed_frames_refuse_any_use(make: Any) -> None:
     """With an error that is a ``TypeError``, and without a warning beside it."""
     frames = make()
     spdl.io.convert_frames(frames)
-    uses = [repr, lambda x: x.clone(), lambda x: x.num_errors, spdl.io.convert_frames]
+    uses: list[Any] = [repr, lambda x: x.clone(), lambda x: x.num_errors, spdl.io.convert_frames]
     if make is not image:
         uses += [len, lambda x: x.num_frames]
     if make is video:
@@ -215,7 +216,7 @@ def test_frames_outlive_what_they_came_from(expected: NDArray[np.uint8]) -> None
     data = bytearray(h264().read_bytes())
     demuxer = spdl.io.Demuxer(data)
     packets = demuxer.demux_video()
-    decoder = spdl.io.Decoder(packets.codec, filter_desc=None)
+    decoder = spdl.io.Decoder(demuxer.video_codec, filter_desc=None)
     iterator = decoder.streaming_decode_packets(packets)
     held = next(iterator)
     demuxer.close()
