@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -75,6 +76,8 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
         outcomes.emplace_back(load_picture(held[i].source, names[i], options));
       } catch (const Error& error) {
         outcomes.emplace_back(error);
+      } catch (const std::bad_alloc&) {
+        outcomes.emplace_back(Error(ErrorKind::kDecode, "decode", "out of memory").in(names[i]));
       }
     }
   }

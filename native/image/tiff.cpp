@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 namespace spdl {
@@ -9,7 +10,6 @@ namespace {
 
 constexpr std::uint32_t kShort = 3;
 constexpr std::uint32_t kLong = 4;
-constexpr std::uint32_t kSoftware = 305;
 
 // TIFF 6.0, sections 3 to 21, and Adobe's notes: what the pixels of one image depend on.
 constexpr std::array<std::uint32_t, 20> kOfPixels = {256, 257, 258, 259, 262, 266, 273, 277, 278, 279,
@@ -50,17 +50,21 @@ Bytes without_other_fields(Bytes tiff, Buffer& into) {
   const TiffDirectory directory(tiff);
   std::uint8_t* copy = into.reserve(tiff.size());
   std::memcpy(copy, tiff.data(), tiff.size());
+  if (directory.num_entries() == 0) {
+    return {copy, tiff.size()};
+  }
+  std::size_t kept = 0;
   for (std::size_t i = 0; i < directory.num_entries(); ++i) {
-    if (std::find(kOfPixels.begin(), kOfPixels.end(), directory.tag_of(i)) == kOfPixels.end()) {
-      // An empty text in its place, because entries cannot be taken out.
-      std::array<std::uint8_t, TiffDirectory::kEntryBytes> field{};
-      const bool big = directory.is_big_endian();
-      field[big ? 0 : 1] = kSoftware >> 8;
-      field[big ? 1 : 0] = kSoftware & 0xff;
-      field[big ? 3 : 2] = 2;  // ASCII
-      field[big ? 7 : 4] = 1;
-      std::memcpy(copy + directory.offset_of(i), field.data(), field.size());
+    if (std::find(kOfPixels.begin(), kOfPixels.end(), directory.tag_of(i)) != kOfPixels.end()) {
+      std::memmove(copy + directory.offset_of(kept++), copy + directory.offset_of(i), TiffDirectory::kEntryBytes);
     }
+  }
+  if (kept < directory.num_entries()) {
+    // How many there are, and no further directory, which stands behind the last of them.
+    std::uint8_t* count = copy + directory.offset_of(0) - 2;
+    count[directory.is_big_endian() ? 0 : 1] = static_cast<std::uint8_t>(kept >> 8);
+    count[directory.is_big_endian() ? 1 : 0] = static_cast<std::uint8_t>(kept);
+    std::memset(copy + directory.offset_of(kept), 0, 4);
   }
   return {copy, tiff.size()};
 }

@@ -1,6 +1,7 @@
 """Pictures for the tests, and what independent decoders make of them."""
 
 import io
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,18 @@ def decode(data: bytes, mode: str = "RGB") -> Image.Image:
 def resized(data: bytes, width: int, height: int, mode: str = "RGB") -> Pixels:
     """What Pillow makes of a JPEG at another size, with the filter that the loader uses."""
     return np.asarray(decode(data, mode).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def with_png_checks(data: bytes) -> bytes:
+    """The data, with the sums of its chunks as they should be if it is a PNG."""
+    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return data
+    fixed, at = bytearray(data[:8]), 8
+    while at + 12 <= len(data):
+        end = min(at + 8 + int.from_bytes(data[at : at + 4], "big"), len(data) - 4)
+        fixed += data[at:end] + zlib.crc32(data[at + 4 : end]).to_bytes(4, "big")
+        at = end + 4
+    return bytes(fixed)
 
 
 def difference(actual: Pixels, expected: Pixels) -> NDArray[np.float64]:
