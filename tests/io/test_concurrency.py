@@ -35,7 +35,7 @@ def step_by_step(name: str) -> Any:
 
 def stream(name: str) -> Any:
     with spdl.io.Demuxer(video_clip(name).path) as demuxer:
-        decoder = spdl.io.Decoder(demuxer.video_codec)
+        decoder: Any = spdl.io.Decoder(demuxer.video_codec)
         parts = []
         for packets in demuxer.streaming_demux(demuxer.video_stream_index, num_packets=3):
             parts += [array_of(frames) for frames in decoder.streaming_decode_packets(packets)]
@@ -167,6 +167,7 @@ def test_one_decoder_and_one_graph_in_eight_threads_survive() -> None:
     """Frames come out somewhere, or errors do."""
     for _ in range(5):
         packets = spdl.io.demux_video(video_clip("h264.mp4").path)
+        assert packets.codec is not None
         decoder = spdl.io.Decoder(packets.codec)
         clones = [packets.clone() for _ in range(NUM_THREADS)]
 

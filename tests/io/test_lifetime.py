@@ -83,7 +83,7 @@ def test_parts_of_frames_outlive_the_whole() -> None:
     """Slices, single pictures and clones, converted after the rest has gone."""
     expected = expected_pictures(video_clip(CLIP), "rgb24")
     frames = spdl.io.decode_packets(spdl.io.demux_video(video_clip(CLIP).path))
-    parts = [frames[4], frames[::3], frames[[7, 7]], frames.clone()]
+    parts: list[Any] = [frames[4], frames[::3], frames[[7, 7]], frames.clone()]
     wanted = [expected[4], expected[::3], expected[[7, 7]], expected]
     spdl.io.convert_frames(frames)
     del frames
@@ -100,7 +100,7 @@ def test_iterators_keep_what_they_iterate() -> None:
     chunks = demuxer.streaming_demux(demuxer.video_stream_index, num_packets=6)
     del demuxer
     gc.collect()
-    decoder = spdl.io.Decoder(codec)
+    decoder: Any = spdl.io.Decoder(codec)
     del codec
     arrays = []
     for packets in chunks:

@@ -87,7 +87,7 @@ def sample(data: bytes, tolerant: bool) -> None:
 def stream(data: bytes, tolerant: bool) -> None:
     config = spdl.io.decode_config(tolerate_errors=tolerant)
     with spdl.io.Demuxer(data, demux_config=spdl.io.demux_config(tolerate_errors=tolerant)) as demuxer:
-        decoder = spdl.io.Decoder(demuxer.video_codec, decode_config=config)
+        decoder: Any = spdl.io.Decoder(demuxer.video_codec, decode_config=config)
         for packets in demuxer.streaming_demux(demuxer.video_stream_index, num_packets=5):
             for frames in decoder.streaming_decode_packets(packets):
                 spdl.io.to_numpy(spdl.io.convert_frames(frames)).sum()
@@ -97,7 +97,7 @@ def stream(data: bytes, tolerant: bool) -> None:
 
 def unpickle(data: bytes, tolerant: bool) -> None:
     """Here it is the state of packets that is damaged."""
-    kind = type(spdl.io.demux_video(UNDAMAGED))
+    kind: Any = type(spdl.io.demux_video(UNDAMAGED))
     packets = kind.deserialize(data) if tolerant else kind.deserialize_view(memoryview(data))
     repr(packets)
     spdl.io.to_numpy(spdl.io.convert_frames(spdl.io.decode_packets(packets))).sum()

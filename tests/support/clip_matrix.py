@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,7 +273,7 @@ def _decoded(clip: VideoClip) -> dict[str, bytes]:
 
 
 @cache
-def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[np.uint8] | NDArray[np.uint16]:
+def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[Any]:
     """What the ffmpeg tool decodes, in the shape that ``convert_frames`` gives."""
     width, height = clip.size
     shapes = {

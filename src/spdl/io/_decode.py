@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         AudioDecoder,
         AudioFrames,
         AudioPackets,
+        CPUBuffer,
         ImageFrames,
         ImagePackets,
         VideoCodec,
@@ -88,6 +89,16 @@ def decode_packets(
         **_as_arguments(decode_config),
         num_frames=_as_limit(num_frames),
     )
+
+
+@traced
+def decode_array(
+    packets: "AudioPackets | VideoPackets | ImagePackets",
+    filter_desc: str | Default | None,
+    decode_config: DecodeConfig | None,
+) -> "CPUBuffer":
+    """What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be."""
+    return _native.media.decode_array(packets, _filter_of(packets, filter_desc), **_as_arguments(decode_config))
 
 
 @overload

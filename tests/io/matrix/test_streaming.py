@@ -59,9 +59,9 @@ def test_streamed_samples_are_those_of_the_ffmpeg_tool(clip: AudioClip, chunks: 
 def test_the_size_of_batches_changes_nothing_else(name: str, size: int) -> None:
     """``set_buffer_size`` cuts the same pictures into batches of that size."""
     clip = video_clip(name)
-    decoder = spdl.io.Decoder(spdl.io.demux_video(clip.path).codec)
-    decoder.set_buffer_size(size)
     with spdl.io.Demuxer(clip.path) as demuxer:
+        decoder = spdl.io.Decoder(demuxer.video_codec)
+        decoder.set_buffer_size(size)
         parts = list(streamed(decoder, demuxer.streaming_demux(demuxer.video_stream_index, num_packets=5)))
     assert all(len(part) <= size for part in parts)
     assert_same(np.concatenate(parts), expected_pictures(clip, "rgb24"))
@@ -73,7 +73,7 @@ def test_streamed_pictures_keep_their_times(name: str) -> None:
     clip = video_clip(name)
     given: list[float] = []
     with spdl.io.Demuxer(clip.path) as demuxer:
-        decoder = spdl.io.Decoder(demuxer.video_codec)
+        decoder: Any = spdl.io.Decoder(demuxer.video_codec)
         for packets in demuxer.streaming_demux(demuxer.video_stream_index, num_packets=4):
             for frames in decoder.streaming_decode_packets(packets):
                 given += frames.get_timestamps()
@@ -86,18 +86,20 @@ def test_streamed_pictures_keep_their_times(name: str) -> None:
 def test_two_streams_at_once_are_those_of_the_ffmpeg_tool(name: str) -> None:
     """Pictures and samples of one pass over the file."""
     clip = video_clip(name)
-    pictures, samples = [], []
     with spdl.io.Demuxer(clip.path) as demuxer:
         video, audio = demuxer.video_stream_index, demuxer.audio_stream_index
-        decoders = {video: spdl.io.Decoder(demuxer.video_codec), audio: spdl.io.Decoder(demuxer.audio_codec)}
-        parts: dict[int, list[Any]] = {video: pictures, audio: samples}
+        decoders: dict[int, Any] = {
+            video: spdl.io.Decoder(demuxer.video_codec),
+            audio: spdl.io.Decoder(demuxer.audio_codec),
+        }
+        parts: dict[int, list[Any]] = {video: [], audio: []}
         for both in demuxer.streaming_demux([video, audio], num_packets=4):
             for index, packets in both.items():
                 parts[index] += [array_of(frames) for frames in decoders[index].streaming_decode_packets(packets)]
         for index, decoder in decoders.items():
             parts[index] += [array_of(frames) for frames in decoder.flush()]
-    assert_same(np.concatenate(pictures), expected_pictures(clip, "rgb24"))
-    assert_same(np.concatenate(samples, axis=1), decoded_audio(clip.path, 1).T)
+    assert_same(np.concatenate(parts[video]), expected_pictures(clip, "rgb24"))
+    assert_same(np.concatenate(parts[audio], axis=1), decoded_audio(clip.path, 1).T)
 
 
 def test_a_demuxer_gives_the_same_again_and_again() -> None:

@@ -3,6 +3,7 @@
 import random
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_a_window_survives_pickling_and_streams_of_bytes(name: str) -> None:
     clip = video_clip(name)
     times, expected = known_times(clip.path), expected_pictures(clip, "rgb24")
     window = (times[len(times) // 3], times[2 * len(times) // 3])
-    packets = spdl.io.demux_video(clip.path, timestamp=window)
+    packets: Any = spdl.io.demux_video(clip.path, timestamp=window)
     crossed = pickle.loads(pickle.dumps(packets))
     viewed = type(packets).deserialize_view(memoryview(packets.__getstate__()))
     chosen = inside(times, window)
