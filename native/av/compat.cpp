@@ -5,6 +5,7 @@ extern "C" {
 #include <libavutil/channel_layout.h>
 }
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -105,6 +106,8 @@ void set_colors(AVBufferSrcParameters&, const AVFrame&) noexcept {}
 
 #if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
 void carry_side_data(const AVStream&, AVPacket&) {}
+std::vector<SideData> side_data_of(const AVStream&) { return {}; }
+void add_side_data(AVStream&, const std::vector<SideData>&) {}
 #else
 void carry_side_data(const AVStream& stream, AVPacket& first) {
   for (int i = 0; i < stream.nb_side_data; ++i) {
@@ -117,6 +120,25 @@ void carry_side_data(const AVStream& stream, AVPacket& first) {
       throw std::bad_alloc();
     }
     std::memcpy(to, from.data, from.size);
+  }
+}
+
+std::vector<SideData> side_data_of(const AVStream& stream) {
+  std::vector<SideData> found;
+  for (int i = 0; i < stream.nb_side_data; ++i) {
+    const AVPacketSideData& from = stream.side_data[i];
+    found.push_back({from.type, {from.data, from.data + from.size}});
+  }
+  return found;
+}
+
+void add_side_data(AVStream& stream, const std::vector<SideData>& side_data) {
+  for (const SideData& from : side_data) {
+    std::uint8_t* to = av_stream_new_side_data(&stream, from.type, from.bytes.size());
+    if (to == nullptr) {
+      throw std::bad_alloc();
+    }
+    std::copy(from.bytes.begin(), from.bytes.end(), to);
   }
 }
 #endif

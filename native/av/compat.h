@@ -36,6 +36,14 @@ void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcep
 // from where the decoder takes it. (Since FFmpeg 6.1 it is part of the codec parameters, and this does nothing.)
 void carry_side_data(const AVStream& stream, AVPacket& first);
 
+// The same for muxers, which want it before the first packet. (None since FFmpeg 6.1.)
+struct SideData {
+  AVPacketSideDataType type;
+  std::vector<std::uint8_t> bytes;
+};
+std::vector<SideData> side_data_of(const AVStream& stream);
+void add_side_data(AVStream& stream, const std::vector<SideData>& side_data);
+
 // "stereo", "5.1(side)"; for layouts without a name, "3 channels".
 std::string channel_layout_name(const AVChannelLayout& layout);
 

@@ -18,7 +18,7 @@ BitStreamFilter::BitStreamFilter(const Codec& codec, const std::string& descript
   context_->time_base_in = codec.time_base;
   av::check(av_bsf_init(context_.get()), ErrorKind::kFilter, "apply the bit stream filter", what);
   codec_ = make_codec(codec.type, *context_->par_out, context_->time_base_out, codec.frame_rate,
-                      codec.is_complete);
+                      codec.is_complete, codec.side_data);
   like_.type = type_;
   like_.time_base = context_->time_base_out;
   like_.codec = codec_;

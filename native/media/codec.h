@@ -5,7 +5,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "av/compat.h"
 #include "av/owners.h"
 #include "media/media_type.h"
 
@@ -18,12 +20,13 @@ struct Codec {
   AVRational frame_rate{0, 1};  // video: as the container guesses it; 0/1 if unknown
   // Whether the container told all that users may ask. A decoder needs no more than it told; see measure.h.
   bool is_complete = true;
+  std::vector<av::SideData> side_data;  // what the container says beside the parameters
 };
 
 using CodecPtr = std::shared_ptr<const Codec>;
 
 // Copies the parameters. Channels that the container only counts get the usual layout for so many.
 CodecPtr make_codec(MediaType type, const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
-                    bool is_complete = true);
+                    bool is_complete = true, std::vector<av::SideData> side_data = {});
 
 }  // namespace spdl

@@ -51,7 +51,7 @@ CodecPtr codec_of(const Input& input, MediaType type, int index) {
   const AVRational rate =
       type == MediaType::kAudio ? AVRational{0, 1} : av_guess_frame_rate(&input.context(), &stream, nullptr);
   return make_codec(type, *stream.codecpar, stream.time_base, rate.den != 0 ? rate : AVRational{0, 1},
-                    input.has_all_parameters());
+                    input.has_all_parameters(), av::side_data_of(stream));
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ CodecPtr measure(const Packets& packets) {
   found->type = codec.type;
   found->time_base = codec.time_base;
   found->frame_rate = codec.frame_rate;
+  found->side_data = codec.side_data;
   found->parameters = av::own<av::CodecParametersPtr>(avcodec_parameters_alloc());
   AVCodecParameters& parameters = *found->parameters;
   av::check(avcodec_parameters_copy(&parameters, codec.parameters.get()), ErrorKind::kMedia, "copy codec parameters");

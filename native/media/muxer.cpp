@@ -13,6 +13,7 @@ extern "C" {
 #include <utility>
 
 #include "av/check.h"
+#include "av/compat.h"
 #include "av/log.h"
 
 namespace spdl {
@@ -94,6 +95,7 @@ void Muxer::add_remux_stream(const Codec& codec) {
   expect(State::kNew, kAdd);
   expect_format_takes(codec.parameters->codec_id, kAdd);
   AVStream& stream = add_stream(*codec.parameters, codec.time_base, codec.frame_rate);
+  av::add_side_data(stream, codec.side_data);
   stream.codecpar->codec_tag = tag_for(*context_->oformat, *codec.parameters);
 }
 
