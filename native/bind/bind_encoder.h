@@ -12,6 +12,11 @@ namespace spdl::bind {
 template <MediaType type>
 struct EncoderObject : Handle<Encoder> {
   using Handle::Handle;
+  // The end of an encoder waits for its threads, and they must not have to wait for the GIL.
+  ~EncoderObject() {
+    const nanobind::gil_scoped_release released;
+    static_cast<void>(take("the encoder"));
+  }
 };
 
 using AudioEncoder = EncoderObject<MediaType::kAudio>;
