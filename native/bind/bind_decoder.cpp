@@ -116,7 +116,26 @@ nb::list sample(const nb::object& packets, const std::vector<std::size_t>& indic
   return result;
 }
 
-using SharedDecoder = std::shared_ptr<Handle<StreamDecoder>>;
+// Shared by a decoder's Python object and its iterators. The last one lets go of it without the GIL: a decoder with
+// threads of its own waits for them.
+class SharedDecoder {
+ public:
+  explicit SharedDecoder(StreamDecoder decoder) : decoder_(std::make_shared<Handle<StreamDecoder>>(std::move(decoder))) {}
+  SharedDecoder(const SharedDecoder&) = default;
+  SharedDecoder(SharedDecoder&&) = default;
+  SharedDecoder& operator=(const SharedDecoder&) = delete;
+  SharedDecoder& operator=(SharedDecoder&&) = delete;
+  ~SharedDecoder() {
+    if (decoder_ != nullptr && decoder_.use_count() == 1 && PyGILState_Check() != 0) {
+      const nb::gil_scoped_release released;
+      decoder_.reset();
+    }
+  }
+  Handle<StreamDecoder>* operator->() const noexcept { return decoder_.get(); }
+
+ private:
+  std::shared_ptr<Handle<StreamDecoder>> decoder_;
+};
 
 template <MediaType type>
 struct Decoder {
@@ -138,7 +157,7 @@ Decoder<type> make_decoder(const CodecObject<type>& codec, std::optional<std::st
                            bool tolerate_errors) {
   const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
   const nb::gil_scoped_release released;
-  return {std::make_shared<Handle<StreamDecoder>>(StreamDecoder(*codec.codec, std::move(filter), config))};
+  return {SharedDecoder(StreamDecoder(*codec.codec, std::move(filter), config))};
 }
 
 template <MediaType type>

@@ -1,10 +1,13 @@
 #include "media/decoder.h"
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "av/check.h"
+#include "base/buffer.h"
 #include "base/time_window.h"
+#include "image/tiff.h"
 
 namespace spdl {
 namespace {
@@ -57,6 +60,18 @@ const AVCodec& find_decoder(const AVCodecParameters& parameters, const DecodeCon
         .in(source);
   }
   return *decoder;
+}
+
+// A TIFF with the fields that matter to its pixels. Told to stop at damage, the decoder stops at fields that it does not
+// know, too; the others it puts into the picture's metadata, so they are taken out only where they are in the way.
+av::PacketPtr without_other_fields(const AVPacket& packet) {
+  Buffer scratch;
+  const Bytes bytes = spdl::without_other_fields({packet.data, static_cast<std::size_t>(packet.size)}, scratch);
+  av::PacketPtr changed = av::new_packet();
+  av::check(av_new_packet(changed.get(), static_cast<int>(bytes.size())), ErrorKind::kDecode, kAction);
+  std::memcpy(changed->data, bytes.data(), bytes.size());
+  av::check(av_packet_copy_props(changed.get(), &packet), ErrorKind::kDecode, kAction);
+  return changed;
 }
 
 std::string time_text(double seconds) {
@@ -135,9 +150,12 @@ bool RawDecoder::send(const AVPacket* packet) {
     }
   }
   context_->err_recognition = recognition_;
-  const int code = avcodec_send_packet(context_.get(), packet);
+  int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) {
     return false;
+  }
+  if (code == AVERROR_INVALIDDATA && packet != nullptr && context_->codec_id == AV_CODEC_ID_TIFF) {
+    code = avcodec_send_packet(context_.get(), without_other_fields(*packet).get());
   }
   if (code < 0 && code != AVERROR_EOF) {
     refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");

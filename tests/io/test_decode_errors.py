@@ -1,5 +1,6 @@
 """Decoding what is damaged, unknown or wrong."""
 
+import io
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import spdl.io
 from spdl.io import (
@@ -164,3 +166,16 @@ def test_config_is_a_value() -> None:
     assert decode_config() == DecodeConfig()
     with pytest.raises(AttributeError):
         config.decoder = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("fields", [{"dpi": (72, 72)}, {"description": "a", "artist": "b"}, {"compression": "tiff_lzw"}])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_unknown_fields_of_a_tiff_are_no_damage(fields: dict[str, Any], mode: str) -> None:
+    """As FFmpeg's decoder takes them, where it is to be strict; what it cut is damage all the same."""
+    picture = Image.linear_gradient("L").convert(mode)
+    file = io.BytesIO()
+    picture.save(file, "TIFF", **fields)
+    frames = decode_packets(demux_image(file.getvalue()))
+    assert (array_of(frames) == np.asarray(picture.convert("RGB"))).all()
+    with pytest.raises(spdl.io.DecodeError):
+        decode_packets(demux_image(file.getvalue()[:20_000]))
