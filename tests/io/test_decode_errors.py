@@ -168,7 +168,9 @@ def test_config_is_a_value() -> None:
         config.decoder = "x"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("fields", [{"dpi": (72, 72)}, {"description": "a", "artist": "b"}, {"compression": "tiff_lzw"}])
+@pytest.mark.parametrize(
+    "fields", [{"dpi": (72, 72)}, {"description": "a", "artist": "b"}, {"compression": "tiff_lzw"}]
+)
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 def test_unknown_fields_of_a_tiff_are_no_damage(fields: dict[str, Any], mode: str) -> None:
     """As FFmpeg's decoder takes them, where it is to be strict; what it cut is damage all the same."""
@@ -178,4 +180,4 @@ def test_unknown_fields_of_a_tiff_are_no_damage(fields: dict[str, Any], mode: st
     frames = decode_packets(demux_image(file.getvalue()))
     assert (array_of(frames) == np.asarray(picture.convert("RGB"))).all()
     with pytest.raises(spdl.io.DecodeError):
-        decode_packets(demux_image(file.getvalue()[:20_000]))
+        decode_packets(demux_image(file.getvalue()[: len(file.getvalue()) // 2]))

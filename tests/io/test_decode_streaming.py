@@ -28,7 +28,7 @@ def tones_of_aac() -> Any:
     return clip("tones.m4a", *tones(expression="sin(440*2*PI*t)|cos(300*2*PI*t)"), "-c:a", "aac")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(num_packets=st.integers(1, 60), buffer_size=st.none() | st.integers(0, 60))
 def test_batches_of_video_add_up_to_the_whole(num_packets: int, buffer_size: int | None) -> None:
     """However packets come, and however batches go; only the last batch of a call is shorter."""
