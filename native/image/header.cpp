@@ -1,5 +1,6 @@
 #include "image/header.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "image/gif.h"
@@ -61,6 +62,23 @@ std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) n
     return DeclaredSize{big_endian(data, 4, 4), big_endian(data, 8, 4)};
   }
   return std::nullopt;
+}
+
+std::string_view misread_because(std::string_view format, Bytes data) noexcept {
+  if (format == "TIFF") {
+    constexpr std::uint32_t kCompression = 259;
+    const auto compression = TiffDirectory(data).short_field(kCompression).value_or(1);
+    return compression == 6 || compression == 7 ? "it is a TIFF that holds JPEG data, which FFmpeg does not decode" : "";
+  }
+  if (format == "JPEG 2000") {
+    // ISO/IEC 15444-1, I.5.3.3, and 15444-2, table M.25: a colour specification by number, which is 12.
+    constexpr std::string_view kCmyk("\0\0\0\x0f" "colr" "\1\0\0\0\0\0\x0c", 15);
+    const Bytes front = part(data, 0, 256);
+    const Bytes wanted = as_bytes(kCmyk);
+    const bool is_cmyk = std::search(front.begin(), front.end(), wanted.begin(), wanted.end()) != front.end();
+    return is_cmyk ? "it is a JPEG 2000 in CMYK, which FFmpeg takes for RGB" : "";
+  }
+  return {};
 }
 
 bool ends_early(std::string_view format, Bytes data) noexcept {

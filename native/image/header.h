@@ -19,6 +19,9 @@ struct DeclaredSize {
 // `format` as sniff_format names it. Empty for formats that are not known here.
 std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) noexcept;
 
+// Why FFmpeg's decoder gives other colours than are stored, and no error; empty for what it reads.
+std::string_view misread_because(std::string_view format, Bytes data) noexcept;
+
 // Whether the data ends before the picture does, for formats whose decoders would make up the rest.
 bool ends_early(std::string_view format, Bytes data) noexcept;
 

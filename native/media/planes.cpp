@@ -26,7 +26,7 @@ bool is_palette(const AVPixFmtDescriptor& format) noexcept { return has(format, 
 // Gray with or without alpha, RGB in any order, a palette of it: their components need no arithmetic between them.
 bool is_gray_or_rgb(const AVPixFmtDescriptor& format) noexcept {
   if (has(format, AV_PIX_FMT_FLAG_HWACCEL) || has(format, AV_PIX_FMT_FLAG_FLOAT) ||
-      has(format, AV_PIX_FMT_FLAG_BAYER)) {
+      has(format, AV_PIX_FMT_FLAG_BAYER) || format.comp[0].depth > 16) {
     return false;
   }
   return is_palette(format) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components <= 2;

@@ -220,16 +220,14 @@ av::FramePtr decode_still(const ImageSource& source, std::span<const std::uint8_
   if (const auto size = declared_size(format, data)) {
     refuse_if_large(size->width, size->height);
   }
+  if (const auto reason = misread_because(format, data); !reason.empty()) {
+    throw Error(ErrorKind::kDecode, "decode", std::string(reason));
+  }
   if (ends_early(format, data)) {
     throw Error(ErrorKind::kDecode, "decode", "the data ends before a picture is complete");
   }
   Buffer changed;
   if (format == "TIFF") {
-    constexpr std::uint32_t kCompression = 259;
-    const auto compression = TiffDirectory(data).short_field(kCompression).value_or(1);
-    if (compression == 6 || compression == 7) {  // FFmpeg's decoder gives gray, and no error
-      throw Error(ErrorKind::kDecode, "decode", "it is a TIFF that holds JPEG data, which FFmpeg does not decode");
-    }
     return decode_directly(*codec, format, without_other_fields(data, changed));
   }
   if (format == "GIF") {

@@ -306,6 +306,13 @@ def test_jpeg_inside_tiff_is_refused() -> None:
     assert "TIFF that holds JPEG data" in str(failure_of(encoded("TIFF", compression="jpeg")))
 
 
+def test_jpeg_2000_in_cmyk_is_refused() -> None:
+    """FFmpeg would take black for transparency."""
+    stream = io.BytesIO()
+    draw(40, 30, mode="CMYK").save(stream, "JPEG2000")
+    assert "JPEG 2000 in CMYK" in str(failure_of(stream.getvalue()))
+
+
 def test_missing_url_is_not_found(tmp_path: Path) -> None:
     """As a missing file is."""
     assert isinstance(failure_of(f"file:{tmp_path}/none.png"), spdl.io.SourceNotFoundError)
