@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import spdl.io
+from spdl.io import _native
 from tests.support.media import clip, h264, pictures, run_ffmpeg, tones
 
 INF = float("inf")
@@ -130,6 +131,15 @@ def test_unknown_scale_mode_is_refused(scale_mode: Any) -> None:
     """The message lists what there is."""
     with pytest.raises(ValueError, match=r"scale_mode must be 'pad', 'crop' or None, got"):
         spdl.io.get_video_filter_desc(scale_width=8, scale_mode=scale_mode)
+
+
+def test_filling_up_needs_a_filter_that_not_every_ffmpeg_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``tpad``, asking for a number of frames is an error that names it; nothing else is."""
+    require = _native.media.require_filter
+    monkeypatch.setattr(_native.media, "require_filter", lambda name: require(f"no_{name}"))
+    with pytest.raises(RuntimeError, match="cannot use the filter 'no_tpad': this build of FFmpeg does not have it"):
+        spdl.io.get_video_filter_desc(num_frames=3)
+    assert spdl.io.get_video_filter_desc() == "format=pix_fmts=rgb24"
 
 
 @pytest.mark.parametrize(

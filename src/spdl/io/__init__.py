@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from spdl import __version__ as __version__
 
+from . import utils as utils
 from ._bsf import BSF as BSF
 from ._bsf import apply_bsf as apply_bsf
 from ._buffers import cpu_storage as cpu_storage
