@@ -31,6 +31,7 @@ enum class ErrorKind {
   kConsumed,
   kClosed,
   kArchive,
+  kWav,
   kNativeLibrary,
 };
 

@@ -1,9 +1,99 @@
 #include "bind/bind_npy.h"
 
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <vector>
+
+#include "archive/npy.h"
+#include "archive/zip.h"
+#include "base/error.h"
+#include "bind/memory.h"
+#include "bind/named.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_npy(nb::module_&) {}
+constexpr const char* kNpyDoc = R"(Read the header of an npy file in memory.
+
+Returns:
+    dtype as NumPy's word for it (neither structured nor of objects), whether the order is Fortran's, shape, and the
+    offset of the data. Whether the data is all there is for the caller to check.
+
+Raises:
+    ArchiveError: It is none, or damaged.
+
+Looks at the header only, and holds the GIL meanwhile.)";
+
+constexpr const char* kZipDoc = R"(Read the directory of a zip archive in memory.
+
+Returns:
+    For each entry: name, offset of the data, compressed size, uncompressed size, method, CRC-32, whether it is
+    encrypted. The data is inside of the archive, and no two entries share any.
+
+Raises:
+    ArchiveError: It is none, or damaged.
+
+Releases the GIL.)";
+
+nb::tuple read_npy(const nb::object& data) {
+  const Export held(data, false, "data");
+  NpyHeader header;
+  try {
+    header = read_npy_header({held.data(), held.size()});
+  } catch (Error& error) {
+    error.source = name_of_bytes(held.data());
+    throw;
+  }
+  nb::list shape;
+  for (const std::uint64_t side : header.shape) {
+    shape.append(side);
+  }
+  return nb::make_tuple(header.descr, header.is_fortran_order, nb::tuple(shape), header.offset);
+}
+
+nb::str text_of(const ZipEntry& entry) {
+  const auto size = static_cast<Py_ssize_t>(entry.name.size());
+  PyObject* text = entry.is_utf8 ? PyUnicode_DecodeUTF8(entry.name.data(), size, "surrogateescape")
+                                 : PyUnicode_Decode(entry.name.data(), size, "cp437", "strict");
+  if (text == nullptr) {
+    throw nb::python_error();
+  }
+  return nb::steal<nb::str>(text);
+}
+
+nb::list read_zip(const nb::object& data) {
+  const Export held(data, false, "data");
+  std::vector<ZipEntry> entries;
+  try {
+    const nb::gil_scoped_release released;
+    entries = read_zip_directory({held.data(), held.size()});
+  } catch (Error& error) {
+    error.source = name_of_bytes(held.data());
+    throw;
+  }
+  nb::list result;
+  for (const ZipEntry& entry : entries) {
+    result.append(nb::make_tuple(text_of(entry), entry.offset, entry.compressed_size, entry.uncompressed_size,
+                                 entry.method, entry.crc32, entry.is_encrypted));
+  }
+  return result;
+}
+
+}  // namespace
+
+void register_npy(nb::module_& module) {
+  module.def("read_npy_header", &read_npy, "data"_a,
+             nb::sig("def read_npy_header(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) "
+                     "-> tuple[str, bool, tuple[int, ...], int]"),
+             kNpyDoc);
+  module.def("read_zip_directory", &read_zip, "data"_a,
+             nb::sig("def read_zip_directory(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) "
+                     "-> list[tuple[str, int, int, int, int, int, bool]]"),
+             kZipDoc);
+}
 
 }  // namespace spdl::bind

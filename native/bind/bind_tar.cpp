@@ -1,9 +1,347 @@
 #include "bind/bind_tar.h"
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive/sniff.h"
+#include "archive/tar.h"
+#include "base/error.h"
+#include "bind/memory.h"
+#include "bind/named.h"
+
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
+namespace {
 
-void register_tar(nb::module_&) {}
+constexpr const char* kMembersDoc = R"(Iterates over the regular files of a tar archive in memory: name, view of the data.
+
+Headers are read ahead, a growing number at a time, without the GIL. Releasing it for each would cost threads that
+iterate side by side more than the reading does.)";
+
+constexpr const char* kStreamDoc = R"(Iterates over the regular files of a tar archive that is read from a stream: name, data.
+
+Reads no further than the end of the member that it gave last.)";
+
+// Members read ahead at first and at most; the number doubles in between. The most costs some 100 us without the GIL
+// and a few times that with it, long against the few microseconds that changing hands takes.
+constexpr std::size_t kFirstBatch = 16;
+constexpr std::size_t kLargestBatch = 1024;
+
+// A stream is asked for no more at a time than this, so that a damaged size cannot make it allocate whatever it says.
+constexpr std::uint64_t kLargestRead = std::uint64_t{1} << 30;
+// What is passed over is read in parts of this size.
+constexpr std::uint64_t kSkipRead = std::uint64_t{1} << 20;
+
+// Names are bytes; those that are no UTF-8 become text from which os.fsencode makes them again.
+nb::object text_of(const std::string& name) {
+  PyObject* text = PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
+  if (text == nullptr) {
+    throw nb::python_error();
+  }
+  return nb::steal(text);
+}
+
+nb::object pair_of(const std::string& name, const nb::object& data) {
+  const nb::object text = text_of(name);
+  return nb::steal(PyTuple_Pack(2, text.ptr(), data.ptr()));
+}
+
+class TarMembers {
+ public:
+  explicit TarMembers(const nb::object& data)
+      : held_(std::in_place, data, false, "src"),
+        view_(bytes_view(data, *held_)),
+        reader_({held_->data(), held_->size()}) {}
+
+  // Null at the end.
+  nb::object next() {
+    if (at_ == count_ && !is_over_) {
+      read_ahead();
+    }
+    if (at_ == count_) {
+      if (failure_) {
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+      }
+      return {};
+    }
+    const TarMember& member = batch_[at_++];
+    return pair_of(member.name, slice(member));
+  }
+
+  template <class Visit>
+  int visit(Visit visit) const noexcept {
+    return held_ ? visit(view_.ptr(), held_->exporter()) : 0;
+  }
+  void clear() noexcept {
+    is_over_ = true;
+    at_ = count_ = 0;
+    view_.reset();
+    held_.reset();
+  }
+
+ private:
+  // One byte an element, whatever the buffer has.
+  static nb::object bytes_view(const nb::object& data, const Export& held) {
+    nb::object view = nb::steal(PyMemoryView_FromObject(data.ptr()));
+    if (!view.is_valid()) {
+      throw nb::python_error();
+    }
+    if (held.size() == 0 || (held.is_byte_string() && view.attr("format").equal(nb::str("B")))) {
+      return view;
+    }
+    const nb::object bytes = nb::steal(PyObject_CallMethod(view.ptr(), "cast", "s", "B"));
+    if (!bytes.is_valid()) {
+      nb::python_error cause;
+      throw nb::type_error("src must be a buffer of bytes or of numbers");
+    }
+    return bytes;
+  }
+
+  // Whatever is wrong with a header is raised when the members in front of it were given.
+  void read_ahead() {
+    batch_.resize(std::clamp(batch_.size() * 2, kFirstBatch, kLargestBatch));
+    at_ = count_ = 0;
+    const nb::gil_scoped_release released;
+    try {
+      while (count_ < batch_.size() && reader_.next(batch_[count_])) {
+        ++count_;
+      }
+      is_over_ = count_ < batch_.size();
+    } catch (Error& error) {
+      error.source = name_of_bytes(held_->data());
+      failure_ = std::current_exception();
+      is_over_ = true;
+    }
+  }
+
+  nb::object slice(const TarMember& member) const {
+    const nb::object start = nb::steal(PyLong_FromSize_t(member.offset));
+    const nb::object stop = nb::steal(PyLong_FromSize_t(member.offset + member.size));
+    const nb::object range = nb::steal(PySlice_New(start.ptr(), stop.ptr(), nullptr));
+    nb::object part = nb::steal(PyObject_GetItem(view_.ptr(), range.ptr()));
+    if (!part.is_valid()) {
+      throw nb::python_error();
+    }
+    return part;
+  }
+
+  std::optional<Export> held_;
+  nb::object view_;
+  TarReader reader_;
+  std::vector<TarMember> batch_;  // keeps the memory of its names
+  std::size_t at_ = 0;
+  std::size_t count_ = 0;
+  bool is_over_ = false;  // nothing is left to be read
+  std::exception_ptr failure_;
+};
+
+class TarStream {
+ public:
+  explicit TarStream(const nb::object& stream) : read_(stream.attr("read")), source_(name_of(stream)) {}
+
+  // Null at the end.
+  nb::object next() {
+    if (is_over_) {
+      return {};
+    }
+    is_over_ = true;  // should anything below throw
+    try {
+      nb::object pair = advance();
+      is_over_ = !pair.is_valid();
+      return pair;
+    } catch (Error& error) {
+      error.source = source_;
+      throw;
+    }
+  }
+
+  template <class Visit>
+  int visit(Visit visit) const noexcept {
+    return visit(read_.ptr(), nullptr);
+  }
+  void clear() noexcept { read_.reset(); }
+
+ private:
+  nb::object advance() {
+    for (;;) {
+      const auto behind = static_cast<std::size_t>(padding_);
+      const nb::object piece = fetch(behind + kTarBlock, position_ == 0);
+      const std::span<const std::uint8_t> bytes = span_of(piece);
+      if (bytes.empty()) {
+        return {};
+      }
+      position_ += behind;
+      const TarParser::Step step = parser_.read_header(bytes.subspan(behind).first<kTarBlock>(), position_);
+      position_ += kTarBlock + step.size;
+      padding_ = tar_padding(step.size);
+      switch (step.follows) {
+        case TarParser::Follows::kNothing:
+          return {};
+        case TarParser::Follows::kMember:
+          return pair_of(parser_.name(), fetch_all(step.size));
+        case TarParser::Follows::kExtension:
+          parser_.read_extension(span_of(fetch_all(step.size)));
+          break;
+        case TarParser::Follows::kSkip:
+          for (std::uint64_t left = step.size; left > 0;) {
+            const std::uint64_t part = std::min(left, kSkipRead);
+            fetch(part, false);
+            left -= part;
+          }
+          break;
+      }
+    }
+  }
+
+  nb::object fetch_all(std::uint64_t size) {
+    if (size <= kLargestRead) {
+      return size == 0 ? nb::object(nb::bytes("", 0)) : fetch(size, false);
+    }
+    nb::list parts;
+    for (std::uint64_t left = size; left > 0;) {
+      const std::uint64_t part = std::min(left, kLargestRead);
+      parts.append(fetch(part, false));
+      left -= part;
+    }
+    return nb::bytes("", 0).attr("join")(parts);
+  }
+
+  // As many bytes as were asked for, or none where that may be.
+  nb::object fetch(std::uint64_t size, bool may_be_empty) {
+    nb::object piece = read_(size);
+    if (!nb::isinstance<nb::bytes>(piece)) {
+      const nb::object copied = nb::steal(PyBytes_FromObject(piece.ptr()));
+      if (!copied.is_valid()) {
+        nb::python_error cause;
+        const nb::object type = piece.type().attr("__name__");
+        throw nb::type_error(("read() of " + source_ + " must return bytes, got " +
+                              std::string(nb::borrow<nb::str>(type).c_str()))
+                                 .c_str());
+      }
+      piece = copied;
+    }
+    const std::span<const std::uint8_t> bytes = span_of(piece);
+    if (bytes.size() == size || (bytes.empty() && may_be_empty)) {
+      return piece;
+    }
+    const std::string numbers = std::to_string(bytes.size()) + " bytes where " + std::to_string(size) +
+                                " were asked for, at byte " + std::to_string(position_);
+    if (bytes.size() > size) {
+      throw Error(ErrorKind::kArchive, "read the tar archive", "its read() gave " + numbers);
+    }
+    throw tar_ends_early("The stream gave " + numbers + "; if it has more, wrap it in io.BufferedReader" +
+                         (position_ == 0 ? describe_beginning(bytes) : ""));
+  }
+
+  static std::span<const std::uint8_t> span_of(const nb::object& bytes) noexcept {
+    return {reinterpret_cast<const std::uint8_t*>(PyBytes_AsString(bytes.ptr())),
+            static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
+  }
+
+  static std::string name_of(const nb::object& stream) {
+    const nb::object name = nb::getattr(stream, "name", nb::none());
+    const nb::object shown = nb::isinstance<nb::str>(name) ? name : stream.type().attr("__name__");
+    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(shown.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes.is_valid()) {
+      throw nb::python_error();
+    }
+    return PyBytes_AsString(bytes.ptr());
+  }
+
+  nb::object read_;
+  std::string source_;
+  TarParser parser_;
+  std::uint64_t position_ = 0;
+  std::uint64_t padding_ = 0;
+  bool is_over_ = false;
+};
+
+// For Python: an iterator that one thread at a time may use.
+template <class T>
+class Iterator {
+ public:
+  explicit Iterator(const nb::object& source) : items_(source) {}
+
+  nb::object next() {
+    const Turn turn(is_in_use_);
+    nb::object item = items_.next();
+    if (!item.is_valid()) {
+      throw nb::stop_iteration();
+    }
+    return item;
+  }
+
+  // For the garbage collector. What it visits is not what `next` changes without the GIL.
+  T& items() noexcept { return items_; }
+
+ private:
+  class Turn {
+   public:
+    explicit Turn(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
+      if (is_in_use.test_and_set(std::memory_order_acquire)) {
+        throw Error(ErrorKind::kMedia, "take from the iterator", "another thread, or the stream it reads, is doing that");
+      }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { is_in_use_.clear(std::memory_order_release); }
+
+   private:
+    std::atomic_flag& is_in_use_;
+  };
+
+  T items_;
+  std::atomic_flag is_in_use_;
+};
+
+template <class T>
+int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) {
+    return nb::inst_ptr<Iterator<T>>(self)->items().visit([&](PyObject* first, PyObject* second) {
+      Py_VISIT(first);
+      Py_VISIT(second);
+      return 0;
+    });
+  }
+  return 0;
+}
+
+template <class T>
+int clear(PyObject* self) noexcept {
+  nb::inst_ptr<Iterator<T>>(self)->items().clear();
+  return 0;
+}
+
+template <class T>
+void register_iterator(nb::module_& module, const char* name, const char* doc, const char* init, const char* next) {
+  static PyType_Slot slots[] = {
+      {Py_tp_traverse, reinterpret_cast<void*>(traverse<T>)},
+      {Py_tp_clear, reinterpret_cast<void*>(clear<T>)},
+      {0, nullptr},
+  };
+  nb::class_<Iterator<T>>(module, name, nb::type_slots(slots), nb::is_weak_referenceable(), doc)
+      .def(nb::init<const nb::object&>(), nb::sig(init))
+      .def("__iter__", [](nb::handle self) { return self; }, nb::sig("def __iter__(self) -> typing.Self"))
+      .def("__next__", &Iterator<T>::next, nb::sig(next));
+}
+
+}  // namespace
+
+void register_tar(nb::module_& module) {
+  register_iterator<TarMembers>(
+      module, "TarMembers", kMembersDoc,
+      "def __init__(self, src: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) -> None",
+      "def __next__(self) -> tuple[str, memoryview]");
+  register_iterator<TarStream>(module, "TarStream", kStreamDoc, "def __init__(self, src: typing.Any) -> None",
+                               "def __next__(self) -> tuple[str, bytes]");
+}
 
 }  // namespace spdl::bind

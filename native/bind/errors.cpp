@@ -42,6 +42,8 @@ const char* class_name(ErrorKind kind) noexcept {
       return "ClosedError";
     case ErrorKind::kArchive:
       return "ArchiveError";
+    case ErrorKind::kWav:
+      return "WAVError";
     case ErrorKind::kNativeLibrary:
       return "NativeLibraryError";
   }

@@ -26,6 +26,9 @@ class Export {
 
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
+  bool is_readonly() const noexcept { return view_.readonly != 0; }
+  // Whose memory it is; for garbage collection.
+  PyObject* exporter() const noexcept { return view_.obj; }
   bool is_byte_string() const noexcept { return view_.ndim == 1 && view_.itemsize == 1; }
   nanobind::handle owner() const noexcept { return view_.obj; }
 

@@ -52,6 +52,7 @@ from ._errors import SourceNotFoundError as SourceNotFoundError
 from ._errors import StreamNotFoundError as StreamNotFoundError
 from ._errors import UnknownNodeError as UnknownNodeError
 from ._errors import UnsupportedFormatError as UnsupportedFormatError
+from ._errors import WAVError as WAVError
 from ._filters import get_abuffer_desc as get_abuffer_desc
 from ._filters import get_audio_filter_desc as get_audio_filter_desc
 from ._filters import get_buffer_desc as get_buffer_desc
@@ -63,13 +64,19 @@ from ._load import load_video as load_video
 from ._load_batch import load_image_batch as load_image_batch
 from ._mux import Muxer as Muxer
 from ._native import __getattr__ as __getattr__
+from ._npy import load_npy as load_npy
+from ._npz import NpzFile as NpzFile
+from ._npz import load_npz as load_npz
 from ._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._reference_frames import create_reference_video_frame as create_reference_video_frame
 from ._save import encode_image as encode_image
 from ._save import save_image as save_image
+from ._tar import iter_tarfile as iter_tarfile
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import LoadFailure as LoadFailure
+from ._wav import load_wav as load_wav
+from ._wav import parse_wav as parse_wav
 
 if TYPE_CHECKING:
     from ._native import AudioCodec as AudioCodec
@@ -88,6 +95,7 @@ if TYPE_CHECKING:
     from ._native import VideoEncoder as VideoEncoder
     from ._native import VideoFrames as VideoFrames
     from ._native import VideoPackets as VideoPackets
+    from ._native import WAVHeader as WAVHeader
 
 __all__ = [
     "ArchiveError",
@@ -125,6 +133,7 @@ __all__ = [
     "Muxer",
     "NativeLibraryError",
     "NoCodecError",
+    "NpzFile",
     "OpenError",
     "SourceNotFoundError",
     "StreamNotFoundError",
@@ -136,6 +145,8 @@ __all__ = [
     "VideoEncoder",
     "VideoFrames",
     "VideoPackets",
+    "WAVError",
+    "WAVHeader",
     "__version__",
     "apply_bsf",
     "audio_encode_config",
@@ -156,10 +167,15 @@ __all__ = [
     "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
+    "iter_tarfile",
     "load_audio",
     "load_image",
     "load_image_batch",
+    "load_npy",
+    "load_npz",
     "load_video",
+    "load_wav",
+    "parse_wav",
     "sample_decode_video",
     "save_image",
     "to_jax",

@@ -146,6 +146,10 @@ class ArchiveError(MediaError):
     """A tar, zip or npy file is damaged."""
 
 
+class WAVError(MediaError, ValueError):
+    """A WAV file is damaged or has no array layout, or a window is not inside of it."""
+
+
 class DeviceError(MediaError):
     """A GPU is missing, or refuses."""
 

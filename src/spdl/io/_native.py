@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from .lib import _core, _media
     from .lib._core import CPUBuffer as CPUBuffer
     from .lib._core import CPUStorage as CPUStorage
+    from .lib._core import WAVArray as WAVArray
+    from .lib._core import WAVHeader as WAVHeader
     from .lib._media import AudioCodec as AudioCodec
     from .lib._media import AudioDecoder as AudioDecoder
     from .lib._media import AudioEncoder as AudioEncoder
@@ -44,6 +46,7 @@ _PUBLIC = {
     "VideoEncoder": "media",
     "VideoFrames": "media",
     "VideoPackets": "media",
+    "WAVHeader": "core",
 }
 
 

@@ -1,6 +1,6 @@
 """Native part of spdl.io: buffers, and the formats that need no FFmpeg."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy
 import numpy.typing
@@ -122,3 +122,135 @@ def libjpeg_turbo_version() -> str:
 
 def libjpeg_turbo_path() -> str:
     """File that libjpeg-turbo was loaded from."""
+
+def read_npy_header(data: Buffer | numpy.typing.NDArray[Any]) -> tuple[str, bool, tuple[int, ...], int]:
+    """
+    Read the header of an npy file in memory.
+
+    Returns:
+        dtype as NumPy's word for it (neither structured nor of objects), whether the order is Fortran's, shape, and the
+        offset of the data. Whether the data is all there is for the caller to check.
+
+    Raises:
+        ArchiveError: It is none, or damaged.
+
+    Looks at the header only, and holds the GIL meanwhile.
+    """
+
+def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[str, int, int, int, int, int, bool]]:
+    """
+    Read the directory of a zip archive in memory.
+
+    Returns:
+        For each entry: name, offset of the data, compressed size, uncompressed size, method, CRC-32, whether it is
+        encrypted. The data is inside of the archive, and no two entries share any.
+
+    Raises:
+        ArchiveError: It is none, or damaged.
+
+    Releases the GIL.
+    """
+
+class TarMembers:
+    """
+    Iterates over the regular files of a tar archive in memory: name, view of the data.
+
+    Headers are read ahead, a growing number at a time, without the GIL. Releasing it for each would cost threads that
+    iterate side by side more than the reading does.
+    """
+
+    def __init__(self, src: Buffer | numpy.typing.NDArray[Any]) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[str, memoryview]: ...
+
+class TarStream:
+    """
+    Iterates over the regular files of a tar archive that is read from a stream: name, data.
+
+    Reads no further than the end of the member that it gave last.
+    """
+
+    def __init__(self, src: Any) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[str, bytes]: ...
+
+class WAVHeader:
+    """What a WAV file says of itself. Read only."""
+
+    @property
+    def audio_format(self) -> int:
+        """1: PCM; 3: IEEE float; others are codings."""
+
+    @property
+    def num_channels(self) -> int: ...
+    @property
+    def sample_rate(self) -> int:
+        """In Hz."""
+
+    @property
+    def byte_rate(self) -> int:
+        """Bytes of a second, as the file states them."""
+
+    @property
+    def block_align(self) -> int:
+        """Bytes of one sample of all channels."""
+
+    @property
+    def bits_per_sample(self) -> int: ...
+    @property
+    def data_size(self) -> int:
+        """Bytes of all samples."""
+
+    def __repr__(self) -> str: ...
+
+class WAVArray:
+    """
+    Samples of a WAV file, ``(samples, channels)``, where the file has them in memory.
+
+    Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can
+    neither be freed nor resized meanwhile, and they keep it.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(samples, channels)``."""
+
+    @property
+    def sample_rate(self) -> int:
+        """In Hz."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Version 3 of NumPy's array interface."""
+
+    def __repr__(self) -> str: ...
+
+def parse_wav(data: Buffer | numpy.typing.NDArray[Any]) -> WAVHeader:
+    """
+    Read what a WAV file says of itself, whatever its coding.
+
+    Args:
+        data: The whole file, as a contiguous buffer.
+
+    Raises:
+        WAVError: The data is malformed or truncated. It is a ``ValueError``.
+
+    Looks at a few dozen bytes, and holds the GIL meanwhile.
+    """
+
+def load_wav(
+    data: Buffer | numpy.typing.NDArray[Any], time_offset_seconds: float | None, duration_seconds: float | None
+) -> WAVArray:
+    """
+    View the samples of a WAV file in memory.
+
+    Args:
+        data: The whole file, as a contiguous buffer.
+        time_offset_seconds: Where the view begins, or None for the beginning.
+        duration_seconds: How long it is at most, or None for all of the rest.
+
+    Raises:
+        WAVError: As ``spdl.io.load_wav`` says.
+
+    Looks at a few dozen bytes, and holds the GIL meanwhile.
+    """

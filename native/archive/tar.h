@@ -1,0 +1,91 @@
+// Tar archives: which regular files are in them, and where.
+//
+// POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Directories, links, devices and
+// what is unknown are passed over. Sources: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block"; the GNU
+// tar manual, "Basic Tar Format"; and for what these leave open, tarfile of the standard library.
+// Values without locks; one thread per object. All of it throws Error(kArchive).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace spdl {
+
+inline constexpr std::size_t kTarBlock = 512;
+
+// Zeros between the end of that many bytes and the next header.
+constexpr std::uint64_t tar_padding(std::uint64_t size) noexcept { return (kTarBlock - size % kTarBlock) % kTarBlock; }
+
+// Data ends before the archive does.
+Error tar_ends_early(const std::string& detail);
+
+// Headers, one after the other, wherever their bytes come from.
+class TarParser {
+ public:
+  enum class Follows {
+    kMember,     // the data of the regular file `name()`
+    kSkip,       // data of something else
+    kExtension,  // data for `read_extension`
+    kNothing,    // the archive has ended
+  };
+  struct Step {
+    Follows follows;
+    std::uint64_t size;  // of the data, without its padding
+  };
+
+  // `position` is the block's place in the archive, for messages.
+  Step read_header(std::span<const std::uint8_t, kTarBlock> block, std::uint64_t position);
+  void read_extension(std::span<const std::uint8_t> data);
+  // As bytes of the archive, mostly UTF-8. Valid until the next header is read.
+  std::string& name() noexcept { return name_; }
+  // Whether extensions were read and what they are for is still to come.
+  bool expects_member() const noexcept { return has_local_; }
+
+ private:
+  // What extensions say of a member instead of its header.
+  struct Overrides {
+    std::optional<std::string> path;
+    std::optional<std::uint64_t> size;
+    bool is_sparse = false;
+  };
+
+  Step announce(std::span<const std::uint8_t, kTarBlock> block, std::uint64_t size, char type);
+  void read_pax(std::string_view records, Overrides& overrides);
+
+  Overrides global_;
+  Overrides local_;
+  std::optional<std::string> long_name_;  // GNU's
+  bool has_local_ = false;
+  char extension_ = 0;
+  std::string name_;
+};
+
+struct TarMember {
+  std::string name;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+// The members of an archive in memory, which must outlive this.
+class TarReader {
+ public:
+  explicit TarReader(std::span<const std::uint8_t> data) noexcept : data_(data) {}
+
+  // Gives the next member; false at the end, which may be that of the data if it is where a header would be.
+  bool next(TarMember& member);
+
+ private:
+  std::span<const std::uint8_t> data_;
+  std::size_t position_ = 0;
+  bool is_cut_ = false;  // in the padding behind the last member
+  TarParser parser_;
+};
+
+}  // namespace spdl

@@ -1,0 +1,59 @@
+"""Arrays of npy files in memory."""
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+from ._errors import ArchiveError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+
+def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[Any]":
+    """The array of an npy file in memory, without a copy.
+
+    Args:
+        data: The file, as a contiguous buffer; bytes behind the array are ignored. Versions 1 to 3.
+        copy: Give an array of its own memory, writable and independent of ``data``.
+
+    Returns:
+        An array of the file's shape, dtype (byte order included) and order. Without ``copy`` it is a view, writable if
+        ``data`` is, and ``data`` can neither be freed nor resized while the array or a view of it lives.
+
+    Raises:
+        ArchiveError: It is not an npy file, is damaged, ends early, or has a dtype of objects or a structured one.
+        TypeError: ``data`` is not a contiguous buffer.
+
+    Takes about two microseconds, and with ``copy`` what copying the memory takes, without the GIL where that is long.
+    """
+    import numpy as np
+
+    descr, is_fortran_order, shape, offset = _native.core.read_npy_header(data)
+    try:
+        dtype = np.dtype(descr)
+    except TypeError as exc:
+        raise _damage(f"its dtype {descr!r} is not known to NumPy") from exc
+    if dtype.hasobject:
+        raise _damage(f"its dtype {descr!r} is of Python objects, which could run anything")
+    # An array keeps what it is a view of. That bytes stay where they are needs no more; for other buffers, `frombuffer`
+    # makes an array that holds them by the buffer protocol, which `ndarray` does not.
+    memory: Any = data
+    if type(data) is not bytes:
+        memory = np.frombuffer(memory, np.uint8)
+    order: Literal["C", "F"] = "F" if is_fortran_order else "C"
+    there = len(memory) - offset
+    needed = prod(shape) * dtype.itemsize
+    if needed > there:
+        raise _damage(f"an array of shape {shape} and dtype {dtype} has {needed} bytes, and {there} are there")
+    try:
+        array: NDArray[Any] = np.ndarray(shape, dtype, memory, offset, None, order)
+    except ValueError as exc:
+        raise _damage(f"NumPy has no array of shape {shape} and dtype {dtype}: {exc}") from exc
+    return array.copy(order) if copy else array
+
+
+def _damage(reason: str) -> ArchiveError:
+    action = "read the npy data"
+    return ArchiveError(f"cannot {action}: {reason}", action=action)

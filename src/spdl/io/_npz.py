@@ -1,0 +1,215 @@
+"""Arrays of npz files (zip archives of npy files) in memory."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._errors import ArchiveError
+from ._npy import load_npy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+#: Methods of compression; section 4.4.5 of PKWARE's APPNOTE.
+_STORED = 0
+_DEFLATED = 8
+
+#: Deflate makes at most 258 bytes of two bits.
+_MOST_INFLATION = 1032
+
+#: Compressed data goes to zlib in parts of this size, which keeps what it makes of one in a CPU's caches.
+_PART = 1 << 16
+
+_DEFAULT_LIMIT = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where an entry's data is, and what is to come out."""
+
+    offset: int
+    compressed_size: int
+    uncompressed_size: int
+    method: int
+    crc32: int | None
+
+
+class NpzFile(Mapping[str, "NDArray[Any]"]):
+    """Arrays by name, each made when it is asked for. ``load_npz`` makes one of a whole file.
+
+    Both spellings of a name are accepted, with ``.npy`` and without. An array that is stored uncompressed is a view of
+    ``data``, writable if ``data`` is; a deflated one is inflated at each access into writable memory of its own.
+    ``data`` can neither be freed nor resized while the mapping or a view lives.
+
+    Args:
+        data: The archive, as a contiguous buffer.
+        meta: For each entry, under its name in the archive: ``(offset, compressed_size, uncompressed_size, method)``,
+            where ``offset`` is that of the data itself and ``method`` is 0 (stored) or 8 (deflated); then, if it is to
+            be checked, the CRC-32.
+        max_uncompressed_bytes: Most bytes that all deflated entries may have together, uncompressed.
+
+    Attributes:
+        files: The names without ``.npy``, in the order of ``meta``.
+
+    Raises:
+        ValueError: ``meta`` is wrong: another number of values, a region outside of ``data``, another method; or the
+            deflated entries are larger than the limit, or the limit is negative.
+        TypeError: ``data`` is not a contiguous buffer, or ``meta`` has something else than integers.
+
+    Reading an array raises ``KeyError`` if there is none of that name, and ``ArchiveError`` if its data is damaged. The
+    CRC-32 is checked at the first access. Safe to use from several threads; inflating and checking release the GIL.
+    """
+
+    def __init__(
+        self,
+        data: "Buffer | NDArray[Any]",
+        meta: Mapping[str, tuple[int, int, int, int] | tuple[int, int, int, int, int | None]],
+        *,
+        max_uncompressed_bytes: int = _DEFAULT_LIMIT,
+    ) -> None:
+        if max_uncompressed_bytes < 0:
+            raise ValueError(f"max_uncompressed_bytes must be >= 0, got {max_uncompressed_bytes}")
+        self._data = _as_bytes(data)
+        self._entries = {name: _checked(name, entry, len(self._data)) for name, entry in meta.items()}
+        inflated = sum(entry.uncompressed_size for entry in self._entries.values() if entry.method == _DEFLATED)
+        if inflated > max_uncompressed_bytes:
+            raise ValueError(
+                f"the deflated entries have {inflated} bytes together, more than max_uncompressed_bytes"
+                f" ({max_uncompressed_bytes}); raise the limit if the archive can be trusted"
+            )
+        # What was checked stays so: a writable view may change it afterwards, which is no damage.
+        self._checked: set[str] = set()
+        self.files = [name.removesuffix(".npy") for name in self._entries]
+
+    def __getitem__(self, key: str) -> "NDArray[Any]":
+        name = key if key in self._entries else f"{key}.npy"
+        if name not in self._entries:
+            raise KeyError(f"{key} is not a file in the archive")
+        entry = self._entries[name]
+        data = self._data[entry.offset : entry.offset + entry.compressed_size]
+        if entry.method == _DEFLATED:
+            data = _inflate(name, entry, data)
+        if entry.crc32 is not None and name not in self._checked:
+            found = zlib.crc32(data)
+            if found != entry.crc32:
+                raise _damage(f"entry {name!r} has CRC-32 {found:08x} where {entry.crc32:08x} is stated")
+            self._checked.add(name)
+        try:
+            return load_npy(data)
+        except ArchiveError as exc:
+            exc.add_note(f"in entry {name!r} of the archive")
+            raise
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries or f"{key}.npy" in self._entries
+
+    def __repr__(self) -> str:
+        return f"NpzFile object with {len(self)} entries."
+
+
+def load_npz(data: "Buffer | NDArray[Any]", *, max_uncompressed_bytes: int = _DEFAULT_LIMIT) -> NpzFile:
+    """The arrays of an npz file in memory. Experimental.
+
+    Args:
+        data: The file, as a contiguous buffer. Zip64 and bytes in front of the archive are fine.
+        max_uncompressed_bytes: Most bytes that all deflated arrays may have together, uncompressed.
+
+    Returns:
+        A mapping of names to arrays, which are made when they are asked for. See ``NpzFile``.
+
+    Raises:
+        ArchiveError: ``The data is not a valid zip file.``, ``Failed to locate the end of the central directory.``, or
+            the directory is damaged. Damage inside of an entry is raised when that is asked for.
+        ValueError: An entry is encrypted or compressed by something else than deflate, or the deflated entries are
+            larger than the limit.
+        TypeError: ``data`` is not a contiguous buffer.
+    """
+    meta: dict[str, tuple[int, int, int, int, int]] = {}
+    for (
+        name,
+        offset,
+        compressed_size,
+        uncompressed_size,
+        method,
+        crc32,
+        is_encrypted,
+    ) in _native.core.read_zip_directory(data):
+        if is_encrypted:
+            raise ValueError(f"entry {name!r} is encrypted, which is not supported")
+        meta[name] = offset, compressed_size, uncompressed_size, method, crc32
+    return NpzFile(data, meta, max_uncompressed_bytes=max_uncompressed_bytes)
+
+
+def _as_bytes(data: "Buffer | NDArray[Any]") -> memoryview:
+    import numpy as np
+
+    view = memoryview(data)  # type: ignore[arg-type]  # NumPy's stubs know of buffers from Python 3.12 on
+    if not view.c_contiguous:
+        raise TypeError("data must be a C-contiguous buffer")
+    if view.format == "B" and view.ndim == 1:
+        return view
+    # NumPy can view any buffer as bytes, memoryview.cast only some.
+    return np.frombuffer(view, np.uint8).data if view.nbytes else memoryview(b"")
+
+
+def _checked(name: str, entry: tuple[int | None, ...], num_bytes: int) -> _Entry:
+    if len(entry) not in (4, 5):
+        raise ValueError(f"entry {name!r} must have 4 or 5 values, got {len(entry)}")
+    for value in entry[:4]:
+        if not isinstance(value, int):
+            raise TypeError(f"entry {name!r} must have integers, got {type(value).__name__}")
+    offset, compressed_size, uncompressed_size, method = entry[:4]
+    crc32 = entry[4] if len(entry) == 5 else None
+    checked = _Entry(offset, compressed_size, uncompressed_size, method, crc32)  # type: ignore[arg-type]  # as checked
+    if min(checked.offset, checked.compressed_size, checked.uncompressed_size) < 0:
+        raise ValueError(f"entry {name!r} has a negative offset or size")
+    if checked.offset + checked.compressed_size > num_bytes:
+        raise ValueError(f"entry {name!r} is not inside of the data")
+    if checked.method not in (_STORED, _DEFLATED):
+        raise ValueError(
+            f"entry {name!r} is compressed by method {method}, which is not supported; stored (0) and deflated (8) are"
+        )
+    if checked.method == _STORED and checked.compressed_size != checked.uncompressed_size:
+        raise ValueError(f"entry {name!r} is stored, and its two sizes differ")
+    return checked
+
+
+def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
+    """Memory of the stated size, filled. Never more than that is made, whatever the data says."""
+    import numpy as np
+
+    size = entry.uncompressed_size
+    if size > len(compressed) * _MOST_INFLATION:
+        raise _damage(
+            f"entry {name!r} cannot have {size} bytes: {len(compressed)} compressed ones are too few for that"
+        )
+    memory = np.empty(size, np.uint8).data
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    filled = 0
+    try:
+        for start in range(0, len(compressed), _PART):
+            # One byte more than there is room for tells data that is too long.
+            part = inflater.decompress(compressed[start : start + _PART], size - filled + 1)
+            if len(part) > size - filled:
+                raise _damage(f"entry {name!r} has more than the {size} bytes it states")
+            memory[filled : filled + len(part)] = part
+            filled += len(part)
+    except zlib.error as exc:
+        raise _damage(f"entry {name!r} is not what deflate gives: {exc}") from exc
+    if filled != size or not inflater.eof:
+        raise _damage(f"entry {name!r} ends after {filled} bytes of {size}")
+    return memory
+
+
+def _damage(reason: str) -> ArchiveError:
+    action = "read the zip data"
+    return ArchiveError(f"cannot {action}: {reason}", action=action)

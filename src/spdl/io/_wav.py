@@ -1,0 +1,58 @@
+"""WAV files in memory: their header, and their samples where they are."""
+
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+    from ._native import WAVArray, WAVHeader
+
+
+def load_wav(
+    data: "Buffer | NDArray[Any]",
+    time_offset_seconds: float | None = None,
+    duration_seconds: float | None = None,
+) -> "WAVArray":
+    """View the samples of a WAV file in memory, without a copy.
+
+    Args:
+        data: The whole file (RIFF or RF64), as a contiguous buffer.
+        time_offset_seconds: Where the view begins, in seconds from the first sample, rounded down to a sample; ``None``
+            for the first.
+        duration_seconds: How long it is, in seconds, rounded down to a sample; what is beyond the end is cut. ``None``
+            for all of the rest.
+
+    Returns:
+        An array interface (``numpy.asarray``, ``to_numpy`` and others take it) of shape ``(samples, channels)``:
+        ``uint8``, ``int16`` or ``int32`` for PCM of 8, 16 or 32 bits, ``float32`` or ``float64`` for IEEE float; not
+        scaled. It is writable if ``data`` is, and keeps ``data``, which can neither be freed nor resized while it or an
+        array made from it lives. Its ``sample_rate`` is in Hz.
+
+    Raises:
+        WAVError: The data is malformed, truncated, or of another coding (24-bit, A-law, µ-law, extensible: the message
+            names it); or a time is negative, not finite, or at the end or beyond. It is a ``ValueError``.
+        TypeError: ``data`` is not a contiguous buffer, or a time is not a number.
+
+    Takes about a microsecond, whatever the size. Safe to call from several threads.
+    """
+    return _native.core.load_wav(data, time_offset_seconds, duration_seconds)
+
+
+def parse_wav(data: "Buffer | NDArray[Any]") -> "WAVHeader":
+    """Read what a WAV file in memory says of itself, also where ``load_wav`` cannot view its samples.
+
+    Args:
+        data: The whole file (RIFF or RF64), as a contiguous buffer.
+
+    Returns:
+        ``audio_format`` (1: PCM, 3: IEEE float, others are codings), ``num_channels``, ``sample_rate`` in Hz,
+        ``byte_rate`` and ``block_align`` as the file states them, ``bits_per_sample``, and ``data_size`` in bytes.
+
+    Raises:
+        WAVError: The data is malformed or truncated. It is a ``ValueError``.
+        TypeError: ``data`` is not a contiguous buffer.
+    """
+    return _native.core.parse_wav(data)
