@@ -9,12 +9,14 @@ from ._demux import as_window, demux_audio, demux_video
 from ._filters import get_video_filter_desc
 from ._pictures import check_arguments, load_pictures, refuse_device
 from ._source import as_native_source
+from ._trace import traced
 from ._types import DEFAULT, Default, Source, TimeWindow
 
 if TYPE_CHECKING:
     from ._native import CPUBuffer
 
 
+@traced
 def load_audio(
     src: Source,
     timestamp: TimeWindow | None = None,
@@ -58,6 +60,7 @@ def load_audio(
     return convert_frames(decode_packets(packets, filter_desc, decode_config))
 
 
+@traced
 def load_video(
     src: Source,
     timestamp: TimeWindow | None = None,
@@ -102,6 +105,7 @@ def load_video(
     return convert_frames(decode_packets(packets, filter_desc, decode_config))
 
 
+@traced
 def load_image(
     src: Source,
     *,
