@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._config import DecodeConfig, DemuxConfig
 from ._convert import convert_frames
-from ._decode import decode_packets
+from ._decode import decode_array
 from ._demux import as_window, demux_audio, demux_video
 from ._filters import get_video_filter_desc
 from ._pictures import check_arguments, load_pictures, refuse_device
@@ -57,7 +57,7 @@ def load_audio(
     _check_source(src, timestamp)
     refuse_device(device_config, "load audio")
     packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
-    return convert_frames(decode_packets(packets, filter_desc, decode_config))
+    return decode_array(packets, filter_desc, decode_config)
 
 
 @traced
@@ -102,7 +102,7 @@ def load_video(
     _check_source(src, timestamp)
     refuse_device(device_config, "load video")
     packets = demux_video(src, timestamp=timestamp, demux_config=demux_config, name=name)
-    return convert_frames(decode_packets(packets, filter_desc, decode_config))
+    return decode_array(packets, filter_desc, decode_config)
 
 
 @traced
