@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
