@@ -23,7 +23,8 @@ constexpr const char* kAction = "scale a picture";
 constexpr int kChromaUntold = -513;
 constexpr int kChromaOfMpeg2 = 128;
 
-// libswscale works faster on rows that end on this, and never writes beyond such an end.
+// libswscale works on so many pixels at a time. It may round up, and write beyond the end of rows that do not end on it;
+// on those that do it never did (16 formats to 7, 55 sizes, 7 algorithms, guarded on both sides).
 constexpr int kWidthMultiple = 16;
 
 // Takes `name=` off the front if it is there.

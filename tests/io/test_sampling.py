@@ -31,6 +31,8 @@ CLIPS: dict[str, tuple[str, ...]] = {
                  "log-level=none:pools=1:frame-threads=1:keyint=6:bframes=3:open-gop=1"),
     "mpeg2.mpg": ("-c:v", "mpeg2video", "-g", "6", "-bf", "2"),
     "mpeg4.avi": ("-c:v", "mpeg4", "-g", "6", "-bf", "2"),
+    "mpeg4.mp4": ("-c:v", "mpeg4", "-g", "6", "-bf", "2"),
+    "mpeg2.ts": ("-c:v", "mpeg2video", "-g", "6", "-bf", "2"),
     "vp8.webm": ("-c:v", "libvpx", "-cpu-used", "8", "-g", "8", "-auto-alt-ref", "1", "-lag-in-frames", "8"),
     "vp9.webm": ("-c:v", "libvpx-vp9", "-cpu-used", "8", "-g", "8", "-auto-alt-ref", "1", "-lag-in-frames", "8"),
     "mjpeg.mov": ("-c:v", "mjpeg"),
@@ -58,7 +60,7 @@ def sampled(packets: Any, indices: list[int], **options: Any) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("name", CLIPS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_samples_are_those_of_the_whole(name: str, data: st.DataObject) -> None:
     """B-frames, open groups, variable rates, no time stamps: whichever pictures are wanted."""
