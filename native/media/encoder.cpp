@@ -29,12 +29,20 @@ std::string in_seconds(std::int64_t ticks, AVRational time_base) {
   return text + " s";
 }
 
+// Time stamps up to here can be added and subtracted; a thousand years of nanoseconds are less.
+constexpr std::int64_t kMostTicks = std::int64_t{1} << 61;
+
 // In ticks of `to`; none if the frame does not say, or says it in a unit that is not known.
-std::optional<std::int64_t> pts_in(AVRational to, const AVFrame& frame, AVRational from) {
+std::optional<std::int64_t> pts_in(AVRational to, const AVFrame& frame, AVRational from, const std::string& destination) {
   if (frame.pts == AV_NOPTS_VALUE || from.num <= 0 || from.den <= 0) {
     return std::nullopt;
   }
-  return av_rescale_q(frame.pts, from, to);
+  const std::int64_t pts = av_rescale_q(frame.pts, from, to);
+  if (pts < -kMostTicks || pts > kMostTicks) {
+    throw Error(ErrorKind::kEncode, kAction, "the time stamp " + std::to_string(frame.pts) + " is out of range")
+        .in(destination);
+  }
+  return pts;
 }
 
 CodecPtr codec_of(const AVCodecContext& context, MediaType type) {
@@ -75,17 +83,20 @@ Packets Encoder::encode(Frames frames) {
   Packets out = no_packets();
   for (auto& frame : frames.frames) {
     if (type_ == MediaType::kAudio) {
+      if (frame->nb_samples == 0) {
+        continue;
+      }
       // Containers with coarse ticks round time stamps: that is no gap.
       const bool is_known = frames.time_base.num > 0 && frames.time_base.den > 0;
       const std::int64_t tick = is_known ? av_rescale_q_rnd(1, frames.time_base, context_->time_base, AV_ROUND_UP) : 1;
-      const auto pts = pts_in(context_->time_base, *frame, frames.time_base);
+      const auto pts = pts_in(context_->time_base, *frame, frames.time_base, destination_);
       encode_samples(std::move(frame), pts, std::max<std::int64_t>(tick, 1), out);
     } else {
       const std::int64_t duration = av::frame_duration(*frame);
       const bool is_timed = frames.type == MediaType::kVideo && frames.time_base.num > 0 && frames.time_base.den > 0;
       const std::int64_t ticks = is_timed ? av_rescale_q(duration, frames.time_base, context_->time_base) : 1;
       av::set_frame_duration(*frame, std::max<std::int64_t>(ticks, 1));
-      encode_picture(*frame, is_timed ? pts_in(context_->time_base, *frame, frames.time_base) : std::nullopt, out);
+      encode_picture(*frame, is_timed ? pts_in(context_->time_base, *frame, frames.time_base, destination_) : std::nullopt, out);
     }
   }
   return out;

@@ -6,6 +6,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -154,7 +155,7 @@ void set_rate_control(const Config& config, AVCodecContext& context) {
   }
   if (config.qscale) {
     context.flags |= AV_CODEC_FLAG_QSCALE;
-    context.global_quality = FF_QP2LAMBDA * *config.qscale;
+    context.global_quality = FF_QP2LAMBDA * std::min(*config.qscale, std::numeric_limits<int>::max() / FF_QP2LAMBDA);
   }
 }
 

@@ -10,11 +10,15 @@ from . import _native
 _DEFAULT = -1
 
 
-def _require_at_least(config: object, least: int, *names: str) -> None:
+#: Most that an ``int`` of C holds, and an ``int64_t``.
+_MOST, _MOST_BITS = 2**31 - 1, 2**63 - 1
+
+
+def _require(config: object, *names: str, least: int, most: int = _MOST) -> None:
     for name in names:
         value = getattr(config, name)
-        if value is not None and value < least:
-            raise ValueError(f"{name} must be >= {least}, got {value}")
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"{name} must be {f'>= {least}' if value < least else f'<= {most}'}, got {value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +39,13 @@ class VideoEncodeConfig:
     color_trc: str | None = None
 
     def __post_init__(self) -> None:
-        _require_at_least(self, 1, "height", "width")
-        _require_at_least(self, 0, "bit_rate", "compression_level", "qscale", "gop_size", "max_b_frames")
+        _require(self, "height", "width", least=1)
+        _require(self, "compression_level", "qscale", "gop_size", "max_b_frames", least=0)
+        _require(self, "bit_rate", least=0, most=_MOST_BITS)
         if self.frame_rate is not None:
             numerator, denominator = self.frame_rate
-            if numerator < 1 or denominator < 1:
-                raise ValueError(f"frame_rate must be two positive numbers, got {self.frame_rate}")
+            if not 1 <= numerator <= _MOST or not 1 <= denominator <= _MOST:
+                raise ValueError(f"frame_rate must be two positive numbers of 31 bits, got {self.frame_rate}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +60,9 @@ class AudioEncodeConfig:
     qscale: int | None = None
 
     def __post_init__(self) -> None:
-        _require_at_least(self, 1, "num_channels", "sample_rate")
-        _require_at_least(self, 0, "bit_rate", "compression_level", "qscale")
+        _require(self, "num_channels", "sample_rate", least=1)
+        _require(self, "compression_level", "qscale", least=0)
+        _require(self, "bit_rate", least=0, most=_MOST_BITS)
 
 
 def video_encode_config(
