@@ -109,7 +109,16 @@ def test_channels_are_in_the_order_of_the_name() -> None:
 def test_decoded_clips_equal_the_raw_output_of_the_ffmpeg_tool(width: int, height: int, tmp_path: Path) -> None:
     """The tool makes of noise, for each format, a lossless clip and raw video."""
     (tmp_path / "noise").write_bytes(noise(2 * 3 * width * height).tobytes())
-    command = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-i", tmp_path / "noise"]
+    command: list[str | Path] = [
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-s",
+        f"{width}x{height}",
+        "-i",
+        tmp_path / "noise",
+    ]
     for pix_fmt in LAYOUTS:
         command += ["-c:v", "rawvideo", "-pix_fmt", pix_fmt, tmp_path / f"{pix_fmt}.nut"]
         command += ["-f", "rawvideo", "-pix_fmt", pix_fmt, tmp_path / f"{pix_fmt}.raw"]
