@@ -98,18 +98,18 @@ std::vector<std::uint8_t> encode_picture(std::span<const std::uint8_t> pixels, V
                                          const std::string& name) {
   const AVPixelFormat given = av::parse_pixel_format(config.pix_fmt, ErrorKind::kEncode, kAction);
   Muxer muxer = Muxer::in_memory(name);
-  const AVCodec& codec = find_encoder(MediaType::kVideo, std::nullopt, muxer.format(), name);
-  const AVPixelFormat format = best_format(codec, given);
+  const AVCodec* codec = &find_encoder(MediaType::kVideo, std::nullopt, muxer.format(), name);
+  const AVPixelFormat format = best_format(*codec, given);
   auto frame = copy_in(pixels, config.width, config.height, given);
   if (format != given) {
     frame = convert(*frame, format, config.colorspace, name);
   }
   config.pix_fmt = av::pixel_format_name(format);
   config.frame_rate = config.frame_rate.value_or(AVRational{1, 1});
-  if (codec.id == AV_CODEC_ID_MJPEG && !config.bit_rate && !config.qscale) {
+  if (codec->id == AV_CODEC_ID_MJPEG && !config.bit_rate && !config.qscale) {
     config.qscale = 2;
   }
-  Encoder encoder = muxer.add_encode_stream(config, codec.name, {});
+  Encoder encoder = muxer.add_encode_stream(config, codec->name, {});
   Frames frames;
   frames.type = MediaType::kImage;
   frames.frames.push_back(std::move(frame));
