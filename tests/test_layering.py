@@ -27,6 +27,8 @@ class Rule:
 
 
 P = "spdl.pipeline"
+IO = "spdl.io"
+WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_native"))
 # The longest `of` that fits a module counts for it. `spdl` itself (the version) is open to all.
 RULES = [
     # packages
@@ -52,8 +54,28 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     # inside the media package
-    Rule("spdl.io._errors", lazily=("spdl.io._types",)),
-    Rule("spdl.io._types"),
+    Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
+    Rule(f"{IO}._types"),
+    Rule(f"{IO}._config"),
+    Rule(f"{IO}._trace"),
+    Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
+    Rule(f"{IO}._source", allows=(f"{IO}._types",)),
+    Rule(f"{IO}._filters", allows=WORDS),
+    # verbs: each over native code, none over another, but for the default filter of decoding
+    Rule(f"{IO}._bsf", allows=WORDS),
+    Rule(f"{IO}._buffers", allows=WORDS),
+    Rule(f"{IO}._demux", allows=(*WORDS, f"{IO}._source")),
+    Rule(f"{IO}._decode", allows=(*WORDS, f"{IO}._filters")),
+    Rule(f"{IO}._convert", allows=(*WORDS, f"{IO}._buffers")),
+    Rule(f"{IO}._encode", allows=WORDS),
+    Rule(f"{IO}._mux", allows=(*WORDS, f"{IO}._encode")),
+    Rule(f"{IO}._reference_frames", allows=WORDS),
+    # formats that need no FFmpeg
+    Rule(f"{IO}._npy", allows=WORDS),
+    Rule(f"{IO}._npz", allows=(*WORDS, f"{IO}._npy")),
+    Rule(f"{IO}._tar", allows=WORDS),
+    Rule(f"{IO}._wav", allows=WORDS),
+    # `_load`, `_load_batch` and `_save` compose the verbs: they may import all of the package. `utils` looks from outside.
 ]
 
 # What a package must never import, at the top or anywhere.
