@@ -5,6 +5,7 @@
 #include <new>
 
 #include "av/check.h"
+#include "av/colours.h"
 #include "base/buffer.h"
 #include "base/time_window.h"
 #include "image/tiff.h"
@@ -182,6 +183,7 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
     return nullptr;
   }
   av::FramePtr frame = std::move(spare_);
+  av::forget_unknown_colours(*frame);
   if (frame->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC && frame->ch_layout.nb_channels > 0) {
     // Files such as WAV tell the number only, and filters refuse channels without a place.
     av_channel_layout_default(&frame->ch_layout, frame->ch_layout.nb_channels);

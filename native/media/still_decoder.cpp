@@ -13,6 +13,7 @@ extern "C" {
 #include <string_view>
 
 #include "av/check.h"
+#include "av/colours.h"
 #include "base/error.h"
 #include "image/gif.h"
 #include "image/header.h"
@@ -75,6 +76,7 @@ av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AV
 
 // What decoders leave open.
 void settle_range(AVFrame& frame, AVCodecID id) noexcept {
+  av::forget_unknown_colours(frame);
   if (id == AV_CODEC_ID_WEBP) {
     // VP8 has no range: its bit of that name in FFmpeg says whether decoders may leave clamping out (RFC 6386, 9.2).
     frame.color_range = AVCOL_RANGE_MPEG;
