@@ -75,7 +75,7 @@ RULES = [
     Rule(f"{IO}._npz", allows=(*WORDS, f"{IO}._npy")),
     Rule(f"{IO}._tar", allows=WORDS),
     Rule(f"{IO}._wav", allows=WORDS),
-    # `_load`, `_load_batch` and `_save` compose the verbs: they may import all of the package. `utils` looks from outside.
+    # `_load`, `_load_batch` and `_save` compose the verbs: they may import all of it. `utils` looks from outside.
 ]
 
 # What a package must never import, at the top or anywhere.
