@@ -52,7 +52,8 @@ class DictReader {
         break;
       }
     }
-    if (peek() != '\0') {
+    peek();
+    if (at_ != text_.size()) {
       throw damage("something follows the dict in its header");
     }
     if (!descr || !is_fortran_order || !shape) {
@@ -182,9 +183,14 @@ NpyHeader read_npy_header(std::span<const std::uint8_t> file) {
   }
   constexpr std::size_t kVersion = 6;
   constexpr std::size_t kLength = 8;
-  const int version = bytes.size() > kVersion ? file[kVersion] : 0;
-  if (bytes.size() > kVersion && (version < 1 || version > 3)) {
-    throw damage("it is of version " + std::to_string(version) + "; 1, 2 and 3 are known");
+  if (bytes.size() < kLength) {
+    throw damage("it ends inside of its header");
+  }
+  const int version = file[kVersion];
+  const int minor = file[kVersion + 1];
+  if (version < 1 || version > 3 || minor != 0) {
+    throw damage("it is of version " + std::to_string(version) + "." + std::to_string(minor) +
+                 "; 1.0, 2.0 and 3.0 are known");
   }
   const std::size_t begin = kLength + (version == 1 ? 2 : 4);
   if (bytes.size() < begin) {

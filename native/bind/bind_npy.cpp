@@ -48,11 +48,11 @@ nb::tuple read_npy(const nb::object& data) {
     error.source = name_of_bytes(held.data());
     throw;
   }
-  nb::list shape;
-  for (const std::uint64_t side : header.shape) {
-    shape.append(side);
+  const nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(header.shape.size())));
+  for (std::size_t i = 0; i < header.shape.size(); ++i) {
+    PyTuple_SetItem(shape.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromUnsignedLongLong(header.shape[i]));
   }
-  return nb::make_tuple(header.descr, header.is_fortran_order, nb::tuple(shape), header.offset);
+  return nb::make_tuple(header.descr, header.is_fortran_order, shape, header.offset);
 }
 
 nb::str text_of(const ZipEntry& entry) {
@@ -86,11 +86,11 @@ nb::list read_zip(const nb::object& data) {
 }  // namespace
 
 void register_npy(nb::module_& module) {
-  module.def("read_npy_header", &read_npy, "data"_a,
+  module.def("read_npy_header", &read_npy, "data"_a.none(),
              nb::sig("def read_npy_header(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) "
                      "-> tuple[str, bool, tuple[int, ...], int]"),
              kNpyDoc);
-  module.def("read_zip_directory", &read_zip, "data"_a,
+  module.def("read_zip_directory", &read_zip, "data"_a.none(),
              nb::sig("def read_zip_directory(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) "
                      "-> list[tuple[str, int, int, int, int, int, bool]]"),
              kZipDoc);

@@ -155,10 +155,10 @@ void register_wav(nb::module_& module) {
         return "WAVArray<shape=" + nb::cast<std::string>(nb::repr(self.shape())) + ", dtype='" + self.typestr() +
                "', sample_rate=" + std::to_string(self.sample_rate()) + ">";
       });
-  module.def("parse_wav", &parse, "data"_a,
+  module.def("parse_wav", &parse, "data"_a.none(),
              nb::sig("def parse_wav(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) -> WAVHeader"),
              kParseDoc);
-  module.def("load_wav", &load, "data"_a, "time_offset_seconds"_a.none(), "duration_seconds"_a.none(),
+  module.def("load_wav", &load, "data"_a.none(), "time_offset_seconds"_a.none(), "duration_seconds"_a.none(),
              nb::sig("def load_wav(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any], "
                      "time_offset_seconds: float | None, duration_seconds: float | None) -> WAVArray"),
              kLoadDoc);

@@ -59,13 +59,22 @@ std::string message_of(const Error& error, const std::string& source) {
   return message + ": " + error.reason();
 }
 
+// Names of files and members are bytes of any kind; what is no UTF-8 is shown with escapes.
+nb::object text_of(const std::string& bytes) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace");
+  if (text == nullptr) {
+    throw nb::python_error();
+  }
+  return nb::steal(text);
+}
+
 }  // namespace
 
 nb::object make_exception(const Error& error, const std::string& source) {
   const nb::object type = nb::module_::import_("spdl.io._errors").attr(class_name(error.kind()));
   nb::dict attributes;
-  attributes["source"] = source.empty() ? nb::object(nb::none()) : nb::object(nb::str(source.c_str(), source.size()));
-  attributes["action"] = nb::str(error.action().c_str());
+  attributes["source"] = source.empty() ? nb::object(nb::none()) : text_of(source);
+  attributes["action"] = text_of(error.action());
   if (error.code) {
     attributes["code"] = *error.code;
   }
@@ -78,7 +87,7 @@ nb::object make_exception(const Error& error, const std::string& source) {
     }
   }
   const std::string message = message_of(error, source);
-  return type(nb::str(message.c_str(), message.size()), **attributes);
+  return type(text_of(message), **attributes);
 }
 
 nb::object make_load_failure(std::size_t index, nb::handle source, nb::handle error) {

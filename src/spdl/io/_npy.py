@@ -43,12 +43,13 @@ def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[A
     if type(data) is not bytes:
         memory = np.frombuffer(memory, np.uint8)
     order: Literal["C", "F"] = "F" if is_fortran_order else "C"
-    there = len(memory) - offset
-    needed = prod(shape) * dtype.itemsize
-    if needed > there:
-        raise _damage(f"an array of shape {shape} and dtype {dtype} has {needed} bytes, and {there} are there")
     try:
         array: NDArray[Any] = np.ndarray(shape, dtype, memory, offset, None, order)
+    except TypeError:  # NumPy's word for memory that is too small
+        needed, there = prod(shape) * dtype.itemsize, len(memory) - offset
+        raise _damage(
+            f"an array of shape {shape} and dtype {dtype} has {needed} bytes, and {there} are there"
+        ) from None
     except ValueError as exc:
         raise _damage(f"NumPy has no array of shape {shape} and dtype {dtype}: {exc}") from exc
     return array.copy(order) if copy else array

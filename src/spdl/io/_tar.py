@@ -48,7 +48,7 @@ def iter_tarfile(
             (``Failed to fetch data.``). A buffer may lack the blocks of zeros at the end, as some writers leave them
             out; a stream may not, as its end may be that of a connection.
 
-    The headers of a buffer are read ahead without the GIL. A stream's are read with it; ``read`` does as it likes.
+    The headers of a buffer are read ahead, without the GIL where they are many. A stream's are read one at a time.
     """
     try:
         memoryview(src)  # type: ignore[arg-type]  # asked to find out

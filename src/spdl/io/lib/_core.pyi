@@ -155,8 +155,8 @@ class TarMembers:
     """
     Iterates over the regular files of a tar archive in memory: name, view of the data.
 
-    Headers are read ahead, a growing number at a time, without the GIL. Releasing it for each would cost threads that
-    iterate side by side more than the reading does.
+    Headers are read ahead, a growing number at a time; without the GIL where they are many. Releasing it for a few
+    would cost threads that iterate side by side more than the reading does.
     """
 
     def __init__(self, src: Buffer | numpy.typing.NDArray[Any]) -> None: ...
