@@ -1,0 +1,1 @@
+"""How fast are archives and raw files in memory turned into names, views and arrays?"""

@@ -1,0 +1,37 @@
+"""``spdl.io``: that of this checkout or of the reference, whichever the interpreter has."""
+
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import spdl.io
+
+from ._reading import outputs as outputs
+from ._reading import read
+
+
+def versions() -> dict[str, str]:
+    return {"spdl": metadata.version("spdl")}
+
+
+def prepare(case: str, data: dict[str, str]) -> Callable[[], Any] | None:
+    file = read(data)
+    return {
+        "tar": lambda: list(spdl.io.iter_tarfile(file)),
+        "tar_8": lambda: list(spdl.io.iter_tarfile(file)),
+        "tar_large": lambda: list(spdl.io.iter_tarfile(file)),
+        "tar_large_8": lambda: list(spdl.io.iter_tarfile(file)),
+        "tar_stream": lambda: _stream(data["path"]),
+        "npy_view": lambda: spdl.io.load_npy(file),
+        "npy_copy": lambda: spdl.io.load_npy(file, copy=True),
+        "npy_copy_large": lambda: spdl.io.load_npy(file, copy=True),
+        "npz": lambda: dict(spdl.io.load_npz(file)),
+        "npz_deflated": lambda: dict(spdl.io.load_npz(file)),
+        "wav": lambda: spdl.io.load_wav(file),
+        "wav_window": lambda: spdl.io.load_wav(file, 2.0, 1.0),
+    }.get(case)
+
+
+def _stream(path: str) -> Any:
+    with open(path, "rb") as file:
+        return list(spdl.io.iter_tarfile(file))
