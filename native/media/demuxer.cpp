@@ -7,6 +7,7 @@
 #include "av/check.h"
 #include "av/compat.h"
 #include "media/bsf.h"
+#include "media/pts_filler.h"
 #include "media/window.h"
 
 namespace spdl {
@@ -145,14 +146,26 @@ Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const s
 // Reads packets of the selected stream until the collector has enough; false if they began too late for it.
 template <class Collector>
 bool Demuxer::collect(Collector& collector, Packets& into) {
+  PtsFiller filler(*into.codec->parameters);
+  // False once the collector has enough.
+  const auto pass_on = [&] {
+    while (av::PacketPtr packet = filler.pop()) {
+      if (!collector.offer(std::move(packet))) {
+        return false;
+      }
+    }
+    return true;
+  };
+  bool goes_on = true;
   try {
-    for (;;) {
+    while (goes_on) {
       av::PacketPtr packet = av::new_packet();
       if (!input_.read(*packet)) {
         break;
       }
-      if (packet->stream_index == into.stream_index && !collector.offer(std::move(packet))) {
-        break;
+      if (packet->stream_index == into.stream_index) {
+        filler.push(std::move(packet));
+        goes_on = pass_on();
       }
     }
   } catch (const Error& error) {
@@ -160,6 +173,10 @@ bool Demuxer::collect(Collector& collector, Packets& into) {
       throw;
     }
     ++into.num_errors;
+  }
+  if (goes_on) {
+    filler.finish();
+    static_cast<void>(pass_on());
   }
   if (collector.began_too_late()) {
     return false;
@@ -247,7 +264,7 @@ void Demuxer::demux_window(Packets& into) {
       AudioCollector collector(window, into.time_base, preroll, from_start);
       return collect(collector, into);
     }
-    VideoCollector collector(window, into.time_base, from_start);
+    VideoCollector collector(window, into.time_base, *into.codec->parameters, from_start);
     return collect(collector, into);
   };
   const double first = from.start_time == AV_NOPTS_VALUE

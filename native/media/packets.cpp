@@ -38,6 +38,9 @@ std::vector<double> packet_timestamps(const Packets& packets) {
 }
 
 bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) {
+    return false;
+  }
   if (!packets.window) {
     return true;
   }

@@ -33,7 +33,8 @@ std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) n
 
 // Of each packet, in their order.
 std::vector<double> packet_timestamps(const Packets& packets);
-// Whether a packet has something in the window: a picture its time, a piece of sound any part of it.
+// Whether a packet has something in the window: a picture its time, a piece of sound any part of it. What an edit list
+// cuts away has not.
 bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept;
 // In display order, of those in the window.
 std::vector<double> display_timestamps(const Packets& packets);

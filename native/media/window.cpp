@@ -4,16 +4,44 @@
 #include <iterator>
 #include <utility>
 
+#include "media/entry_point.h"
+
 namespace spdl {
+
+void VideoCollector::drop_before(std::size_t index) {
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(index));
+  std::erase_if(keys_, [&](std::size_t key) { return key < index; });
+  for (std::size_t& key : keys_) {
+    key -= index;
+  }
+}
+
+// A key frame at or before the start: no picture at or after it needs one from before the place where decoding begins.
+void VideoCollector::begin_at_key(const AVPacket& key) {
+  num_needed_ = 0;
+  if (is_clean_entry(key, parameters_)) {
+    drop_before(kept_.size());
+    begins_clean_ = true;
+  } else {
+    // By now the decoder has recovered, if it began with an earlier one and its pictures have gone through: it holds 16
+    // of them at most (ITU-T H.264, A.3.1).
+    constexpr std::size_t kMostHeld = 16;
+    const auto later = std::find_if(keys_.rbegin(), keys_.rend(),
+                                    [&](std::size_t earlier) { return earlier + kMostHeld <= kept_.size(); });
+    if (later != keys_.rend()) {
+      drop_before(*later);
+      begins_clean_ = true;
+    }
+  }
+  keys_.push_back(kept_.size());
+}
 
 bool VideoCollector::offer(av::PacketPtr packet) {
   const bool has_pts = packet->pts != AV_NOPTS_VALUE;
   const double pts = has_pts ? to_seconds(packet->pts, time_base_.num, time_base_.den) : 0;
   if ((packet->flags & AV_PKT_FLAG_KEY) != 0) {
     if (has_pts && pts <= window_.start) {
-      // No picture at or after a key frame needs one from before it.
-      kept_.clear();
-      num_needed_ = 0;
+      begin_at_key(*packet);
     } else if (!has_key_) {
       began_too_late_ = true;
       return false;
@@ -28,9 +56,10 @@ bool VideoCollector::offer(av::PacketPtr packet) {
     return false;
   }
   // A second field has no time of its own.
-  const bool continues = !has_pts && num_needed_ == kept_.size();
+  const bool continues = !has_pts && num_needed_ > 0 && num_needed_ == kept_.size();
+  const bool is_wanted = has_pts && window_.contains(pts) && (packet->flags & AV_PKT_FLAG_DISCARD) == 0;
   kept_.push_back(std::move(packet));
-  if (continues || (has_pts && window_.contains(pts))) {
+  if (continues || is_wanted) {
     num_needed_ = kept_.size();
   }
   return true;

@@ -13,25 +13,34 @@
 
 namespace spdl {
 
-// Pictures: from the last key frame at or before the start to the last picture in the window, in decoding order.
+// Pictures: from a key frame at or before the start, from which decoding is right at the start, to the last picture in the
+// window, in decoding order.
 class VideoCollector {
  public:
-  // `from_start`: packets come from the beginning of the stream; else from somewhere after a seek.
-  VideoCollector(TimeWindow window, AVRational time_base, bool from_start)
-      : window_(window), time_base_(time_base), has_key_(from_start) {}
+  // `from_start`: packets come from the beginning of the stream; else from somewhere after a seek. The parameters must
+  // outlive the collector.
+  VideoCollector(TimeWindow window, AVRational time_base, const AVCodecParameters& parameters, bool from_start)
+      : window_(window), time_base_(time_base), parameters_(parameters), from_start_(from_start), has_key_(from_start) {}
 
   // False once no later packet can matter.
   bool offer(av::PacketPtr packet);
   // Whether what came begins too late to decode the window, so that one has to seek further back.
-  bool began_too_late() const noexcept { return began_too_late_; }
+  bool began_too_late() const noexcept { return began_too_late_ || !has_key_ || (!from_start_ && !begins_clean_); }
   std::vector<av::PacketPtr> finish();
 
  private:
+  void begin_at_key(const AVPacket& key);
+  void drop_before(std::size_t index);
+
   TimeWindow window_;
   AVRational time_base_;
+  const AVCodecParameters& parameters_;
+  bool from_start_;
   bool has_key_;
   bool began_too_late_ = false;
+  bool begins_clean_ = false;      // whether pictures from the start on are right
   std::vector<av::PacketPtr> kept_;
+  std::vector<std::size_t> keys_;  // of kept_: key frames at or before the start
   std::size_t num_needed_ = 0;
 };
 
