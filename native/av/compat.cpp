@@ -108,6 +108,27 @@ void set_colors(AVBufferSrcParameters&, const AVFrame&) noexcept {}
 void carry_side_data(const AVStream&, AVPacket&) {}
 std::vector<SideData> side_data_of(const AVStream&) { return {}; }
 void add_side_data(AVStream&, const std::vector<SideData>&) {}
+
+std::vector<std::pair<AVPacketSideDataType, std::span<const std::uint8_t>>> coded_side_data(
+    const AVCodecParameters& parameters) {
+  std::vector<std::pair<AVPacketSideDataType, std::span<const std::uint8_t>>> found;
+  for (int i = 0; i < parameters.nb_coded_side_data; ++i) {
+    const AVPacketSideData& each = parameters.coded_side_data[i];
+    found.emplace_back(each.type, std::span<const std::uint8_t>(each.data, each.size));
+  }
+  return found;
+}
+
+void add_coded_side_data(AVCodecParameters& parameters, AVPacketSideDataType type, std::span<const std::uint8_t> data) {
+  AVPacketSideData* added =
+      av_packet_side_data_new(&parameters.coded_side_data, &parameters.nb_coded_side_data, type, data.size(), 0);
+  if (added == nullptr) {
+    throw std::bad_alloc();
+  }
+  if (!data.empty()) {
+    std::memcpy(added->data, data.data(), data.size());
+  }
+}
 #else
 void carry_side_data(const AVStream& stream, AVPacket& first) {
   for (int i = 0; i < stream.nb_side_data; ++i) {
@@ -141,6 +162,11 @@ void add_side_data(AVStream& stream, const std::vector<SideData>& side_data) {
     std::copy(from.bytes.begin(), from.bytes.end(), to);
   }
 }
+std::vector<std::pair<AVPacketSideDataType, std::span<const std::uint8_t>>> coded_side_data(const AVCodecParameters&) {
+  return {};
+}
+
+void add_coded_side_data(AVCodecParameters&, AVPacketSideDataType, std::span<const std::uint8_t>) {}
 #endif
 
 std::string channel_layout_name(const AVChannelLayout& layout) {

@@ -11,7 +11,9 @@ extern "C" {
 }
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace spdl::av {
@@ -43,6 +45,10 @@ struct SideData {
 };
 std::vector<SideData> side_data_of(const AVStream& stream);
 void add_side_data(AVStream& stream, const std::vector<SideData>& side_data);
+// The same as part of the codec parameters: none before FFmpeg 6.1.
+std::vector<std::pair<AVPacketSideDataType, std::span<const std::uint8_t>>> coded_side_data(
+    const AVCodecParameters& parameters);
+void add_coded_side_data(AVCodecParameters& parameters, AVPacketSideDataType type, std::span<const std::uint8_t> data);
 
 // "stereo", "5.1(side)"; for layouts without a name, "3 channels".
 std::string channel_layout_name(const AVChannelLayout& layout);

@@ -12,9 +12,11 @@
 
 #include "av/compat.h"
 #include "av/names.h"
+#include "bind/memory.h"
 #include "bind/objects.h"
 #include "media/describe.h"
 #include "media/measure.h"
+#include "media/serialize.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -45,6 +47,19 @@ constexpr const char* kTimestampsDoc = R"(Presentation times in seconds, in disp
 
 Args:
     raw: Of all packets instead, in the order of decoding.)";
+
+constexpr const char* kDeserializeDoc = R"(Packets of the bytes that ``__getstate__`` gave; they keep them.
+
+Raises:
+    MediaError: The bytes are something else, or packets of another kind of media.)";
+
+constexpr const char* kDeserializeViewDoc = R"(Packets whose encoded data stays in a buffer, such as shared memory.
+
+They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+
+Raises:
+    TypeError: It is no contiguous buffer.
+    MediaError: The bytes are something else, or packets of another kind of media.)";
 
 constexpr const char* kCloneDoc =
     "The same packets once more, to be decoded on their own. The encoded data is shared, not copied.";
@@ -79,6 +94,51 @@ CodecPtr codec_of(Handle<Packets>& packets) {
         .in(packets.read("packets")->source);
   }
   return codec;
+}
+
+nb::bytes as_bytes(const Packets& packets) {
+  const nb::object bytes =
+      nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(serialized_size(packets))));
+  if (!bytes.is_valid()) {
+    throw nb::python_error();
+  }
+  auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr()));
+  {
+    const nb::gil_scoped_release released;
+    serialize(packets, out);
+  }
+  return nb::borrow<nb::bytes>(bytes);
+}
+
+// Packets whose data is the object's memory. `is_view`: it is not theirs alone.
+Packets from_memory(nb::handle object, bool is_view) {
+  auto held = std::make_unique<Export>(object, false, "data");
+  const std::span<const std::uint8_t> data(held->data(), held->size());
+  // Let go by whoever is done with the last packet, with or without the GIL.
+  const std::shared_ptr<const void> owner(held.release(), [](Export* done) { let_go(done); });
+  const nb::gil_scoped_release released;
+  Packets packets = deserialize(data, owner);
+  packets.is_view = is_view;
+  return packets;
+}
+
+template <MediaType type>
+nb::object of_type(Packets packets) {
+  if (packets.type != type) {
+    throw Error(ErrorKind::kMedia, "make packets of bytes",
+                std::string("they are of ") + name_of(packets.type) + ", not of " + name_of(type));
+  }
+  return wrap(std::move(packets));
+}
+
+// For pickle: with protocol 5 the bytes may travel beside the pickle.
+nb::tuple reduce(nb::handle self, int protocol) {
+  const nb::object state = self.attr("__getstate__")();
+  const nb::object restore = nb::module_::import_("spdl.io._packets").attr("restore_packets");
+  if (protocol < 5) {
+    return nb::make_tuple(restore, nb::make_tuple(state));
+  }
+  return nb::make_tuple(restore, nb::make_tuple(nb::module_::import_("pickle").attr("PickleBuffer")(state)));
 }
 
 template <MediaType type>
@@ -137,6 +197,24 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
                   : type == MediaType::kVideo ? "def clone(self) -> VideoPackets"
                                               : "def clone(self) -> ImagePackets"),
           kCloneDoc)
+      .def(
+          "__getstate__", [](const Self& self) { return as_bytes(*self.read("packets")); },
+          "All of it as bytes, which ``deserialize`` takes.")
+      .def("__reduce_ex__", &reduce, "protocol"_a, nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) "
+                                                          "-> tuple[typing.Any, ...]"))
+      .def_static(
+          "deserialize", [](const nb::bytes& data) { return of_type<type>(from_memory(data, false)); }, "data"_a,
+          nb::sig(type == MediaType::kAudio   ? "def deserialize(data: bytes) -> AudioPackets"
+                  : type == MediaType::kVideo ? "def deserialize(data: bytes) -> VideoPackets"
+                                              : "def deserialize(data: bytes) -> ImagePackets"),
+          kDeserializeDoc)
+      .def_static(
+          "deserialize_view",
+          [](nb::handle data) { return of_type<type>(from_memory(data, true)); }, "data"_a,
+          nb::sig(type == MediaType::kAudio   ? "def deserialize_view(data: typing_extensions.Buffer) -> AudioPackets"
+                  : type == MediaType::kVideo ? "def deserialize_view(data: typing_extensions.Buffer) -> VideoPackets"
+                                              : "def deserialize_view(data: typing_extensions.Buffer) -> ImagePackets"),
+          kDeserializeViewDoc)
       .def("__repr__", [](Self& self) {
         complete_codec(self);
         return describe(*self.read("packets"));
@@ -226,6 +304,11 @@ void register_packets(nb::module_& module) {
             return raw ? packet_timestamps(*stay) : display_timestamps(*stay);
           },
           nb::kw_only(), "raw"_a = false, nb::call_guard<nb::gil_scoped_release>(), kTimestampsDoc);
+
+  module.def(
+      "deserialize", [](nb::handle data) { return wrap(from_memory(data, !nb::isinstance<nb::bytes>(data))); }, "data"_a,
+      nb::sig("def deserialize(data: typing_extensions.Buffer) -> AudioPackets | VideoPackets | ImagePackets"),
+      "Packets of any kind of media, of the bytes that their ``__getstate__`` gave.");
 
   auto image = register_packets_class<MediaType::kImage>(module, "ImagePackets", kImageDoc);
   add_picture(image);

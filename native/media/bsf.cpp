@@ -51,6 +51,7 @@ Packets BitStreamFilter::filter(const Packets& packets, bool flush) {
   result.window = packets.window;
   result.codec = packets.codec ? codec_ : nullptr;
   result.num_errors = packets.num_errors;
+  result.is_view = packets.is_view;
   like_ = result.clone();
   for (const auto& packet : packets.packets) {
     if (packet->size == 0 && packet->side_data_elems == 0) {

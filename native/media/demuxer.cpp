@@ -253,7 +253,7 @@ void Demuxer::demux_window(Packets& into) {
   }
   const AVStream& from = stream(into.stream_index);
   const bool is_audio = into.type == MediaType::kAudio;
-  const std::size_t preroll = is_audio ? audio_preroll(*from.codecpar) : 0;
+  const Preroll preroll = is_audio ? preroll_of(*from.codecpar) : Preroll{};
   const double packet_length = is_audio && from.codecpar->sample_rate > 0
                                    ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
                                    : 0;
@@ -271,7 +271,7 @@ void Demuxer::demux_window(Packets& into) {
                            ? 0
                            : to_seconds(from.start_time, from.time_base.num, from.time_base.den);
   // Two packets more, as their lengths are a guess; then ever further back.
-  double target = window.start - packet_length * static_cast<double>(preroll + 2);
+  double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
   if (input_.has_reliable_times()) {
     for (double step = 1; target > first && input_.seek(into.stream_index, to_ticks(target, into.time_base)); step *= 4) {
       if (try_from(false)) {

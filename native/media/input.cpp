@@ -112,18 +112,6 @@ Input::Input(MediaSource source, std::string name, DemuxConfig config, bool find
 Input::~Input() = default;
 Input::Input(Input&&) noexcept = default;
 
-Input& Input::operator=(Input&& other) noexcept {
-  context_.reset();  // it reads from our memory until then
-  source_ = std::move(other.source_);
-  name_ = std::move(other.name_);
-  config_ = std::move(other.config_);
-  memory_ = std::move(other.memory_);
-  context_ = std::move(other.context_);
-  is_at_start_ = other.is_at_start_;
-  has_all_parameters_ = other.has_all_parameters_;
-  return *this;
-}
-
 void Input::open(bool find_all_parameters) {
   av::Dictionary options(config_.format_options);
   std::string url;
@@ -143,6 +131,8 @@ void Input::open(bool find_all_parameters) {
   if (format != nullptr && std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
     context->max_probe_packets = 0;
   }
+  declared_size_ = declared_size(start);
+  is_endless_ = is_endless_wav(start);
   AVFormatContext* opened = context.release();  // which this call frees if it fails
   const int code = avformat_open_input(&opened, url.c_str(), format, options.address());
   if (code < 0) {
@@ -185,25 +175,55 @@ bool Input::read(AVPacket& packet) {
     code = av_read_frame(context_.get(), &packet);
   }
   if (code == AVERROR_EOF) {
+    expect_all_data();
     return false;
   }
   if (code == AVERROR(ENOMEM)) {
     throw std::bad_alloc();
   }
   if (code < 0) {
-    throw av::make_error(ErrorKind::kDemux, code, "read", name_);
+    throw av::make_error(ErrorKind::kDemux, code, "read", name_).at(stream_, time_);
   }
-  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
-    const int index = packet.stream_index;
-    const auto pts = seconds_of(packet, context_->streams[index]->time_base);
+  stream_ = packet.stream_index;
+  time_ = seconds_of(packet, context_->streams[stream_]->time_base);
+  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && !(is_endless_ && avio_feof(context_->pb) != 0)) {
     av_packet_unref(&packet);
-    throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, "read", name_, "the data of a packet is damaged or cut off")
-        .at(index, pts);
+    throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, "read", name_,
+                         "the data of a packet is damaged or cut off")
+        .at(stream_, time_);
   }
+  packet.flags &= ~AV_PKT_FLAG_CORRUPT;
   if ((context_->flags & AVFMT_FLAG_NOFILLIN) != 0 && packet.pts == AV_NOPTS_VALUE) {
     packet.pts = packet.dts = 0;  // of a picture alone
   }
   return true;
+}
+
+// libav takes the end of the data for the end of the media, wherever it comes.
+void Input::expect_all_data() const {
+  const std::int64_t present = context_->pb != nullptr ? avio_size(context_->pb) : -1;
+  if (present < 0) {
+    return;
+  }
+  std::uint64_t expected = declared_size_.value_or(0);
+  if (std::string_view(context_->iformat->name).starts_with("mov")) {
+    // Its index is complete, and made before the data is there.
+    for (unsigned i = 0; i < context_->nb_streams; ++i) {
+      AVStream* stream = context_->streams[i];
+      const int count = avformat_index_get_entries_count(stream);
+      const AVIndexEntry* last = count > 0 ? avformat_index_get_entry(stream, count - 1) : nullptr;
+      if (stream->discard != AVDISCARD_ALL && last != nullptr && last->pos >= 0) {
+        expected = std::max(expected, static_cast<std::uint64_t>(last->pos) + static_cast<std::uint64_t>(last->size));
+      }
+    }
+  }
+  if (expected > static_cast<std::uint64_t>(present)) {
+    throw Error(ErrorKind::kDemux, "read",
+                "the data ends early: " + std::to_string(present) + " of " + std::to_string(expected) +
+                    " bytes are there")
+        .in(name_)
+        .at(stream_, time_);
+  }
 }
 
 bool Input::seek(int stream, std::int64_t ticks) {

@@ -33,7 +33,6 @@ class Input {
   Input(MediaSource source, std::string name, DemuxConfig config);
   ~Input();
   Input(Input&&) noexcept;
-  Input& operator=(Input&&) noexcept;
 
   AVFormatContext& context() const noexcept { return *context_; }
   const std::string& name() const noexcept { return name_; }
@@ -69,6 +68,12 @@ class Input {
   DemuxConfig config_;
   std::unique_ptr<Memory> memory_;  // before the context, which reads from it until it is closed
   av::InputPtr context_;
+  void expect_all_data() const;
+
+  std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are
+  bool is_endless_ = false;                     // nobody has said how long it is, so that its last packet is always cut off
+  std::optional<double> time_;                  // of the last packet, in seconds
+  int stream_ = 0;                              // of the last packet
   bool is_at_start_ = true;
   bool has_all_parameters_ = false;
 };

@@ -1,8 +1,29 @@
 #include "media/packets.h"
 
 #include <algorithm>
+#include <new>
+
+#include "av/check.h"
 
 namespace spdl {
+
+namespace {
+
+// With data of its own.
+av::PacketPtr copy_of(const AVPacket& packet) {
+  av::PacketPtr copy = av::new_packet();
+  av::check(av_packet_copy_props(copy.get(), &packet), ErrorKind::kMedia, "copy packets");
+  copy->buf = av_buffer_allocz(static_cast<std::size_t>(packet.size) + AV_INPUT_BUFFER_PADDING_SIZE);
+  if (copy->buf == nullptr) {
+    throw std::bad_alloc();
+  }
+  copy->data = copy->buf->data;
+  copy->size = packet.size;
+  std::copy_n(packet.data, packet.size, copy->data);
+  return copy;
+}
+
+}  // namespace
 
 Packets Packets::clone() const {
   Packets copy;
@@ -15,7 +36,7 @@ Packets Packets::clone() const {
   copy.num_errors = num_errors;
   copy.packets.reserve(packets.size());
   for (const auto& packet : packets) {
-    copy.packets.push_back(av::clone(*packet));
+    copy.packets.push_back(is_view ? copy_of(*packet) : av::clone(*packet));
   }
   return copy;
 }
@@ -38,7 +59,7 @@ std::vector<double> packet_timestamps(const Packets& packets) {
 }
 
 bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept {
-  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) {
+  if (packets.type != MediaType::kAudio && (packet.flags & AV_PKT_FLAG_DISCARD) != 0) {
     return false;
   }
   if (!packets.window) {

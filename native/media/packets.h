@@ -24,6 +24,7 @@ struct Packets {
   CodecPtr codec;  // none: packets from streaming
   std::vector<av::PacketPtr> packets;
   int num_errors = 0;  // how often reading failed and went on, where that was asked for
+  bool is_view = false;  // of memory that somebody else may want back: clones have memory of their own
 
   Packets clone() const;
 };
@@ -33,8 +34,8 @@ std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) n
 
 // Of each packet, in their order.
 std::vector<double> packet_timestamps(const Packets& packets);
-// Whether a packet has something in the window: a picture its time, a piece of sound any part of it. What an edit list
-// cuts away has not.
+// Whether a packet has something in the window: a picture its time, a piece of sound any part of it. Pictures that
+// an edit list cuts away have not.
 bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept;
 // In display order, of those in the window.
 std::vector<double> display_timestamps(const Packets& packets);

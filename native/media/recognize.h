@@ -10,6 +10,7 @@ extern "C" {
 }
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace spdl {
@@ -22,6 +23,12 @@ const AVInputFormat* recognize(std::span<const std::uint8_t> start);
 
 // Whether a WAV file that starts so may hold DTS or AC-3 in what it calls samples.
 bool may_hide_a_codec(std::span<const std::uint8_t> start) noexcept;
+
+// How many bytes there are in all, as AVI, Matroska and WebM say at their start; none where they do not.
+std::optional<std::uint64_t> declared_size(std::span<const std::uint8_t> start) noexcept;
+
+// Whether a WAV file that starts so was written by somebody who could not go back to say how long it is.
+bool is_endless_wav(std::span<const std::uint8_t> start) noexcept;
 
 // Whether the header told what is needed to take packets out, so that libav needs not decode some of them to find out.
 // What it did not tell (pixel and sample formats, sizes of pictures), `measure` finds where someone asks.

@@ -80,29 +80,52 @@ bool AudioCollector::offer(av::PacketPtr packet) {
   // Without a duration, nothing tells that it ends before the window.
   const bool is_before = packet->duration > 0 && next_time_ <= window_.start;
   kept_.push_back(std::move(packet));
-  if (is_before) {
-    num_before_ = kept_.size();
-    // Now and then, so that each packet is moved once at most.
-    if (num_before_ > 2 * num_preroll_ + 64) {
-      kept_.erase(kept_.begin(), kept_.end() - static_cast<std::ptrdiff_t>(num_preroll_));
-      num_before_ = num_preroll_;
-      from_start_ = true;
-    }
+  times_.push_back(time);
+  if (!is_before) {
+    return true;
+  }
+  num_before_ = kept_.size();
+  // Seldom, so that packets are moved few times.
+  constexpr std::size_t kManyPackets = 1024;
+  if (const auto first = first_needed(); first && *first > kManyPackets) {
+    const auto count = static_cast<std::ptrdiff_t>(*first);
+    kept_.erase(kept_.begin(), kept_.begin() + count);
+    times_.erase(times_.begin(), times_.begin() + count);
+    num_before_ -= *first;
   }
   return true;
 }
 
-bool AudioCollector::began_too_late() const noexcept { return !from_start_ && num_before_ < num_preroll_; }
+std::optional<std::size_t> AudioCollector::first_needed() const noexcept {
+  if (num_before_ < preroll_.num_packets) {
+    return std::nullopt;
+  }
+  const double end = num_before_ < times_.size() ? times_[num_before_] : next_time_;
+  const auto last = times_.begin() + static_cast<std::ptrdiff_t>(num_before_ - preroll_.num_packets) + 1;
+  const auto first = std::upper_bound(times_.begin(), std::min(last, times_.end()), end - preroll_.seconds);
+  if (first == times_.begin()) {
+    return std::nullopt;
+  }
+  return static_cast<std::size_t>(first - times_.begin()) - 1;
+}
 
 std::vector<av::PacketPtr> AudioCollector::finish() {
   if (num_before_ == kept_.size()) {
     kept_.clear();
-  } else if (num_before_ > num_preroll_) {
-    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(num_before_ - num_preroll_));
+  } else {
+    kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(first_needed().value_or(0)));
   }
   return std::move(kept_);
 }
 
-std::size_t audio_preroll(const AVCodecParameters&) noexcept { return 8; }
+Preroll preroll_of(const AVCodecParameters& parameters) noexcept {
+  // Measured, as all against the whole: from then on samples are the same to the bit. Opus keeps on correcting its
+  // prediction of energies: 9e-3 off after 0.16 s, 3e-4 after 0.26 s, 8e-6 after 0.66 s, right after 1.16 s. MP3 may
+  // refer to 511 bytes of earlier packets, which are 96 bytes long at the lowest rate.
+  if (parameters.codec_id == AV_CODEC_ID_OPUS) {
+    return {10, 1.3};
+  }
+  return {10, 0};
+}
 
 }  // namespace spdl

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "av/owners.h"
@@ -44,27 +45,37 @@ class VideoCollector {
   std::size_t num_needed_ = 0;
 };
 
+// What a decoder has to see before the first packet with wanted samples, to give the samples that it gives when it has
+// seen everything.
+struct Preroll {
+  std::size_t num_packets = 0;
+  double seconds = 0;
+};
+
+Preroll preroll_of(const AVCodecParameters& parameters) noexcept;
+
 // Samples: packets that overlap the window, and those before them that bring the decoder into the right state.
 class AudioCollector {
  public:
-  AudioCollector(TimeWindow window, AVRational time_base, std::size_t num_preroll, bool from_start)
-      : window_(window), time_base_(time_base), num_preroll_(num_preroll), from_start_(from_start) {}
+  AudioCollector(TimeWindow window, AVRational time_base, Preroll preroll, bool from_start)
+      : window_(window), time_base_(time_base), preroll_(preroll), from_start_(from_start) {}
 
   bool offer(av::PacketPtr packet);
-  bool began_too_late() const noexcept;
+  bool began_too_late() const noexcept { return !from_start_ && !first_needed(); }
   std::vector<av::PacketPtr> finish();
 
  private:
+  // Of kept_: where the pre-roll begins; none if it is not complete.
+  std::optional<std::size_t> first_needed() const noexcept;
+
   TimeWindow window_;
   AVRational time_base_;
-  std::size_t num_preroll_;
+  Preroll preroll_;
   bool from_start_;
   std::vector<av::PacketPtr> kept_;
+  std::vector<double> times_;   // of kept_: when they begin
   std::size_t num_before_ = 0;  // of kept_: that end before the window
   double next_time_ = 0;        // where the last packet ended
 };
-
-// How many packets before the first one with wanted samples the decoder has to see.
-std::size_t audio_preroll(const AVCodecParameters& parameters) noexcept;
 
 }  // namespace spdl

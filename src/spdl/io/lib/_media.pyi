@@ -158,6 +158,31 @@ class AudioPackets:
         The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
         """
 
+    def __getstate__(self) -> bytes:
+        """All of it as bytes, which ``deserialize`` takes."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    @staticmethod
+    def deserialize(data: bytes) -> AudioPackets:
+        """
+        Packets of the bytes that ``__getstate__`` gave; they keep them.
+
+        Raises:
+            MediaError: The bytes are something else, or packets of another kind of media.
+        """
+
+    @staticmethod
+    def deserialize_view(data: Buffer) -> AudioPackets:
+        """
+        Packets whose encoded data stays in a buffer, such as shared memory.
+
+        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+
+        Raises:
+            TypeError: It is no contiguous buffer.
+            MediaError: The bytes are something else, or packets of another kind of media.
+        """
+
     def __repr__(self) -> str: ...
     @property
     def timestamp(self) -> tuple[float, float] | None:
@@ -195,6 +220,31 @@ class VideoPackets:
         The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
         """
 
+    def __getstate__(self) -> bytes:
+        """All of it as bytes, which ``deserialize`` takes."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    @staticmethod
+    def deserialize(data: bytes) -> VideoPackets:
+        """
+        Packets of the bytes that ``__getstate__`` gave; they keep them.
+
+        Raises:
+            MediaError: The bytes are something else, or packets of another kind of media.
+        """
+
+    @staticmethod
+    def deserialize_view(data: Buffer) -> VideoPackets:
+        """
+        Packets whose encoded data stays in a buffer, such as shared memory.
+
+        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+
+        Raises:
+            TypeError: It is no contiguous buffer.
+            MediaError: The bytes are something else, or packets of another kind of media.
+        """
+
     def __repr__(self) -> str: ...
     @property
     def timestamp(self) -> tuple[float, float] | None:
@@ -227,6 +277,11 @@ class VideoPackets:
             raw: Of all packets instead, in the order of decoding.
         """
 
+def deserialize(data: Buffer) -> AudioPackets | VideoPackets | ImagePackets:
+    """
+    Packets of any kind of media, of the bytes that their ``__getstate__`` gave.
+    """
+
 class ImagePackets:
     """
     One encoded picture: what a decoder takes.
@@ -247,6 +302,31 @@ class ImagePackets:
     def clone(self) -> ImagePackets:
         """
         The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        """
+
+    def __getstate__(self) -> bytes:
+        """All of it as bytes, which ``deserialize`` takes."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
+    @staticmethod
+    def deserialize(data: bytes) -> ImagePackets:
+        """
+        Packets of the bytes that ``__getstate__`` gave; they keep them.
+
+        Raises:
+            MediaError: The bytes are something else, or packets of another kind of media.
+        """
+
+    @staticmethod
+    def deserialize_view(data: Buffer) -> ImagePackets:
+        """
+        Packets whose encoded data stays in a buffer, such as shared memory.
+
+        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+
+        Raises:
+            TypeError: It is no contiguous buffer.
+            MediaError: The bytes are something else, or packets of another kind of media.
         """
 
     def __repr__(self) -> str: ...
