@@ -126,7 +126,8 @@ class SharedDecoder {
   SharedDecoder& operator=(const SharedDecoder&) = delete;
   SharedDecoder& operator=(SharedDecoder&&) = delete;
   ~SharedDecoder() {
-    if (decoder_ != nullptr && decoder_.use_count() == 1 && PyGILState_Check() != 0) {
+    // The stable ABI's way to ask whether this thread holds the GIL.
+    if (decoder_ != nullptr && decoder_.use_count() == 1 && PyThreadState_GetDict() != nullptr) {
       const nb::gil_scoped_release released;
       decoder_.reset();
     }
