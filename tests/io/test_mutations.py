@@ -132,7 +132,7 @@ def check(ways: list[str], paths: list[Path], count: int, seed: int) -> None:
     arguments = f"{ways!r}, {[*map(str, paths)]!r}, {count}, {seed}"
     ended = run_child(f"from tests.io import test_mutations\ntest_mutations.run_files({arguments})")
     assert ended.returncode == 0, ended
-    assert ended.stderr == "", ended
+    ended.check_no_complaint()  # other words on stderr are those that decoders call fatal, which FFmpeg prints
     last = ended.stdout.splitlines()[-1]
     assert last.startswith("done"), ended
     assert "'result'" in last, last
@@ -172,7 +172,8 @@ def test_damaged_state_of_packets_loads_or_fails_but_never_crashes() -> None:
         print("done", dict(test_mutations.run([test_mutations.unpickle], [state], 600, 1)))
         """
     )
-    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    assert ended.returncode == 0, ended
+    ended.check_no_complaint()
     assert ended.stdout.splitlines()[-1].startswith("done"), ended
 
 
