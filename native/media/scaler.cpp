@@ -6,11 +6,13 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include <bit>
 #include <charconv>
 #include <climits>
 #include <cstring>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "av/check.h"
 
@@ -26,6 +28,11 @@ constexpr int kChromaOfMpeg2 = 128;
 // libswscale works on so many pixels at a time. It may round up, and write beyond the end of rows that do not end on it;
 // on those that do it never did (16 formats to 7, 55 sizes, 7 algorithms, guarded on both sides).
 constexpr int kWidthMultiple = 16;
+
+// Setting up RgbScaler and trying it costs as much as two pictures; it is worth that for more than a few.
+constexpr int kTryFrom = 4;
+// Pictures that it refuses have cost almost as much as if it had done them.
+constexpr int kMostRefused = 16;
 
 // Takes `name=` off the front if it is there.
 std::string_view strip(std::string_view text, std::string_view name) {
@@ -97,6 +104,8 @@ int Scaler::prepare(const AVFrame& frame) {
     return 0;
   }
   context_.reset();
+  rgb_.reset();
+  num_scaled_ = num_refused_ = 0;
   auto context = av::own<av::ScalerPtr>(sws_alloc_context());
   const std::pair<const char*, int> numbers[] = {
       {"srcw", frame.width},
@@ -137,14 +146,51 @@ int Scaler::prepare(const AVFrame& frame) {
   // It refuses where there is nothing to tell, such as from RGB to RGB.
   sws_setColorspaceDetails(context.get(), matrix, source_range, matrix, target_range, brightness, contrast, saturation);
   is_full_range_ = target_range != 0;
+  task_ = {frame.width, frame.height, frame.format, width_of(frame), height_of(frame), target_.flags, source_range != 0,
+           matrix};
   context_ = std::move(context);
   input_ = input;
   return 0;
 }
 
-void Scaler::run(const AVFrame& frame, AVFrame& out) {
-  av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, out.data, out.linesize),
-            ErrorKind::kFilter, kAction);
+void Scaler::run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]) {
+  if (rgb_) {
+    if (rgb_->scale(frame, planes[0], strides[0])) {
+      return;
+    }
+    if (++num_refused_ == kMostRefused) {
+      rgb_.reset();
+    }
+  }
+  av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides), ErrorKind::kFilter,
+            kAction);
+  ++num_scaled_;
+  if (num_scaled_ >= kTryFrom && num_refused_ == 0 && std::has_single_bit(static_cast<unsigned>(num_scaled_))) {
+    try_rgb(frame, planes[0], strides[0]);
+  }
+}
+
+// From now on RgbScaler does it, if it gives the same for this picture.
+void Scaler::try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride) {
+  if (target_.format != AV_PIX_FMT_RGB24) {
+    return;
+  }
+  std::optional<RgbScaler> rgb = RgbScaler::make(task_);
+  if (!rgb) {
+    return;
+  }
+  const std::ptrdiff_t row_bytes = std::ptrdiff_t{3} * task_.width;
+  std::vector<std::uint8_t> given(static_cast<std::size_t>(row_bytes * task_.height));
+  if (!rgb->scale(frame, given.data(), row_bytes)) {
+    return;
+  }
+  for (int y = 0; y < task_.height; ++y) {
+    if (std::memcmp(given.data() + y * row_bytes, expected + y * stride, static_cast<std::size_t>(row_bytes)) != 0) {
+      num_refused_ = kMostRefused;  // another libswscale than those it was written for
+      return;
+    }
+  }
+  rgb_ = std::move(rgb);
 }
 
 av::FramePtr Scaler::scale(av::FramePtr frame) {
@@ -162,7 +208,7 @@ av::FramePtr Scaler::scale(av::FramePtr frame) {
             static_cast<std::int64_t>(frame->sample_aspect_ratio.num) * out->height * frame->width,
             static_cast<std::int64_t>(frame->sample_aspect_ratio.den) * out->width * frame->height, INT_MAX);
   av::check(av_frame_get_buffer(out.get(), 0), ErrorKind::kFilter, kAction);
-  run(*frame, *out);
+  run(*frame, out->data, out->linesize);
   return out;
 }
 
@@ -184,8 +230,7 @@ void Scaler::scale_into(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t 
   if (width % kWidthMultiple == 0) {
     std::uint8_t* const planes[] = {out, nullptr, nullptr, nullptr};
     const int strides[] = {static_cast<int>(stride), 0, 0, 0};
-    av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides),
-              ErrorKind::kFilter, kAction);
+    run(frame, planes, strides);
     return;
   }
   if (scratch_ == nullptr || scratch_->width != width || scratch_->height != height) {
@@ -195,7 +240,7 @@ void Scaler::scale_into(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t 
     scratch_->format = target_.format;
     av::check(av_frame_get_buffer(scratch_.get(), 0), ErrorKind::kFilter, kAction);
   }
-  run(frame, *scratch_);
+  run(frame, scratch_->data, scratch_->linesize);
   copy_rows(*scratch_);
 }
 

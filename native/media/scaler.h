@@ -11,6 +11,7 @@
 #include <string>
 
 #include "av/owners.h"
+#include "media/rgb_scaler.h"
 
 namespace spdl {
 
@@ -50,12 +51,17 @@ class Scaler {
 
   bool has_nothing_to_do(const AVFrame& frame) const noexcept;
   int prepare(const AVFrame& frame);  // libav's code
-  void run(const AVFrame& frame, AVFrame& out);
+  void run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]);
+  void try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride);
 
   ScaleTarget target_;
   Input input_;  // what the context is made for
   av::ScalerPtr context_;
   bool is_full_range_ = false;  // of what comes out
+  RgbScaler::Task task_;         // the same as the context's, for `rgb_`
+  std::optional<RgbScaler> rgb_;
+  int num_scaled_ = 0;   // without it
+  int num_refused_ = 0;  // by it
   av::FramePtr scratch_;
 };
 
