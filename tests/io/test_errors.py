@@ -20,6 +20,7 @@ BUILTINS = {
     "NoCodecError": (ValueError, AssertionError),
     "ConsumedError": (TypeError,),
     "NativeLibraryError": (ImportError,),
+    "WAVError": (ValueError,),
 }
 
 

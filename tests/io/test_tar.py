@@ -306,3 +306,26 @@ def test_many_archives_in_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert found == [members] * 4
+
+
+def test_one_iterator_in_many_threads() -> None:
+    """Who comes while another one is taking gets an error, and every member comes out once."""
+    names = [f"{number:05}" for number in range(5000)]
+    members = spdl.io.iter_tarfile(make_tar([(name, b"") for name in names], format=tarfile.USTAR_FORMAT))
+    found: list[str] = []
+
+    def take() -> None:
+        while True:
+            try:
+                found.append(next(members)[0])
+            except spdl.io.MediaError:
+                continue
+            except StopIteration:
+                return
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == names
