@@ -11,9 +11,10 @@ import spdl.io
 from tests.io.matrix.decoding import array_of, assert_same, config_of, inside
 from tests.support.clip_matrix import VIDEO_CLIPS, VideoClip, expected_pictures, known_times, video_clip
 
-# ffprobe has no time for some frames of MPEG-1 program streams where decoding starts anywhere but at the beginning.
 CLIPS = [each for each in VIDEO_CLIPS if "rgb24" in each.formats]
 EACH_CLIP = pytest.mark.parametrize("clip", CLIPS, ids=str)
+# ffprobe does not know the time of every frame of MPEG-1 program streams.
+EACH_TIMED_CLIP = pytest.mark.parametrize("clip", [each for each in CLIPS if each.name != "mpeg1.mpg"], ids=str)
 SEVERAL = ("h264.mp4", "h264.ts", "open_gop.mp4", "open_gop.mkv", "pyramid.mp4", "vp9_alt_ref.webm", "av1.mp4",
            "edit_list.mp4", "variable_rate.mkv", "hevc.mp4", "mpeg4.avi")  # fmt: skip
 
@@ -34,7 +35,7 @@ def windows_of(times: tuple[Fraction, ...], count: int, seed: int) -> list[tuple
     return fixed + [(start, end) for start, end in chosen if start < end]
 
 
-@EACH_CLIP
+@EACH_TIMED_CLIP
 def test_a_window_has_the_pictures_whose_time_is_inside(clip: VideoClip) -> None:
     """Whatever has to be decoded before its start; the packets say beforehand how many pictures there will be."""
     times, expected = known_times(clip.path), expected_pictures(clip, "rgb24")
