@@ -4,6 +4,10 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+
 namespace spdl::av {
 
 std::string pixel_format_name(int format) {
@@ -14,6 +18,18 @@ std::string pixel_format_name(int format) {
 std::string sample_format_name(int format) {
   const char* name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(format));
   return name != nullptr ? name : "none";
+}
+
+std::string channel_layout_spec(const AVChannelLayout& layout) {
+  std::array<char, 128> text{};
+  if (layout.order == AV_CHANNEL_ORDER_NATIVE) {
+    std::snprintf(text.data(), text.size(), "0x%" PRIx64, layout.u.mask);
+  } else if (layout.order == AV_CHANNEL_ORDER_UNSPEC) {
+    std::snprintf(text.data(), text.size(), "%dc", layout.nb_channels);
+  } else if (av_channel_layout_describe(&layout, text.data(), text.size()) < 0) {
+    return {};
+  }
+  return text.data();
 }
 
 AVPixelFormat parse_pixel_format(const std::string& name, ErrorKind kind, const char* action) {

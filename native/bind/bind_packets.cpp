@@ -265,8 +265,8 @@ void register_codecs(nb::module_& module) {
           "FFmpeg's name of the sample format.")
       .def_prop_ro(
           "channel_layout",
-          [](const AudioCodec& self) { return av::channel_layout_name(self.codec->parameters->ch_layout); },
-          "FFmpeg's name of the channel layout, such as ``\"stereo\"``.");
+          [](const AudioCodec& self) { return av::channel_layout_spec(self.codec->parameters->ch_layout); },
+          "The channel layout as filters take it: ``\"0x3\"``, the mask of stereo; ``\"2c\"`` if only the number is known.");
   register_picture_codec<MediaType::kVideo>(module, "VideoCodec",
                                             "What a decoder has to know of a stream of pictures. Immutable.")
       .def_prop_ro(

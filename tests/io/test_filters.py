@@ -224,9 +224,9 @@ def test_inputs_are_described_for_a_codec() -> None:
     with spdl.io.Demuxer(clip("a.wav", *tones(duration=0.2, expression="0|0"), "-c:a", "pcm_s16le")) as demuxer:
         audio = demuxer.audio_codec
     start = "time_base=1/8000:sample_rate=8000"
-    assert spdl.io.get_abuffer_desc(audio) == f"abuffer={start}:sample_fmt=s16:channel_layout=stereo"
+    assert spdl.io.get_abuffer_desc(audio) == f"abuffer={start}:sample_fmt=s16:channel_layout=0x3"
     assert spdl.io.get_abuffer_desc(audio, label="x", sample_fmt="flt") == (
-        f"abuffer@x={start}:sample_fmt=flt:channel_layout=stereo"
+        f"abuffer@x={start}:sample_fmt=flt:channel_layout=0x3"
     )
     with pytest.raises(TypeError, match="codec must be a VideoCodec or an ImageCodec, got AudioCodec"):
         spdl.io.get_buffer_desc(audio)  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ def test_properties_are_those_of_the_stream() -> None:
     packets = some()
     audio, video, image = packets["audio"], packets["video"], packets["image"]
     assert (audio.sample_rate, audio.num_channels, audio.timestamp) == (8000, 2, None)
-    assert (audio.codec.name, audio.codec.sample_fmt, audio.codec.channel_layout) == ("flac", "s32", "stereo")
+    assert (audio.codec.name, audio.codec.sample_fmt, audio.codec.channel_layout) == ("flac", "s32", "0x3")
     assert (video.width, video.height, video.pix_fmt, video.frame_rate) == (64, 48, "yuv420p", (25, 1))
     assert (video.timestamp, video.codec.frame_rate, len(video)) == ((0.5, 1.0), (25, 1), 12)
     assert (image.width, image.height, image.pix_fmt, image.codec.name) == (64, 48, "rgb24", "png")

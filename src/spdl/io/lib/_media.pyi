@@ -67,7 +67,9 @@ class AudioCodec:
 
     @property
     def channel_layout(self) -> str:
-        """FFmpeg's name of the channel layout, such as ``"stereo"``."""
+        """
+        The channel layout as filters take it: ``"0x3"``, the mask of stereo; ``"2c"`` if only the number is known.
+        """
 
 class VideoCodec:
     """What a decoder has to know of a stream of pictures. Immutable."""
