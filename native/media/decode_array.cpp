@@ -1,12 +1,15 @@
 #include "media/decode_array.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "media/decode.h"
 #include "media/picture_layout.h"
+#include "media/planar_floats.h"
 #include "media/scaler.h"
 
 namespace spdl {
@@ -106,10 +109,108 @@ std::optional<DecodedArray> decode_pictures(const Packets& packets, const std::o
   return std::move(array).finish();
 }
 
+// The same for samples as planar floats, one row a channel. Rows lie as far apart as samples are expected, and are moved
+// together at the end. Frames go back to the decoder at once: keeping them until the end costs more in fresh memory than
+// decoding does.
+class SampleArray {
+ public:
+  explicit SampleArray(std::size_t num_expected) : num_expected_(num_expected) {}
+
+  bool put(const AVFrame& frame) {
+    if (!can_be_planar_floats(frame)) {
+      return false;
+    }
+    const auto num_channels = static_cast<std::size_t>(frame.ch_layout.nb_channels);
+    const auto count = static_cast<std::size_t>(frame.nb_samples);
+    if (count_ == 0) {
+      num_channels_ = num_channels;
+      channels_.resize(num_channels);
+      format_ = frame.format;
+      sample_rate_ = frame.sample_rate;
+      reserve(std::max(count, std::min(num_expected_, kMostAtFirst / (num_channels * sizeof(float)))));
+    } else if (num_channels != num_channels_ || frame.format != format_ || frame.sample_rate != sample_rate_) {
+      return false;
+    } else if (count > room_ - count_) {
+      reserve(2 * room_ + count);
+    }
+    for (std::size_t channel = 0; channel < num_channels_; ++channel) {
+      channels_[channel] = reinterpret_cast<std::uint8_t*>(floats() + channel * room_ + count_);
+    }
+    write_planar_floats(frame, channels_.data());
+    count_ += count;
+    return true;
+  }
+
+  std::optional<DecodedArray> finish() && {
+    if (count_ == 0) {
+      return std::nullopt;
+    }
+    for (std::size_t channel = 1; channel < num_channels_ && room_ != count_; ++channel) {
+      std::memmove(floats() + channel * count_, floats() + channel * room_, count_ * sizeof(float));
+    }
+    ArrayLayout layout{{static_cast<std::ptrdiff_t>(num_channels_), static_cast<std::ptrdiff_t>(count_)},
+                       kFloat32,
+                       num_channels_ * count_ * sizeof(float)};
+    return DecodedArray{std::move(layout), std::move(memory_)};
+  }
+
+ private:
+  float* floats() noexcept { return reinterpret_cast<float*>(memory_.data()); }
+
+  void reserve(std::size_t room) {
+    if (room > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / (num_channels_ * sizeof(float))) {
+      throw std::bad_alloc();
+    }
+    Buffer larger(num_channels_ * room * sizeof(float));
+    for (std::size_t channel = 0; channel < num_channels_ && count_ > 0; ++channel) {
+      std::memcpy(larger.data() + channel * room * sizeof(float), floats() + channel * room_, count_ * sizeof(float));
+    }
+    memory_ = std::move(larger);
+    room_ = room;
+  }
+
+  std::size_t num_expected_;
+  std::size_t num_channels_ = 0;
+  std::vector<std::uint8_t*> channels_;  // where the next samples go
+  int format_ = -1, sample_rate_ = 0;
+  std::size_t count_ = 0, room_ = 0;  // samples of each channel
+  Buffer memory_;
+};
+
+// Samples of each channel, as far as packets tell.
+std::size_t num_expected_samples(const Packets& packets, int sample_rate) {
+  double seconds = 0;
+  for (const auto& packet : packets.packets) {
+    seconds += to_seconds(std::max<std::int64_t>(packet->duration, 0), packets.time_base.num, packets.time_base.den);
+  }
+  constexpr double kMost = 1e12;
+  return static_cast<std::size_t>(std::clamp(std::ceil(seconds * sample_rate), 0.0, kMost));
+}
+
+std::optional<DecodedArray> decode_samples(const Packets& packets, const std::optional<std::string>& filter,
+                                           const DecodeConfig& config) {
+  if (packets.type != MediaType::kAudio || !filter || !asks_for_planar_floats(*filter)) {
+    return std::nullopt;
+  }
+  const Codec& codec = codec_of(packets);
+  WindowDecoder decoder(codec, config, packets.source, packets.stream_index);
+  SampleArray array(num_expected_samples(packets, codec.parameters->sample_rate));
+  const auto take = [&](av::FramePtr frame) { return array.put(*frame); };
+  for (const auto& packet : packets.packets) {
+    if (!decoder.decode(packet.get(), packets.window, take)) {
+      return std::nullopt;
+    }
+  }
+  return decoder.decode(nullptr, packets.window, take) ? std::move(array).finish() : std::nullopt;
+}
+
 }  // namespace
 
 DecodedArray decode_array(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config) {
   if (std::optional<DecodedArray> array = decode_pictures(packets, filter, config)) {
+    return std::move(*array);
+  }
+  if (std::optional<DecodedArray> array = decode_samples(packets, filter, config)) {
     return std::move(*array);
   }
   const Frames frames = decode_packets(std::move(packets), filter, config, std::nullopt);

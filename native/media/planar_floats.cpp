@@ -31,10 +31,10 @@ template <int value>
 using Constant = std::integral_constant<int, value>;
 
 template <class Sample>
-void convert(const AVFrame& from, bool is_planar, AVFrame& to) noexcept {
+void convert(const AVFrame& from, bool is_planar, std::uint8_t* const* to) noexcept {
   const int num_channels = from.ch_layout.nb_channels;
   for (int channel = 0; channel < num_channels; ++channel) {
-    auto* out = reinterpret_cast<float*>(to.extended_data[channel]);
+    auto* out = reinterpret_cast<float*>(to[channel]);
     if (is_planar || num_channels == 1) {
       convert_channel(reinterpret_cast<const Sample*>(from.extended_data[channel]), Constant<1>(), from.nb_samples, out);
       continue;
@@ -48,7 +48,7 @@ void convert(const AVFrame& from, bool is_planar, AVFrame& to) noexcept {
   }
 }
 
-using Convert = void (*)(const AVFrame&, bool, AVFrame&) noexcept;
+using Convert = void (*)(const AVFrame&, bool, std::uint8_t* const*) noexcept;
 
 Convert converter_of(int format) noexcept {
   switch (av_get_packed_sample_fmt(static_cast<AVSampleFormat>(format))) {
@@ -91,9 +91,13 @@ av::FramePtr to_planar_floats(av::FramePtr frame) {
   if (av_frame_get_buffer(out.get(), 0) < 0) {
     throw std::bad_alloc();
   }
-  const bool is_planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(frame->format)) != 0;
-  converter_of(frame->format)(*frame, is_planar, *out);
+  write_planar_floats(*frame, out->extended_data);
   return out;
+}
+
+void write_planar_floats(const AVFrame& frame, std::uint8_t* const* channels) noexcept {
+  const bool is_planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(frame.format)) != 0;
+  converter_of(frame.format)(frame, is_planar, channels);
 }
 
 }  // namespace spdl

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "av/owners.h"
@@ -17,5 +18,7 @@ bool asks_for_planar_floats(const std::string& description) noexcept;
 // For u8, s16, s32, flt, dbl, packed and planar (`can_be_planar_floats`).
 bool can_be_planar_floats(const AVFrame& frame) noexcept;
 av::FramePtr to_planar_floats(av::FramePtr frame);
+// The same into memory of the caller's, one address for each channel.
+void write_planar_floats(const AVFrame& frame, std::uint8_t* const* channels) noexcept;
 
 }  // namespace spdl
