@@ -205,14 +205,25 @@ nb::iterator iterate(const VideoFrames& self) {
   return nb::iter(pictures);
 }
 
+// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG (11.3.3.2).
+nb::object text_of(const char* value) {
+  const auto size = static_cast<Py_ssize_t>(std::char_traits<char>::length(value));
+  nb::object text = nb::steal(PyUnicode_DecodeUTF8(value, size, "strict"));
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    text = nb::steal(PyUnicode_DecodeLatin1(value, size, "strict"));
+  }
+  return text;
+}
+
 nb::dict metadata(const ImageFrames& self) {
   nb::dict result;
   const auto frames = self.read(kWhat);
   const AVDictionaryEntry* entry = nullptr;
   while ((entry = av_dict_get(first_of(*frames).metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     // Whoever wrote the file chose the bytes.
-    const nb::object value = nb::steal(PyUnicode_DecodeUTF8(entry->value, static_cast<Py_ssize_t>(std::char_traits<char>::length(entry->value)), "replace"));
-    result[entry->key] = value;
+    const nb::object value = text_of(entry->value);
+    result[text_of(entry->key)] = value;
   }
   return result;
 }

@@ -15,7 +15,7 @@ from tests.io.filtering import INPUT, decoded, sound, video
     ("description", "words"),
     [
         ("nothing", "No such filter: 'nothing'"),
-        ("", "No such filter: ''"),
+        ("", "No such filter: ''|No filters specified"),
         ("testsrc,scale=size=3,buffersink", "Option 'size' not found|Invalid size '3'"),
         ("testsrc,scale=w=wide,buffersink", "wide"),
         ("testsrc,crop=5000:5000,buffersink", "Invalid too big or non positive size"),
@@ -51,9 +51,9 @@ def test_each_thread_hears_its_own_reasons() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         reasons = list(pool.map(reason, range(8)))
-    assert reasons == [
-        f"cannot make the filter graph 'nothing{i}': No such filter: 'nothing{i}': Invalid argument" for i in range(8)
-    ]
+    for index, said in enumerate(reasons):
+        assert said.startswith(f"cannot make the filter graph 'nothing{index}': No such filter: 'nothing{index}'"), said
+        assert said.count("No such filter") == 1, said
 
 
 def test_description_must_be_text() -> None:
