@@ -15,6 +15,7 @@ extern "C" {
 #include <vector>
 
 #include "av/check.h"
+#include "av/compat.h"
 
 namespace spdl {
 namespace {
@@ -90,8 +91,11 @@ std::optional<ScaleTarget> parse_scale(const std::string& description) {
 }
 
 bool Scaler::takes(const AVFrame& frame) {
-  return sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
-         sws_isSupportedOutput(target_.format) > 0 && (has_nothing_to_do(frame) || prepare(frame) >= 0);
+  if (has_nothing_to_do(frame)) {
+    return true;
+  }
+  return av::scales_as_we_know() && sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
+         sws_isSupportedOutput(target_.format) > 0 && prepare(frame) >= 0;
 }
 
 bool Scaler::has_nothing_to_do(const AVFrame& frame) const noexcept {

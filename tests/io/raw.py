@@ -43,7 +43,7 @@ def raw_video(
 
 def raw_audio(data: NDArray[Any], sample_fmt: str, *, filter_desc: str | None = None) -> "AudioFrames":
     """``(samples, channels)`` as frames; ``sample_fmt`` is a raw format such as ``"s16le"``."""
-    options = {"sample_rate": "8000", "channels": str(data.shape[1])}
+    options = {"sample_rate": "8000", "ch_layout": f"{data.shape[1]}C"}
     config = spdl.io.demux_config(sample_fmt, options)
     packets = spdl.io.demux_audio(data.reshape(-1).view(np.uint8), demux_config=config)
     return spdl.io.decode_packets(packets, filter_desc)
