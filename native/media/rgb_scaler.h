@@ -21,10 +21,10 @@ namespace spdl {
 class RgbScaler {
  public:
   struct Task {
-    int source_width, source_height, source_format, width, height;
+    int source_width = 0, source_height = 0, source_format = -1, width = 0, height = 0;
     std::string flags;  // libswscale's, by name
-    bool is_full_range;
-    const int* matrix;  // of sws_getCoefficients
+    bool is_full_range = false;
+    const int* matrix = nullptr;  // of sws_getCoefficients
   };
 
   // None for tasks that are not known to give the same bits.
