@@ -206,11 +206,13 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storag
 
 CpuBuffer::CpuBuffer(Shape shape, ElementType type, Buffer memory)
     : failures(nb::make_tuple()), owned_(std::move(memory)), type_(type), shape_(std::move(shape)) {
+  checked_num_bytes(shape_, type_);
   strides_.resize(shape_.size());
-  Py_ssize_t stride = type_.size;
+  // Unsigned, as an array without elements may have sides of any size beside the empty one.
+  auto stride = static_cast<std::size_t>(type_.size);
   for (std::size_t i = shape_.size(); i-- > 0;) {
-    strides_[i] = stride;
-    stride *= std::max<Py_ssize_t>(shape_[i], 1);
+    strides_[i] = static_cast<Py_ssize_t>(stride);
+    stride *= static_cast<std::size_t>(std::max<Py_ssize_t>(shape_[i], 1));
   }
 }
 
