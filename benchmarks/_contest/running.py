@@ -106,7 +106,8 @@ def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[
             versions[peer.name] = client.ask("describe")
             clients.append(client)
         except (SetupError, PeerError) as exc:
-            missing[peer.name] = str(exc).strip().splitlines()[-1]
+            # Results are for everybody: where the repository lies is nobody's business.
+            missing[peer.name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
             print(f"without {peer.name}: {exc}", file=sys.stderr)
     return clients, versions, missing
 
