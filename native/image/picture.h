@@ -18,21 +18,27 @@ constexpr std::size_t bytes_per_pixel(PixelFormat format) noexcept { return form
 // One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
 // (i + 0.5) / extent of the picture: JPEG's siting (ITU-T T.871, 10.3). Where the picture's size is not a multiple of
 // the subsampling, the last sample lies partly outside, and the extent is a fraction below the width.
+// Where only a part is in memory, `data` points to sample (left, top), and all numbers still count from the whole
+// component's corner: sample (x, y) is at data[(y - top) * stride + x - left].
 // Each row may be read up to kRowPadding bytes past its end.
 struct Component {
   const std::uint8_t* data = nullptr;
   std::size_t stride = 0;
-  int width = 0;
+  int width = 0;   // of the whole component
   int height = 0;
   double extent_x = 0;
   double extent_y = 0;
+  int left = 0;
+  int top = 0;
 };
 
 inline constexpr std::size_t kRowPadding = 64;
 
 struct Picture {
   ColorModel model = ColorModel::kGray;
-  int num_components = 0;
+  int num_components = 0;  // of colour
+  // Whether one more component is the alpha channel; then those of colour are multiplied by it.
+  bool has_alpha = false;
   std::array<Component, 4> components;
 };
 
