@@ -148,6 +148,7 @@ nb::bytes resample(const Plane& plane, int width, int height, const std::string&
   component.height = static_cast<int>(plane.shape(0));
   component.extent_x = component.width;
   component.extent_y = component.height;
+  component.held = {0, 0, component.height, component.width};
   component.stride = round_up(plane.shape(1), kRowPadding) + kRowPadding;
   Buffer padded(component.stride * plane.shape(0));
   for (std::size_t y = 0; y < plane.shape(0); ++y) {

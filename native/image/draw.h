@@ -8,24 +8,11 @@
 #include "base/buffer.h"
 #include "image/fit.h"
 #include "image/kernels.h"
+#include "image/orientation.h"
 #include "image/picture.h"
 #include "image/taps.h"
 
 namespace spdl {
-
-// How a picture is to be turned to be upright, numbered as in EXIF (JEITA CP-3451, 4.6.4 A, tag 274).
-enum class Orientation : int {
-  kUpright = 1,
-  kMirrored = 2,
-  kUpsideDown = 3,
-  kMirroredUpsideDown = 4,
-  kTransposed = 5,
-  kLeftSideUp = 6,
-  kTransversed = 7,
-  kRightSideUp = 8,
-};
-
-constexpr bool swaps_sides(Orientation orientation) noexcept { return orientation >= Orientation::kTransposed; }
 
 // Resamples and converts, and keeps its scratch memory and weights for the next picture. One thread per object.
 class Artist {

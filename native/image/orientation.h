@@ -1,4 +1,4 @@
-// How an encoded picture is to be turned to be upright, wherever its format stores that.
+// How an encoded picture is to be turned to be upright: what that means, and where formats store it.
 
 #pragma once
 
@@ -6,6 +6,33 @@
 #include <span>
 
 namespace spdl {
+
+// Numbered as in EXIF (JEITA CP-3451, 4.6.4 A, tag 274).
+enum class Orientation : int {
+  kUpright = 1,
+  kMirrored = 2,
+  kUpsideDown = 3,
+  kMirroredUpsideDown = 4,
+  kTransposed = 5,
+  kLeftSideUp = 6,
+  kTransversed = 7,
+  kRightSideUp = 8,
+};
+
+// Whether columns of the stored picture are rows of the upright one.
+constexpr bool swaps_sides(Orientation orientation) noexcept { return orientation >= Orientation::kTransposed; }
+
+// Whether stored columns, from left to right, are upright columns from right to left, or rows from bottom to top.
+constexpr bool reverses_columns(Orientation orientation) noexcept {
+  return orientation == Orientation::kMirrored || orientation == Orientation::kUpsideDown ||
+         orientation == Orientation::kTransversed || orientation == Orientation::kRightSideUp;
+}
+
+// The same of stored rows.
+constexpr bool reverses_rows(Orientation orientation) noexcept {
+  return orientation == Orientation::kUpsideDown || orientation == Orientation::kMirroredUpsideDown ||
+         orientation == Orientation::kLeftSideUp || orientation == Orientation::kTransversed;
+}
 
 // The orientation as EXIF numbers it (1 to 8): of JPEG (APP1), PNG (eXIf), WebP (EXIF), TIFF (tag 274), AVIF and HEIF
 // (irot and imir of the primary item). 1 for other formats, and where nothing is stored or what is stored is damaged.

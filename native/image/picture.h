@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "image/rect.h"
+
 namespace spdl {
 
 // What the components of a picture mean. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
@@ -18,9 +20,8 @@ constexpr std::size_t bytes_per_pixel(PixelFormat format) noexcept { return form
 // One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
 // (i + 0.5) / extent of the picture: JPEG's siting (ITU-T T.871, 10.3). Where the picture's size is not a multiple of
 // the subsampling, the last sample lies partly outside, and the extent is a fraction below the width.
-// Where only a part is in memory, `data` points to sample (left, top), and all numbers still count from the whole
-// component's corner: sample (x, y) is at data[(y - top) * stride + x - left].
-// Each row may be read up to kRowPadding bytes past its end.
+// Only the part `held` of it may be in memory, while all numbers still count from the corner of the whole: sample (x, y)
+// is at data[(y - held.top) * stride + x - held.left]. Each row may be read up to kRowPadding bytes past its end.
 struct Component {
   const std::uint8_t* data = nullptr;
   std::size_t stride = 0;
@@ -28,8 +29,7 @@ struct Component {
   int height = 0;
   double extent_x = 0;
   double extent_y = 0;
-  int left = 0;
-  int top = 0;
+  Rect held;
 };
 
 inline constexpr std::size_t kRowPadding = 64;

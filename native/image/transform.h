@@ -8,17 +8,9 @@
 
 #include "base/element_type.h"
 #include "image/axis.h"
+#include "image/rect.h"
 
 namespace spdl {
-
-struct Rect {
-  int top = 0;
-  int left = 0;
-  int height = 0;
-  int width = 0;
-
-  friend bool operator==(const Rect&, const Rect&) = default;
-};
 
 enum class Color { kRgb, kBgr, kGray, kRgba, kYcbcr };
 enum class Layout { kNhwc, kNchw };

@@ -272,6 +272,7 @@ Picture JpegDecoder::decode(int width, int height, bool luma_only) {
     strides[i] = round_up(std::size_t{from.width_in_blocks} * block_width, kRowPadding) + kRowPadding;
     const std::size_t num_rows = std::size_t{info.total_iMCU_rows} * rows_per_pass[i];
     component.stride = strides[i];
+    component.held = {0, 0, component.height, component.width};
     component.data = planes_[i].reserve(strides[i] * num_rows);
     session.rows[i].resize(rows_per_pass[i]);
   }

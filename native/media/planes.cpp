@@ -110,6 +110,7 @@ std::uint8_t* PlaneMaker::add(Picture& picture, int width, int height) {
   component.height = height;
   component.extent_x = width;
   component.extent_y = height;
+  component.held = {0, 0, height, width};
   component.stride = round_up(static_cast<std::size_t>(width), kRowPadding) + kRowPadding;
   std::uint8_t* out = planes_[index].reserve(component.stride * static_cast<std::size_t>(height));
   component.data = out;
