@@ -94,11 +94,32 @@ std::uint8_t to_8_bits(unsigned value, unsigned largest) noexcept {
   return static_cast<std::uint8_t>((value * 255U + largest / 2) / largest);
 }
 
-// Byte of a palette's entry, which is 0xAARRGGBB in the processor's order.
-std::uint8_t of_palette(const std::uint8_t* palette, std::uint8_t index, int component) noexcept {
-  std::uint32_t colour = 0;
-  std::memcpy(&colour, palette + 4 * std::size_t{index}, sizeof(colour));
-  return static_cast<std::uint8_t>(colour >> (16 - 8 * component));
+// One component of a palette, whose entries are 0xAARRGGBB in the processor's order.
+Levels of_palette(const std::uint8_t* palette, int component) noexcept {
+  constexpr std::array kShifts = {16, 8, 0, 24};
+  Levels levels{};
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    std::uint32_t colour = 0;
+    std::memcpy(&colour, palette + 4 * i, sizeof(colour));
+    levels[i] = static_cast<std::uint8_t>(colour >> kShifts[static_cast<std::size_t>(component)]);
+  }
+  return levels;
+}
+
+bool is_opaque(const Component& alpha) noexcept {
+  for (int y = 0; y < alpha.height; ++y) {
+    const std::uint8_t* row = alpha.data + static_cast<std::size_t>(y) * alpha.stride;
+    if (std::find_if(row, row + alpha.width, [](std::uint8_t level) { return level != 255; }) != row + alpha.width) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// MULDIV255 of Pillow's src/libImaging/ImagingUtils.h: level * alpha / 255 to the nearest.
+std::uint8_t weighed(std::uint8_t level, std::uint8_t alpha) noexcept {
+  const unsigned product = level * unsigned{alpha} + 128U;
+  return static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
 }
 
 }  // namespace
@@ -117,7 +138,7 @@ std::uint8_t* PlaneMaker::add(Picture& picture, int width, int height) {
   return out;
 }
 
-void PlaneMaker::take_apart(const AVFrame& frame, Picture& picture) {
+void PlaneMaker::take_apart(const AVFrame& frame, bool with_alpha, Picture& picture) {
   const auto pixel_format = static_cast<AVPixelFormat>(frame.format);
   const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(pixel_format);
   const bool palette = is_palette(format);
@@ -125,10 +146,12 @@ void PlaneMaker::take_apart(const AVFrame& frame, Picture& picture) {
   picture.model = gray ? ColorModel::kGray : ColorModel::kRgb;
   const Levels* levels = gray && frame.color_range == AVCOL_RANGE_MPEG ? &luma_levels() : nullptr;
   const auto width = static_cast<std::size_t>(frame.width);
-  for (int i = 0; i < (gray ? 1 : 3); ++i) {
+  const int num_colours = gray ? 1 : 3;
+  for (int i = 0; i < num_colours + (with_alpha ? 1 : 0); ++i) {
     const AVComponentDescriptor& component = format.comp[palette ? 0 : i];
     const bool bytes = component.depth == 8 && component.shift == 0 && !has(format, AV_PIX_FMT_FLAG_BITSTREAM);
     const unsigned largest = (1U << component.depth) - 1;
+    const Levels entries = palette ? of_palette(frame.data[1], i) : Levels{};
     auto* samples = reinterpret_cast<std::uint16_t*>(line_.reserve(2 * width));
     std::uint8_t* out = add(picture, frame.width, frame.height);
     const std::size_t stride = picture.components[static_cast<std::size_t>(i)].stride;
@@ -136,7 +159,7 @@ void PlaneMaker::take_apart(const AVFrame& frame, Picture& picture) {
       const std::uint8_t* row = frame.data[component.plane] + std::ptrdiff_t{y} * frame.linesize[component.plane];
       if (palette) {
         for (std::size_t x = 0; x < width; ++x) {
-          out[x] = of_palette(frame.data[1], row[x], i);
+          out[x] = entries[row[x]];
         }
       } else if (bytes) {
         row += component.offset;
@@ -151,7 +174,7 @@ void PlaneMaker::take_apart(const AVFrame& frame, Picture& picture) {
           out[x] = to_8_bits(samples[x] ^ flip, largest);
         }
       }
-      if (levels != nullptr) {
+      if (levels != nullptr && i < num_colours) {
         std::transform(out, out + width, out, [&](std::uint8_t level) { return (*levels)[level]; });
       }
     }
@@ -174,7 +197,7 @@ void PlaneMaker::copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& pictu
   }
 }
 
-void PlaneMaker::scale(const AVFrame& frame, Picture& picture) {
+void PlaneMaker::scale(const AVFrame& frame, bool with_alpha, Picture& picture) {
   picture.model = ColorModel::kRgb;
   const auto from = static_cast<AVPixelFormat>(frame.format);
   if (sws_isSupportedInput(from) == 0) {
@@ -189,7 +212,7 @@ void PlaneMaker::scale(const AVFrame& frame, Picture& picture) {
   set("dstw", frame.width);
   set("dsth", frame.height);
   set("src_format", from);
-  set("dst_format", AV_PIX_FMT_GBRP);
+  set("dst_format", with_alpha ? AV_PIX_FMT_GBRAP : AV_PIX_FMT_GBRP);
   set("sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP);
   const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(from);
   // Chroma in the middle of the samples it belongs to, in 256ths of a luma sample.
@@ -203,31 +226,52 @@ void PlaneMaker::scale(const AVFrame& frame, Picture& picture) {
   std::uint8_t* red = add(picture, frame.width, frame.height);
   std::uint8_t* green = add(picture, frame.width, frame.height);
   std::uint8_t* blue = add(picture, frame.width, frame.height);
+  std::uint8_t* alpha = with_alpha ? add(picture, frame.width, frame.height) : nullptr;
   const int stride = static_cast<int>(picture.components[0].stride);
-  std::uint8_t* const out[4] = {green, blue, red, nullptr};
-  const int strides[4] = {stride, stride, stride, 0};
+  std::uint8_t* const out[4] = {green, blue, red, alpha};
+  const int strides[4] = {stride, stride, stride, with_alpha ? stride : 0};
   av::check(sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, out, strides), ErrorKind::kDecode,
             kConvert);
 }
 
-Picture PlaneMaker::make(const AVFrame& frame, bool luma_only) {
+void PlaneMaker::settle_alpha(bool premultiply, Picture& picture) {
+  const auto num_colours = static_cast<std::size_t>(--picture.num_components);
+  const Component& alpha = picture.components[num_colours];
+  picture.has_alpha = !is_opaque(alpha);
+  if (!picture.has_alpha || !premultiply) {
+    return;
+  }
+  for (std::size_t i = 0; i < num_colours; ++i) {
+    for (int y = 0; y < alpha.height; ++y) {
+      const std::size_t at = static_cast<std::size_t>(y) * alpha.stride;
+      std::uint8_t* row = planes_[i].data() + at;
+      std::transform(row, row + alpha.width, alpha.data + at, row, weighed);
+    }
+  }
+}
+
+Picture PlaneMaker::make(const AVFrame& frame, const PlanesWanted& wanted) {
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   if (format == nullptr || frame.width < 1 || frame.height < 1) {
     throw Error(ErrorKind::kDecode, "decode", "the decoder gave a picture without a size or format");
   }
+  const bool with_alpha = wanted.keep_alpha && has(*format, AV_PIX_FMT_FLAG_ALPHA);
   Picture picture;
   if (is_gray_or_rgb(*format)) {
-    take_apart(frame, picture);
-  } else if (is_plain_ycbcr(*format, frame)) {
-    copy_ycbcr(frame, luma_only, picture);
+    take_apart(frame, with_alpha, picture);
+  } else if (!with_alpha && !wanted.full_rgb && is_plain_ycbcr(*format, frame)) {
+    copy_ycbcr(frame, wanted.luma_only, picture);
   } else {
-    scale(frame, picture);
+    scale(frame, with_alpha, picture);
+  }
+  if (with_alpha) {
+    settle_alpha(wanted.premultiply, picture);
   }
   return picture;
 }
 
 void PlaneMaker::trim(std::size_t keep_bytes) noexcept {
-  for (Buffer* buffer : {&planes_[0], &planes_[1], &planes_[2], &line_}) {
+  for (Buffer* buffer : {&planes_[0], &planes_[1], &planes_[2], &planes_[3], &line_}) {
     if (buffer->capacity() > keep_bytes) {
       buffer->release();
     }

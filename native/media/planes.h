@@ -2,7 +2,7 @@
 //
 // Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8 bits
 // and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through swscale at
-// full size. Alpha is left out: what is transparent shows the colour that is stored there.
+// full size. Alpha is left out unless it is wanted: what is transparent shows the colour that is stored there.
 // A PlaneMaker owns the planes of its last picture and uses them again for the next. One thread per object.
 
 #pragma once
@@ -16,11 +16,18 @@
 
 namespace spdl {
 
+struct PlanesWanted {
+  bool luma_only = false;    // the chroma of YCbCr is left out
+  bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB
+  bool premultiply = true;   // with alpha: as Pillow does before it resamples, but for the nearest neighbour
+  bool full_rgb = false;     // YCbCr becomes RGB at full size, whatever `luma_only` says; gray stays gray
+};
+
 class PlaneMaker {
  public:
-  // Valid until the next call; nothing of the frame is kept. `luma_only` leaves the chroma of YCbCr out.
+  // Valid until the next call; nothing of the frame is kept.
   // Throws Error(kDecode) for a format that swscale cannot read.
-  Picture make(const AVFrame& frame, bool luma_only);
+  Picture make(const AVFrame& frame, const PlanesWanted& wanted);
 
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;
@@ -28,11 +35,13 @@ class PlaneMaker {
  private:
   // A plane for component `index` of the picture, of that size, that covers all of it.
   std::uint8_t* add(Picture& picture, int width, int height);
-  void take_apart(const AVFrame& frame, Picture& picture);
+  void take_apart(const AVFrame& frame, bool with_alpha, Picture& picture);
   void copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& picture);
-  void scale(const AVFrame& frame, Picture& picture);
+  void scale(const AVFrame& frame, bool with_alpha, Picture& picture);
+  // Of a picture whose last component is alpha: leaves it out where all is opaque, else multiplies if that is wanted.
+  void settle_alpha(bool premultiply, Picture& picture);
 
-  std::array<Buffer, 3> planes_;
+  std::array<Buffer, 4> planes_;
   Buffer line_;
 };
 

@@ -35,7 +35,7 @@ void draw(const ImageSource& source, std::span<const std::uint8_t> data, const B
   const bool swaps = swaps_sides(orientation);
   const Placement placement = fit_inside(swaps ? frame->height : frame->width, swaps ? frame->width : frame->height,
                                          options.width, options.height);
-  const Picture picture = scratch.planes.make(*frame, options.format == PixelFormat::kGray);
+  const Picture picture = scratch.planes.make(*frame, {.luma_only = options.format == PixelFormat::kGray});
   scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
 }
 
