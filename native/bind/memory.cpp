@@ -19,6 +19,15 @@ constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own 
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.)";
 
+constexpr const char* kOriginsDoc = R"(Where each image of a batch that a transform made comes from; empty for every other buffer.
+
+The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.)";
+
+constexpr const char* kAppliedDoc =
+    R"(What became of each image of a batch that a transform made: one ``AppliedTransform`` each.
+
+None for an image that is only zeros. Empty for every other buffer. Made when it is first asked for.)";
+
 constexpr const char* kStorageDoc = R"(A block of memory to put results in; ``cpu_storage`` makes it.
 
 It is a writable buffer of bytes. What is put into it is a view of it and keeps it alive; putting in something else
@@ -78,6 +87,18 @@ nb::object dlpack(nb::handle self, const nb::kwargs& options) {
   return nb::module_::import_("numpy").attr("asarray")(self).attr("__dlpack__")(**options);
 }
 
+nb::tuple as_tuple(const Rect& rect) { return nb::make_tuple(rect.top, rect.left, rect.height, rect.width); }
+
+nb::object as_applied(const Plan& plan, int height, int width) {
+  return nb::module_::import_("spdl.io._applied")
+      .attr("AppliedTransform")("source_size"_a = nb::make_tuple(plan.source_height, plan.source_width),
+                                "crop"_a = as_tuple(plan.crop),
+                                "resized"_a = nb::make_tuple(plan.resized_height, plan.resized_width),
+                                "window"_a = as_tuple(plan.window), "offset"_a = nb::make_tuple(plan.top, plan.left),
+                                "flip"_a = plan.flip, "vertical_flip"_a = plan.vertical_flip,
+                                "size"_a = nb::make_tuple(height, width));
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   auto* buffer = nb::inst_ptr<CpuBuffer>(self);
   view->buf = buffer->data();
@@ -102,15 +123,11 @@ int get_storage(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) {
-    Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->failures.ptr());
-    Py_VISIT(nb::inst_ptr<CpuBuffer>(self)->storage_owner().ptr());
-  }
-  return 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<CpuBuffer>(self)->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* self) noexcept {
-  nb::inst_ptr<CpuBuffer>(self)->failures.reset();
+  nb::inst_ptr<CpuBuffer>(self)->clear();
   return 0;
 }
 
@@ -205,7 +222,11 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storag
 }
 
 CpuBuffer::CpuBuffer(Shape shape, ElementType type, Buffer memory)
-    : failures(nb::make_tuple()), owned_(std::move(memory)), type_(type), shape_(std::move(shape)) {
+    : failures(nb::make_tuple()),
+      origins(nb::make_tuple()),
+      owned_(std::move(memory)),
+      type_(type),
+      shape_(std::move(shape)) {
   checked_num_bytes(shape_, type_);
   strides_.resize(shape_.size());
   // Unsigned, as an array without elements may have sides of any size beside the empty one.
@@ -222,6 +243,46 @@ Py_ssize_t CpuBuffer::num_bytes() const noexcept {
     bytes *= side;
   }
   return bytes;
+}
+
+void CpuBuffer::keep_images(Py_ssize_t count) {
+  shape_[0] = count;
+  if (static_cast<std::size_t>(count) < plans_.size()) {
+    plans_.resize(static_cast<std::size_t>(count));
+    applied_.reset();
+  }
+}
+
+void CpuBuffer::set_plans(std::vector<std::optional<Plan>> plans, int height, int width) {
+  plans_ = std::move(plans);
+  canvas_height_ = height;
+  canvas_width_ = width;
+  applied_.reset();
+}
+
+nb::object CpuBuffer::applied() {
+  if (!applied_.is_valid()) {
+    nb::list items;
+    for (const std::optional<Plan>& plan : plans_) {
+      items.append(plan ? as_applied(*plan, canvas_height_, canvas_width_) : nb::none());
+    }
+    applied_ = nb::tuple(items);
+  }
+  return applied_;
+}
+
+int CpuBuffer::traverse(visitproc visit, void* arg) const noexcept {
+  Py_VISIT(failures.ptr());
+  Py_VISIT(origins.ptr());
+  Py_VISIT(applied_.ptr());
+  Py_VISIT(storage_owner().ptr());
+  return 0;
+}
+
+void CpuBuffer::clear() noexcept {
+  failures.reset();
+  origins.reset();
+  applied_.reset();
 }
 
 nb::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nb::object& storage) {
@@ -253,6 +314,11 @@ void register_memory(nb::module_& module) {
           "failures", [](const CpuBuffer& self) { return self.failures; },
           nb::sig("def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]"),
           "What could not be loaded, in order of ``index``; empty when all went well.")
+      .def_prop_ro(
+          "origins", [](const CpuBuffer& self) { return self.origins; },
+          nb::sig("def origins(self) -> tuple[int | None, ...]"), kOriginsDoc)
+      .def_prop_ro("applied", &CpuBuffer::applied, nb::lock_self(),
+                   nb::sig("def applied(self) -> tuple[typing.Any, ...]"), kAppliedDoc)
       .def_prop_ro("__array_interface__", &array_interface,
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
                    "Version 3 of NumPy's array interface.")
@@ -269,6 +335,10 @@ void register_memory(nb::module_& module) {
   module.def(
       "new_storage", [](std::size_t size) { return new CpuStorage(size); }, "size"_a, nb::rv_policy::take_ownership,
       "A block of so many bytes, whose contents are undefined.");
+  module.def(
+      "set_origins", [](const nb::object& buffer, const nb::tuple& origins) { buffer_in(buffer).origins = origins; },
+      "buffer"_a, "origins"_a, nb::sig("def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None"),
+      "What a batch is to have as ``origins``.");
   module.def("new_buffer", &new_buffer, "shape"_a, "typestr"_a, "storage"_a.none(),
              nb::sig("def new_buffer(shape: tuple[int, ...], typestr: str, "
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/element_type.h"
+#include "image/transform.h"
 
 namespace spdl::bind {
 
@@ -59,10 +60,21 @@ class CpuBuffer {
   const Shape& strides() const noexcept { return strides_; }  // in bytes
   Py_ssize_t num_bytes() const noexcept;
   nanobind::handle storage_owner() const noexcept { return storage_ ? storage_->owner() : nanobind::handle(); }
-  // Fewer images than there was room for.
-  void keep_images(Py_ssize_t count) noexcept { shape_[0] = count; }
+  // Fewer images than there was room for: the first `count`.
+  void keep_images(Py_ssize_t count);
+
+  // What became of each image, none for one that is not there; and the size of the canvas that all were drawn on.
+  void set_plans(std::vector<std::optional<Plan>> plans, int height, int width);
+  const std::vector<std::optional<Plan>>& plans() const noexcept { return plans_; }
+  // The plans in Python's words: a tuple, made when it is first asked for.
+  nanobind::object applied();
 
   nanobind::object failures;  // tuple of LoadFailure
+  nanobind::object origins;   // tuple of int or None
+
+  // For garbage collection.
+  int traverse(visitproc visit, void* arg) const noexcept;
+  void clear() noexcept;
 
  private:
   Buffer owned_;
@@ -70,6 +82,10 @@ class CpuBuffer {
   ElementType type_;
   Shape shape_;
   Shape strides_;
+  std::vector<std::optional<Plan>> plans_;
+  int canvas_height_ = 0;
+  int canvas_width_ = 0;
+  nanobind::object applied_;  // null until it is asked for
 };
 
 // A new CPUBuffer, whose elements are still to be written. `storage` may be None.

@@ -30,6 +30,22 @@ class CPUBuffer:
         """
 
     @property
+    def origins(self) -> tuple[int | None, ...]:
+        """
+        Where each image of a batch that a transform made comes from; empty for every other buffer.
+
+        The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.
+        """
+
+    @property
+    def applied(self) -> tuple[Any, ...]:
+        """
+        What became of each image of a batch that a transform made: one ``AppliedTransform`` each.
+
+        None for an image that is only zeros. Empty for every other buffer. Made when it is first asked for.
+        """
+
+    @property
     def __array_interface__(self) -> dict[str, Any]:
         """Version 3 of NumPy's array interface."""
 
@@ -54,6 +70,9 @@ class CPUStorage:
 
 def new_storage(size: int) -> CPUStorage:
     """A block of so many bytes, whose contents are undefined."""
+
+def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None:
+    """What a batch is to have as ``origins``."""
 
 def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
     """
