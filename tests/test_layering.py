@@ -61,6 +61,9 @@ RULES = [
     Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
     Rule(f"{IO}._source", allows=(f"{IO}._types",)),
     Rule(f"{IO}._filters", allows=WORDS),
+    # what becomes of a picture, in words and numbers
+    Rule(f"{IO}._applied"),
+    Rule(f"{IO}._seeds"),
     # verbs: each over native code, none over another, but for the default filter of decoding
     Rule(f"{IO}._bsf", allows=WORDS),
     Rule(f"{IO}._buffers", allows=WORDS),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spdl import __version__ as __version__
 
 from . import utils as utils
+from ._applied import AppliedTransform as AppliedTransform
 from ._bsf import BSF as BSF
 from ._bsf import apply_bsf as apply_bsf
 from ._buffers import cpu_storage as cpu_storage
@@ -71,6 +72,7 @@ from ._reference_frames import create_reference_audio_frame as create_reference_
 from ._reference_frames import create_reference_video_frame as create_reference_video_frame
 from ._save import encode_image as encode_image
 from ._save import save_image as save_image
+from ._seeds import sample_seeds as sample_seeds
 from ._tar import iter_tarfile as iter_tarfile
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from ._native import WAVHeader as WAVHeader
 
 __all__ = [
+    "AppliedTransform",
     "ArchiveError",
     "ArrayInterface",
     "AudioCodec",
@@ -177,6 +180,7 @@ __all__ = [
     "load_wav",
     "parse_wav",
     "sample_decode_video",
+    "sample_seeds",
     "save_image",
     "to_jax",
     "to_numba",

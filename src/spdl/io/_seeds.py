@@ -1,0 +1,77 @@
+"""One seed for each sample of each epoch, which depends on nothing else."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
+
+_MASK = 2**64 - 1
+# Of SplitMix64: its increment, and the multipliers of its finaliser.
+_STEP = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[SupportsIndex]) -> list[int]:
+    """One seed for each sample, as ``load_image_batch`` takes them.
+
+    A sample's seed is a function of these three numbers alone. So augmentation does not depend on batch size, order,
+    number of threads, workers or machines, and a run that is resumed goes on as if it had not stopped:
+
+        seeds = sample_seeds(seed=0, epoch=epoch, indices=batch)
+
+    Args:
+        seed: Of the run. Any integer, negative ones too; of those beyond 64 bits every bit counts.
+        epoch: From 0; less than 2**64.
+        indices: Of the samples in the data set, each from 0, less than 2**64, in any order.
+
+    Returns:
+        Integers in ``[0, 2**64)``, in the order of ``indices``. In one epoch, different samples have different seeds;
+        otherwise two of them agree no more often than numbers drawn at random.
+
+    Raises:
+        TypeError: A number is no integer.
+        ValueError: The epoch or an index is negative or too large.
+
+    Algorithm: the seed of sample ``i`` is output ``i`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable
+    pseudorandom number generators", OOPSLA 2014, with the finaliser of Vigna's reference implementation). Its state at
+    the start is ``mix(mix(seed + step) + epoch + step)``, where ``mix`` is that finaliser and ``step`` the generator's
+    increment. A seed that does not fit in 64 bits with its sign goes in as words of 64 bits, lowest first, one ``mix``
+    each. The result is the same on every machine and will not change.
+    """
+    state = 0
+    for word in _words_of(_as_integer("seed", seed)):
+        state = _mix(state + word + _STEP)
+    state = _mix(state + _as_word("epoch", _as_integer("epoch", epoch)) + _STEP)
+    try:
+        numbers = [operator.index(index) for index in indices]
+    except TypeError as exc:
+        raise TypeError(f"indices must be integers: {exc}") from None
+    if numbers:
+        _as_word("indices", min(numbers))
+        _as_word("indices", max(numbers))
+    return [_mix(state + (number + 1) * _STEP) for number in numbers]
+
+
+def _mix(state: int) -> int:
+    state &= _MASK
+    state = ((state ^ (state >> 30)) * _FIRST) & _MASK
+    state = ((state ^ (state >> 27)) * _SECOND) & _MASK
+    return state ^ (state >> 31)
+
+
+def _words_of(number: int) -> list[int]:
+    """The number in two's complement, in as few words of 64 bits as hold its sign as well; lowest first."""
+    count = number.bit_length() // 64 + 1
+    return [(number >> (64 * place)) & _MASK for place in range(count)]
+
+
+def _as_integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+
+
+def _as_word(name: str, number: int) -> int:
+    if not 0 <= number <= _MASK:
+        raise ValueError(f"{name} must be {'>= 0' if number < 0 else '< 2**64'}, got {number}")
+    return number
