@@ -1,4 +1,4 @@
-// What one element of an array is, in NumPy's words; always in the byte order of this machine.
+// What one element of an array is, in NumPy's words where it has one; always in the byte order of this machine.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace spdl {
 
 struct ElementType {
-  char kind = 'u';  // 'u' unsigned and 'i' signed integers, 'f' floating point
+  char kind = 'u';  // 'u' unsigned and 'i' signed integers, 'f' floating point (IEEE 754), 'b' bfloat16
   int size = 1;     // in bytes
 
   friend bool operator==(ElementType, ElementType) = default;
@@ -19,16 +19,18 @@ inline constexpr ElementType kUint16{'u', 2};
 inline constexpr ElementType kInt16{'i', 2};
 inline constexpr ElementType kInt32{'i', 4};
 inline constexpr ElementType kInt64{'i', 8};
+inline constexpr ElementType kFloat16{'f', 2};
 inline constexpr ElementType kFloat32{'f', 4};
 inline constexpr ElementType kFloat64{'f', 8};
+inline constexpr ElementType kBfloat16{'b', 2};  // the upper half of a float32
 
-// "uint8", "float32".
+// "uint8", "float32", "bfloat16".
 inline std::string name_of(ElementType type) {
-  const char* kind = type.kind == 'u' ? "uint" : type.kind == 'i' ? "int" : "float";
+  const char* kind = type.kind == 'u' ? "uint" : type.kind == 'i' ? "int" : type.kind == 'f' ? "float" : "bfloat";
   return kind + std::to_string(8 * type.size);
 }
 
-// NumPy's type string: "|u1", "<f4".
+// NumPy's type string: "|u1", "<f4". There is none of bfloat16.
 inline std::string typestr_of(ElementType type) {
   const char order = type.size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   return {order, type.kind, static_cast<char>('0' + type.size)};
@@ -37,8 +39,13 @@ inline std::string typestr_of(ElementType type) {
 // The struct module's character, which the buffer protocol takes: "B", "f". The sizes are those of every platform that
 // we build for.
 constexpr const char* format_of(ElementType type) noexcept {
+  if (type == kBfloat16) {
+    // The struct module has none, and consumers must not take them for something else. This is the character that the
+    // package ml_dtypes has registered with NumPy.
+    return "E";
+  }
   if (type.kind == 'f') {
-    return type.size == 4 ? "f" : "d";
+    return type.size == 2 ? "e" : type.size == 4 ? "f" : "d";
   }
   const bool is_signed = type.kind == 'i';
   switch (type.size) {

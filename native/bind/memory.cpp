@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "bind/dlpack.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,7 +20,8 @@ constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own 
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.)";
 
-constexpr const char* kOriginsDoc = R"(Where each image of a batch that a transform made comes from; empty for every other buffer.
+constexpr const char* kOriginsDoc =
+    R"(Where each image of a batch that a transform made comes from; empty for every other buffer.
 
 The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.)";
 
@@ -37,7 +39,8 @@ constexpr const char* kNewBufferDoc = R"(A buffer whose elements are still to be
 
 Args:
     shape: Any number of sizes, none of them negative.
-    typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine.
+    typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
+        "bfloat16", which has none.
     storage: Writable memory for the array, or None for memory of its own.)";
 
 // What Python knows as CPUStorage.
@@ -72,7 +75,17 @@ nb::tuple as_tuple(std::span<const Py_ssize_t> values) {
 
 nb::str as_str(const std::string& text) { return nb::str(text.c_str(), text.size()); }
 
+[[noreturn]] void refuse_bfloat16(const char* attribute) {
+  PyErr_Format(PyExc_AttributeError,
+               "a buffer of bfloat16 has no %s, as NumPy has no such type; use to_torch, or to_numpy with ml_dtypes",
+               attribute);
+  throw nb::python_error();
+}
+
 nb::dict array_interface(CpuBuffer& buffer) {
+  if (buffer.type() == kBfloat16) {
+    refuse_bfloat16("__array_interface__");
+  }
   nb::dict interface;
   interface["version"] = 3;
   interface["shape"] = as_tuple(buffer.shape());
@@ -82,9 +95,24 @@ nb::dict array_interface(CpuBuffer& buffer) {
   return interface;
 }
 
+nb::object dtype_of(const CpuBuffer& buffer) {
+  if (buffer.type() == kBfloat16) {
+    refuse_bfloat16("dtype");
+  }
+  return nb::module_::import_("numpy").attr("dtype")(as_str(typestr_of(buffer.type())));
+}
+
 // NumPy knows all versions and options of the protocol; its array is a view that keeps the buffer.
 nb::object dlpack(nb::handle self, const nb::kwargs& options) {
-  return nb::module_::import_("numpy").attr("asarray")(self).attr("__dlpack__")(**options);
+  const nb::object numpy = nb::module_::import_("numpy");
+  const CpuBuffer& buffer = buffer_in(self);
+  if (buffer.type() != kBfloat16) {
+    return numpy.attr("asarray")(self).attr("__dlpack__")(**options);
+  }
+  const nb::object bits = numpy.attr("ndarray")(as_tuple(buffer.shape()), "uint16", self);
+  nb::object capsule = bits.attr("__dlpack__")(**options);
+  relabel_as_bfloat16(capsule);
+  return capsule;
 }
 
 nb::tuple as_tuple(const Rect& rect) { return nb::make_tuple(rect.top, rect.left, rect.height, rect.width); }
@@ -144,8 +172,8 @@ PyType_Slot kStorageSlots[] = {
 };
 
 ElementType parse_typestr(const std::string& typestr) {
-  for (const ElementType type : {kUint8, kUint16, kInt16, kInt32, kInt64, kFloat32, kFloat64}) {
-    if (typestr_of(type) == typestr) {
+  for (const ElementType type : {kUint8, kUint16, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64, kBfloat16}) {
+    if ((type == kBfloat16 ? name_of(type) : typestr_of(type)) == typestr) {
       return type;
     }
   }
@@ -305,11 +333,9 @@ void register_memory(nb::module_& module) {
           "shape", [](const CpuBuffer& self) { return as_tuple(self.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"), "Sizes, outermost first.")
       .def_prop_ro(
-          "dtype",
-          [](const CpuBuffer& self) {
-            return nb::module_::import_("numpy").attr("dtype")(as_str(typestr_of(self.type())));
-          },
-          nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"), "Type of the elements.")
+          "dtype", &dtype_of, nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"),
+          "Type of the elements; AttributeError for bfloat16, which NumPy does not have.")
+      .def_prop_ro("_is_bfloat16", [](const CpuBuffer& self) { return self.type() == kBfloat16; })
       .def_prop_ro(
           "failures", [](const CpuBuffer& self) { return self.failures; },
           nb::sig("def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]"),
@@ -321,12 +347,13 @@ void register_memory(nb::module_& module) {
                    nb::sig("def applied(self) -> tuple[typing.Any, ...]"), kAppliedDoc)
       .def_prop_ro("__array_interface__", &array_interface,
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
-                   "Version 3 of NumPy's array interface.")
+                   "Version 3 of NumPy's array interface; AttributeError for bfloat16.")
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); },  // kDLCPU
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def("__repr__", [](const CpuBuffer& self) {
-        return "CPUBuffer<shape=" + nb::cast<std::string>(nb::repr(as_tuple(self.shape()))) + ", dtype=" + name_of(self.type()) + ">";
+        const std::string shape = nb::cast<std::string>(nb::repr(as_tuple(self.shape())));
+        return "CPUBuffer<shape=" + shape + ", dtype=" + name_of(self.type()) + ">";
       });
   nb::class_<CpuStorage>(module, "CPUStorage", nb::type_slots(kStorageSlots), nb::is_weak_referenceable(), kStorageDoc)
       .def(

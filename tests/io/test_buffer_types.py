@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 import spdl.io
+from spdl.io import _native
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
-TYPES = {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8", "gray16": "u2"}
+TYPES = {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8", "gray16": "u2", "half": "f2"}
 
 
 def make(name: str) -> tuple[Any, Any]:
     """A buffer of that format, and an equal array that is NumPy's own."""
     values = np.arange(24).astype(TYPES[name])
+    if name == "half":  # of batches of images only
+        buffer = _native.core.new_buffer((12, 2), values.dtype.str, None)
+        spdl.io.to_numpy(buffer)[:] = values.reshape(12, 2)
+        return buffer, values.reshape(12, 2)
     if name == "gray16":
         frames: Any = spdl.io.create_reference_video_frame(values.reshape(2, 3, 4), name, (25, 1), 0)
         return spdl.io.convert_frames(frames), values.reshape(2, 1, 3, 4)

@@ -3,7 +3,7 @@
 import importlib
 import operator
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from . import _native
 from ._errors import ConvertError, DeviceError, NativeLibraryError
@@ -13,17 +13,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    from ._native import CPUStorage
+    from ._native import CPUBuffer, CPUStorage
 
 
 def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
     """The buffer as a NumPy array: a writable view that keeps the buffer alive.
 
+    NumPy itself has no ``bfloat16``; the package ml_dtypes adds it.
+
     Raises:
-        ConvertError: The object has no array interface.
+        ConvertError: The object has no array interface; or its elements are ``bfloat16``, and ml_dtypes is not
+            installed.
     """
     import numpy as np
 
+    if _is_bfloat16(buffer):
+        return np.ndarray(buffer.shape, _ml_dtypes_bfloat16(), memoryview(buffer))
     # As `isinstance(buffer, ArrayInterface)`, which takes thirty times as long as all of the rest.
     if not (hasattr(type(buffer), "__array_interface__") or hasattr(buffer, "__array_interface__")):
         raise ConvertError(
@@ -40,6 +45,8 @@ def to_torch(buffer: ArrayInterface) -> Any:
             order, or, before torch 2.3, ``uint16``.
         NativeLibraryError: torch is not installed.
     """
+    if _is_bfloat16(buffer):
+        return _import("torch", "pip install spdl[torch]").from_dlpack(buffer)
     array = to_numpy(buffer)
     torch = _import("torch", "pip install spdl[torch]")
     try:
@@ -55,9 +62,14 @@ def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
     """The buffer as what Numba's CPU functions take, which is a NumPy array: a view that keeps the buffer alive.
 
     Raises:
-        ConvertError: The object has no array interface.
+        ConvertError: The object has no array interface; or its elements are ``bfloat16``, which Numba does not have.
         NativeLibraryError: Numba is not installed.
     """
+    if _is_bfloat16(buffer):
+        raise ConvertError(
+            "cannot make an array for Numba: its CPU functions do not take bfloat16. Use float16 or float32.",
+            action="make an array",
+        )
     array = to_numpy(buffer)
     _import("numba", "pip install numba")
     return array
@@ -73,7 +85,7 @@ def to_jax(buffer: ArrayInterface) -> Any:
         ConvertError: The object has no array interface, or its memory is read-only.
         NativeLibraryError: JAX is not installed.
     """
-    array = to_numpy(buffer)
+    array: Any = buffer if _is_bfloat16(buffer) else to_numpy(buffer)
     from_dlpack = _import("jax.dlpack", "pip install jax").from_dlpack
     try:
         return from_dlpack(array)
@@ -132,12 +144,37 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
     if hasattr(storage, "__array_interface__"):
         view = to_numpy(storage)
     elif callable(getattr(storage, "numpy", None)):  # a torch tensor; pinned ones too
-        view = storage.numpy()
+        view = _array_of(storage)
     if view is None:
         raise TypeError(
             f"storage must be a writable C-contiguous buffer, array or CPU tensor, got {type(storage).__name__}"
         )
     return view
+
+
+def _array_of(tensor: Any) -> "NDArray[Any]":
+    """A torch tensor's memory: of types that NumPy does not have (``bfloat16``), as bytes."""
+    try:
+        return tensor.numpy()  # type: ignore[no-any-return]
+    except TypeError:
+        if not tensor.is_contiguous():
+            raise TypeError("storage must be a C-contiguous writable buffer, got a tensor that is not") from None
+        return tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()  # type: ignore[no-any-return]
+
+
+def _is_bfloat16(buffer: object) -> TypeGuard["CPUBuffer"]:
+    return getattr(buffer, "_is_bfloat16", False) is True
+
+
+def _ml_dtypes_bfloat16() -> Any:
+    try:
+        return importlib.import_module("ml_dtypes").bfloat16
+    except ImportError as exc:
+        raise ConvertError(
+            "cannot make an array of bfloat16: NumPy has no such type. Install one with `pip install ml_dtypes`, or use"
+            " to_torch.",
+            action="make an array",
+        ) from exc
 
 
 def _import(name: str, remedy: str) -> Any:

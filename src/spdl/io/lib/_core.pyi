@@ -21,7 +21,9 @@ class CPUBuffer:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Type of the elements."""
+        """
+        Type of the elements; AttributeError for bfloat16, which NumPy does not have.
+        """
 
     @property
     def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]:
@@ -47,7 +49,7 @@ class CPUBuffer:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """Version 3 of NumPy's array interface."""
+        """Version 3 of NumPy's array interface; AttributeError for bfloat16."""
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
@@ -80,7 +82,8 @@ def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typ
 
     Args:
         shape: Any number of sizes, none of them negative.
-        typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine.
+        typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
+            "bfloat16", which has none.
         storage: Writable memory for the array, or None for memory of its own.
     """
 
