@@ -1,10 +1,7 @@
 #include "bind/bind_jpeg.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,11 +33,6 @@ Returns:
     source needs the general way and ``general_way`` is None.
 
 Releases the GIL; safe to call from several threads.)";
-
-constexpr const char* kResampleDoc = R"(Resample one plane with the loader's filter.
-
-Args:
-    kernels: One of ``instruction_sets()``; they all give the same result.)";
 
 constexpr const char* kDecodeDoc = R"(Decode a JPEG to planes of its full size, drop them, and return their sizes.
 
@@ -133,33 +125,6 @@ nb::object load(const nb::list& sources, const nb::list& labels, int width, int 
   return result;
 }
 
-using Plane = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-nb::bytes resample(const Plane& plane, int width, int height, const std::string& name) {
-  const Kernels* kernels = find_kernels(name);
-  if (kernels == nullptr) {
-    throw nb::value_error(("this processor has no instruction set '" + name + "'").c_str());
-  }
-  if (width < 1 || height < 1 || plane.size() == 0) {
-    throw nb::value_error("all sizes must be >= 1");
-  }
-  Component component;
-  component.width = static_cast<int>(plane.shape(1));
-  component.height = static_cast<int>(plane.shape(0));
-  component.extent_x = component.width;
-  component.extent_y = component.height;
-  component.held = {0, 0, component.height, component.width};
-  component.stride = round_up(plane.shape(1), kRowPadding) + kRowPadding;
-  Buffer padded(component.stride * plane.shape(0));
-  for (std::size_t y = 0; y < plane.shape(0); ++y) {
-    std::memcpy(padded.data() + y * component.stride, plane.data() + y * plane.shape(1), plane.shape(1));
-  }
-  component.data = padded.data();
-  std::string out(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), '\0');
-  Artist(*kernels).resample(component, width, height, reinterpret_cast<std::uint8_t*>(out.data()));
-  return nb::bytes(out.data(), out.size());
-}
-
 nb::list decode_planes(const nb::object& data) {
   const Export held(data, false, "data");
   std::vector<std::pair<int, int>> sizes;
@@ -179,16 +144,6 @@ nb::list decode_planes(const nb::object& data) {
   return result;
 }
 
-std::vector<std::string> instruction_sets() {
-  std::vector<std::string> names;
-  for (const char* name : {"portable", "avx2", "avx512"}) {
-    if (find_kernels(name) != nullptr) {
-      names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 void register_jpeg(nb::module_& module) {
@@ -204,13 +159,8 @@ void register_jpeg(nb::module_& module) {
       "buffer"_a, "failures"_a,
       nb::sig("def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None"),
       "What a batch that was put together elsewhere is to have as ``failures``.");
-  module.def("resample", &resample, "plane"_a, nb::kw_only(), "width"_a, "height"_a, "kernels"_a,
-             nb::sig("def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, "
-                     "kernels: str) -> bytes"),
-             kResampleDoc);
   module.def("decode_planes", &decode_planes, "data"_a,
              nb::sig("def decode_planes(data: typing_extensions.Buffer) -> list[tuple[int, int]]"), kDecodeDoc);
-  module.def("instruction_sets", &instruction_sets, "Names of the instruction sets with kernels that run here, slowest first.");
   module.def("libjpeg_turbo_version", &libjpeg_turbo_version, "Version of the libjpeg-turbo headers of this build.");
   module.def("libjpeg_turbo_path", &libjpeg_turbo_path, "File that libjpeg-turbo was loaded from.");
 }

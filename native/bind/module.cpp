@@ -6,6 +6,7 @@
 
 #include "bind/bind_jpeg.h"
 #include "bind/bind_npy.h"
+#include "bind/bind_resample.h"
 #include "bind/bind_tar.h"
 #include "bind/bind_wav.h"
 #include "bind/errors.h"
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
   spdl::bind::register_memory(module);
   spdl::bind::register_jpeg(module);
   spdl::bind::register_npy(module);
+  spdl::bind::register_resample(module);
   spdl::bind::register_tar(module);
   spdl::bind::register_wav(module);
 }

@@ -62,62 +62,13 @@ void turn(const std::uint8_t* from, int width, int height, Orientation orientati
 }  // namespace
 
 void Artist::prepare(const Component& component, int width, int height, Strip& strip) {
-  strip.vertical.reset();
-  strip.horizontal.reset();
-  if (component.height != height || component.extent_y != height) {
-    strip.vertical = taps_.get(component.height, component.extent_y, height);
-  }
-  if (component.width != width || component.extent_x != width) {
-    strip.horizontal = taps_.get(component.width, component.extent_x, width);
-  }
-  strip.stride = padded(std::max(width, strip.horizontal ? 0 : component.width));
-  strip.rows.reserve(strip.stride * kTileRows);
-  const std::size_t column = kTileRows;
-  blended_.reserve(padded(component.width) * kTileRows);
-  if (strip.horizontal) {
-    const int in = std::max(component.width, strip.horizontal->num_taps);
-    columns_.reserve(padded(in) * column);
-    blended_columns_.reserve(padded(width) * column);
-  }
-}
-
-void Artist::resample_rows(const Component& component, int width, int top, int num_rows, Strip& strip) {
-  const bool to_strip = !strip.horizontal;
-  const std::size_t stride = to_strip ? strip.stride : padded(component.width);
-  std::uint8_t* blended = to_strip ? strip.rows.data() : blended_.data();
-  const std::uint8_t* first_row = component.data + static_cast<std::size_t>(top) * component.stride;
-  if (strip.vertical) {
-    const Taps& taps = *strip.vertical;
-    row_pointers_.resize(static_cast<std::size_t>(taps.num_taps));
-    for (int y = 0; y < num_rows; ++y) {
-      const auto row = static_cast<std::size_t>(top + y);
-      for (int k = 0; k < taps.num_taps; ++k) {
-        const int from = std::min(taps.first[row] + k, component.height - 1);
-        row_pointers_[static_cast<std::size_t>(k)] = component.data + static_cast<std::size_t>(from) * component.stride;
-      }
-      kernels_.blend_rows(row_pointers_.data(), &taps.weights[row * static_cast<std::size_t>(taps.num_taps)],
-                          taps.num_taps, blended + static_cast<std::size_t>(y) * stride, component.width);
-    }
-  } else {
-    for (int y = 0; y < num_rows; ++y) {
-      const auto row = static_cast<std::size_t>(y);
-      std::memcpy(blended + row * stride, first_row + row * component.stride,
-                  static_cast<std::size_t>(component.width));
-    }
-  }
-  if (strip.horizontal) {
-    const Taps& taps = *strip.horizontal;
-    kernels_.rows_to_columns(blended, stride, component.width, columns_.data());
-    kernels_.blend_columns(columns_.data(), taps.first.data(), taps.weights.data(), taps.num_taps, width,
-                           blended_columns_.data());
-    kernels_.columns_to_rows(blended_columns_.data(), width, strip.rows.data(), strip.stride);
-  }
+  const Axis vertical{.size = component.height, .extent = component.extent_y, .resized = height, .count = height};
+  const Axis horizontal{.size = component.width, .extent = component.extent_x, .resized = width, .count = width};
+  strip.begin(component, vertical, horizontal, false, taps_, kernels_);
 }
 
 const std::uint8_t* Artist::convert_row(ColorModel model, PixelFormat format, int index, int width) {
-  const auto row_of = [&](std::size_t strip) {
-    return strips_[strip].rows.data() + static_cast<std::size_t>(index) * strips_[strip].stride;
-  };
+  const auto row_of = [&](std::size_t strip) { return strips_[strip].row(index); };
   const bool gray = format == PixelFormat::kGray;
   if (gray && (model == ColorModel::kGray || model == ColorModel::kYCbCr)) {
     return row_of(0);
@@ -183,7 +134,7 @@ void Artist::draw_upright(const Picture& picture, int width, int height, PixelFo
   for (int top = 0; top < height; top += kTileRows) {
     const int num_rows = std::min(kTileRows, height - top);
     for (std::size_t i = 0; i < used; ++i) {
-      resample_rows(picture.components[i], width, top, num_rows, strips_[i]);
+      strips_[i].make_rows(top, num_rows);
     }
     for (int y = 0; y < num_rows; ++y) {
       std::memcpy(out, convert_row(picture.model, format, y, width), row_bytes);
@@ -211,31 +162,14 @@ void Artist::draw(const Picture& picture, Orientation orientation, Placement pla
        static_cast<std::ptrdiff_t>(pixel));
 }
 
-void Artist::resample(const Component& component, int width, int height, std::uint8_t* out) {
-  Strip& strip = strips_[0];
-  prepare(component, width, height, strip);
-  for (int top = 0; top < height; top += kTileRows) {
-    const int num_rows = std::min(kTileRows, height - top);
-    resample_rows(component, width, top, num_rows, strip);
-    for (int y = 0; y < num_rows; ++y) {
-      std::memcpy(out, strip.rows.data() + static_cast<std::size_t>(y) * strip.stride, static_cast<std::size_t>(width));
-      out += width;
-    }
-  }
-}
-
 void Artist::trim(std::size_t keep_bytes) noexcept {
-  for (Buffer* buffer : {&blended_, &columns_, &blended_columns_, &line_, &unturned_}) {
+  for (Buffer* buffer : {&line_, &unturned_}) {
     if (buffer->capacity() > keep_bytes) {
       buffer->release();
     }
   }
   for (Strip& strip : strips_) {
-    strip.vertical.reset();
-    strip.horizontal.reset();
-    if (strip.rows.capacity() > keep_bytes) {
-      strip.rows.release();
-    }
+    strip.trim(keep_bytes);
   }
 }
 

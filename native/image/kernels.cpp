@@ -15,14 +15,14 @@ const Kernels& best_kernels() noexcept {
 
 const Kernels* find_kernels(std::string_view name) noexcept {
 #if defined(SPDL_X86_KERNELS)
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
   if (name == kAvx512Kernels.name) {
-    const bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512bw") &&
-                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-                           __builtin_cpu_supports("avx512vnni");
+    const bool supported = has_avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni");
     return supported ? &kAvx512Kernels : nullptr;
   }
   if (name == kAvx2Kernels.name) {
-    return __builtin_cpu_supports("avx2") ? &kAvx2Kernels : nullptr;
+    return has_avx2 ? &kAvx2Kernels : nullptr;
   }
 #endif
   return name == kPortableKernels.name ? &kPortableKernels : nullptr;

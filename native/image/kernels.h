@@ -2,7 +2,8 @@
 //
 // Rows are resampled in tiles of kTileRows output rows. A tile goes through: blend rows (vertical), turn it so that
 // each column lies together, blend columns (horizontal, now as wide as a register), turn it back.
-// Pointers need no alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that.
+// Pointers need no alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that,
+// unless they say otherwise.
 // Pure functions: safe from any thread.
 
 #pragma once
@@ -15,6 +16,8 @@ namespace spdl {
 
 inline constexpr int kTileRows = 32;
 inline constexpr int kBlock = 64;
+// After how many elements the channels of packed pixels (1, 3 or 4) and a register (16) begin together again.
+inline constexpr std::size_t kPeriod = 48;
 
 struct Kernels {
   std::string_view name;
@@ -32,13 +35,34 @@ struct Kernels {
 
   void (*columns_to_rows)(const std::uint8_t* columns, int width, std::uint8_t* rows, std::size_t stride);
 
+  // The same two sums with weights of kExactWeightBits, each in two parts: high * 2^kLowBits + low.
+  void (*blend_rows_exact)(const std::uint8_t* const* rows, const std::int16_t* high, const std::int16_t* low,
+                           int num_taps, std::uint8_t* out, int width);
+  void (*blend_columns_exact)(const std::uint8_t* columns, const std::int32_t* first, const std::int16_t* high,
+                              const std::int16_t* low, int num_taps, int num_outputs, std::uint8_t* out);
+
   // BT.601, full range (ITU-T T.871), one row.
   void (*ycbcr_to_rgb)(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
                        std::uint8_t* g, std::uint8_t* b, int width);
 
+  void (*rgb_to_ycbcr)(const std::uint8_t* r, const std::uint8_t* g, const std::uint8_t* b, std::uint8_t* y,
+                       std::uint8_t* cb, std::uint8_t* cr, int width);
+
   // Three planes of one row to packed triples.
   void (*interleave)(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
                      std::uint8_t* out, int width);
+  // And four.
+  void (*interleave4)(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                      const std::uint8_t* fourth, std::uint8_t* out, int width);
+
+  // out[i] = levels[i] * factors[i % kPeriod] + summands[i % kPeriod], each operation rounded to float32, and then to
+  // the half type, to the nearest, ties to even. These three read and write exactly `count` elements.
+  void (*to_float32)(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                     float* out);
+  void (*to_float16)(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                     std::uint16_t* out);
+  void (*to_bfloat16)(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                      std::uint16_t* out);
 };
 
 // ITU-T T.871 section 7, in multiples of 2^-15, less the whole part that is added apart.

@@ -1,9 +1,10 @@
-// Compiled with -mavx2, so nothing here may be inlined elsewhere: no standard library beyond plain types.
+// Compiled with -mavx2 -mf16c, so nothing here may be inlined elsewhere: no standard library beyond plain types.
 
 #include <immintrin.h>
 
 #include "image/kernels.h"
 #include "image/kernels_avx2.h"
+#include "image/kernels_portable.h"
 #include "image/taps.h"
 
 namespace spdl {
@@ -21,31 +22,47 @@ __m256i weight_pair(const std::int16_t* weights) noexcept {
   return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(weights)));
 }
 
+// 32 samples of each of two taps, pair by pair in words.
+struct Pairs {
+  __m256i part[4];
+
+  Pairs(__m256i even, __m256i odd) noexcept {
+    const __m256i zero = _mm256_setzero_si256();
+    const __m256i low = _mm256_unpacklo_epi8(even, odd);
+    const __m256i high = _mm256_unpackhi_epi8(even, odd);
+    part[0] = _mm256_unpacklo_epi8(low, zero);
+    part[1] = _mm256_unpackhi_epi8(low, zero);
+    part[2] = _mm256_unpacklo_epi8(high, zero);
+    part[3] = _mm256_unpackhi_epi8(high, zero);
+  }
+};
+
 // 32 sums of 32 bits in the order in which unpacking leaves the bytes, which packing undoes.
 struct Sums {
   __m256i part[4];
 
-  Sums() noexcept {
+  explicit Sums(int initial) noexcept {
     for (auto& sums : part) {
-      sums = _mm256_set1_epi32(1 << (kWeightBits - 1));
+      sums = _mm256_set1_epi32(initial);
     }
   }
 
-  void add(__m256i even, __m256i odd, __m256i weights) noexcept {
-    const __m256i zero = _mm256_setzero_si256();
-    const __m256i low = _mm256_unpacklo_epi8(even, odd);
-    const __m256i high = _mm256_unpackhi_epi8(even, odd);
-    part[0] = _mm256_add_epi32(part[0], _mm256_madd_epi16(_mm256_unpacklo_epi8(low, zero), weights));
-    part[1] = _mm256_add_epi32(part[1], _mm256_madd_epi16(_mm256_unpackhi_epi8(low, zero), weights));
-    part[2] = _mm256_add_epi32(part[2], _mm256_madd_epi16(_mm256_unpacklo_epi8(high, zero), weights));
-    part[3] = _mm256_add_epi32(part[3], _mm256_madd_epi16(_mm256_unpackhi_epi8(high, zero), weights));
+  void add(const Pairs& pairs, __m256i weights) noexcept {
+    for (int i = 0; i < 4; ++i) {
+      part[i] = _mm256_add_epi32(part[i], _mm256_madd_epi16(pairs.part[i], weights));
+    }
   }
 
+  void add_high(const Sums& high) noexcept {
+    for (int i = 0; i < 4; ++i) {
+      part[i] = _mm256_add_epi32(part[i], _mm256_slli_epi32(high.part[i], kLowBits));
+    }
+  }
+
+  template <int kBits>
   __m256i bytes() const noexcept {
-    const __m256i low = _mm256_packs_epi32(_mm256_srai_epi32(part[0], kWeightBits),
-                                           _mm256_srai_epi32(part[1], kWeightBits));
-    const __m256i high = _mm256_packs_epi32(_mm256_srai_epi32(part[2], kWeightBits),
-                                            _mm256_srai_epi32(part[3], kWeightBits));
+    const __m256i low = _mm256_packs_epi32(_mm256_srai_epi32(part[0], kBits), _mm256_srai_epi32(part[1], kBits));
+    const __m256i high = _mm256_packs_epi32(_mm256_srai_epi32(part[2], kBits), _mm256_srai_epi32(part[3], kBits));
     return _mm256_packus_epi16(low, high);
   }
 };
@@ -57,11 +74,11 @@ __m128i narrow(__m256i words) noexcept {
 void blend_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int num_taps, std::uint8_t* out,
                 int width) {
   for (int x = 0; x < width; x += kStep) {
-    Sums sums;
+    Sums sums(1 << (kWeightBits - 1));
     for (int k = 0; k < num_taps; k += 2) {
-      sums.add(load(rows[k] + x), load(rows[k + 1] + x), weight_pair(weights + k));
+      sums.add(Pairs(load(rows[k] + x), load(rows[k + 1] + x)), weight_pair(weights + k));
     }
-    store(out + x, sums.bytes());
+    store(out + x, sums.bytes<kWeightBits>());
   }
 }
 
@@ -69,13 +86,48 @@ void blend_columns(const std::uint8_t* columns, const std::int32_t* first, const
                    int num_outputs, std::uint8_t* out) {
   for (int i = 0; i < num_outputs; ++i) {
     const std::uint8_t* column = columns + static_cast<std::ptrdiff_t>(first[i]) * kTileRows;
-    Sums sums;
+    Sums sums(1 << (kWeightBits - 1));
     for (int k = 0; k < num_taps; k += 2) {
-      sums.add(load(column), load(column + kTileRows), weight_pair(weights + k));
+      sums.add(Pairs(load(column), load(column + kTileRows)), weight_pair(weights + k));
       column += std::ptrdiff_t{2} * kTileRows;
     }
-    store(out, sums.bytes());
+    store(out, sums.bytes<kWeightBits>());
     weights += num_taps;
+    out += kTileRows;
+  }
+}
+
+void blend_rows_exact(const std::uint8_t* const* rows, const std::int16_t* high, const std::int16_t* low, int num_taps,
+                      std::uint8_t* out, int width) {
+  for (int x = 0; x < width; x += kStep) {
+    Sums highs(0);
+    Sums lows(1 << (kExactWeightBits - 1));
+    for (int k = 0; k < num_taps; k += 2) {
+      const Pairs pairs(load(rows[k] + x), load(rows[k + 1] + x));
+      highs.add(pairs, weight_pair(high + k));
+      lows.add(pairs, weight_pair(low + k));
+    }
+    lows.add_high(highs);
+    store(out + x, lows.bytes<kExactWeightBits>());
+  }
+}
+
+void blend_columns_exact(const std::uint8_t* columns, const std::int32_t* first, const std::int16_t* high,
+                         const std::int16_t* low, int num_taps, int num_outputs, std::uint8_t* out) {
+  for (int i = 0; i < num_outputs; ++i) {
+    const std::uint8_t* column = columns + static_cast<std::ptrdiff_t>(first[i]) * kTileRows;
+    Sums highs(0);
+    Sums lows(1 << (kExactWeightBits - 1));
+    for (int k = 0; k < num_taps; k += 2) {
+      const Pairs pairs(load(column), load(column + kTileRows));
+      highs.add(pairs, weight_pair(high + k));
+      lows.add(pairs, weight_pair(low + k));
+      column += std::ptrdiff_t{2} * kTileRows;
+    }
+    lows.add_high(highs);
+    store(out, lows.bytes<kExactWeightBits>());
+    high += num_taps;
+    low += num_taps;
     out += kTileRows;
   }
 }
@@ -93,6 +145,79 @@ void transpose(__m256i (&rows)[16]) noexcept {
       rows[i] = next[i];
     }
   }
+}
+
+// 8 elements: multiplied, then added to.
+__m256 scale(const std::uint8_t* levels, const float* factors, const float* summands) noexcept {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(levels));
+  const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), _mm256_loadu_ps(factors));
+  return _mm256_add_ps(product, _mm256_loadu_ps(summands));
+}
+
+void store_elements(float* to, __m256 values) noexcept { _mm256_storeu_ps(to, values); }
+
+// The half types differ by their tag alone.
+struct Half {
+  std::uint16_t bits;
+};
+struct Brain {
+  std::uint16_t bits;
+};
+
+void store_elements(Half* to, __m256 values) noexcept {
+  const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+}
+
+void store_elements(Brain* to, __m256 values) noexcept {
+  const __m256i bits = _mm256_castps_si256(values);
+  const __m256i upper = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+  const __m256i nan = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+  const __m256 is_nan = _mm256_cmp_ps(values, values, _CMP_UNORD_Q);
+  const __m256i words = _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(is_nan));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+
+template <class Element>
+void to_elements(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                 Element* out) noexcept {
+  constexpr std::size_t kLanes = 8;
+  static_assert(kPeriod % kLanes == 0);
+  std::size_t phase = 0;
+  for (; count >= kLanes; count -= kLanes) {
+    store_elements(out, scale(levels, factors + phase, summands + phase));
+    levels += kLanes;
+    out += kLanes;
+    phase = phase + kLanes == kPeriod ? 0 : phase + kLanes;
+  }
+  std::uint8_t last_levels[kLanes] = {};
+  Element last[kLanes];
+  for (std::size_t i = 0; i < count; ++i) {
+    last_levels[i] = levels[i];
+  }
+  store_elements(last, scale(last_levels, factors + phase, summands + phase));
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = last[i];
+  }
+}
+
+void to_float32(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                float* out) {
+  to_elements(levels, factors, summands, count, out);
+}
+
+void to_float16(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                std::uint16_t* out) {
+  to_elements(levels, factors, summands, count, reinterpret_cast<Half*>(out));
+}
+
+void to_bfloat16(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                 std::uint16_t* out) {
+  to_elements(levels, factors, summands, count, reinterpret_cast<Brain*>(out));
 }
 
 }  // namespace
@@ -176,6 +301,22 @@ void interleave(const std::uint8_t* first, const std::uint8_t* second, const std
   }
 }
 
+void interleave4(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                 const std::uint8_t* fourth, std::uint8_t* out, int width) {
+  for (int x = 0; x < width; x += 16) {
+    const __m128i a = load16(first + x);
+    const __m128i b = load16(second + x);
+    const __m128i c = load16(third + x);
+    const __m128i d = load16(fourth + x);
+    const __m128i ab[2] = {_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)};
+    const __m128i cd[2] = {_mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d)};
+    for (int part = 0; part < 2; ++part) {
+      store16(out + 4 * x + 32 * part, _mm_unpacklo_epi16(ab[part], cd[part]));
+      store16(out + 4 * x + 32 * part + 16, _mm_unpackhi_epi16(ab[part], cd[part]));
+    }
+  }
+}
+
 }  // namespace avx2
 
 const Kernels kAvx2Kernels = {
@@ -184,8 +325,15 @@ const Kernels kAvx2Kernels = {
     avx2::rows_to_columns,
     blend_columns,
     avx2::columns_to_rows,
+    blend_rows_exact,
+    blend_columns_exact,
     avx2::ycbcr_to_rgb,
+    portable::rgb_to_ycbcr,
     avx2::interleave,
+    avx2::interleave4,
+    to_float32,
+    to_float16,
+    to_bfloat16,
 };
 
 }  // namespace spdl

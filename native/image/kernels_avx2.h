@@ -13,5 +13,7 @@ void ycbcr_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint
                   std::uint8_t* g, std::uint8_t* b, int width);
 void interleave(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third, std::uint8_t* out,
                 int width);
+void interleave4(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                 const std::uint8_t* fourth, std::uint8_t* out, int width);
 
 }  // namespace spdl::avx2

@@ -1,6 +1,9 @@
 // Plain loops of fixed length, which compilers turn into whatever vectors the target has (SSE2, NEON).
 
+#include "image/kernels_portable.h"
+
 #include <algorithm>
+#include <bit>
 
 #include "image/kernels.h"
 #include "image/taps.h"
@@ -33,6 +36,46 @@ void blend_rows(const std::uint8_t* const* rows, const std::int16_t* weights, in
                 int width) {
   for (int x = 0; x < width; x += kStep) {
     blend_block([=](int k) { return rows[k] + x; }, weights, num_taps, out + x);
+  }
+}
+
+// The same with weights in two parts. Sums of one part may pass 32 bits, the total does not: what wraps, wraps back.
+template <class InputAt>
+void blend_block_exact(InputAt input_at, const std::int16_t* high, const std::int16_t* low, int num_taps,
+                       std::uint8_t* out) noexcept {
+  std::uint32_t highs[kStep] = {};
+  std::uint32_t lows[kStep];
+  std::fill_n(lows, kStep, 1U << (kExactWeightBits - 1));
+  for (int k = 0; k < num_taps; ++k) {
+    const std::uint8_t* input = input_at(k);
+    const std::int16_t high_weight = high[k];
+    const std::int16_t low_weight = low[k];
+    for (int x = 0; x < kStep; ++x) {
+      const auto sample = static_cast<std::int16_t>(input[x]);
+      highs[x] += static_cast<std::uint32_t>(high_weight * sample);
+      lows[x] += static_cast<std::uint32_t>(low_weight * sample);
+    }
+  }
+  for (int x = 0; x < kStep; ++x) {
+    out[x] = clamp8(static_cast<std::int32_t>((highs[x] << kLowBits) + lows[x]) >> kExactWeightBits);
+  }
+}
+
+void blend_rows_exact(const std::uint8_t* const* rows, const std::int16_t* high, const std::int16_t* low, int num_taps,
+                      std::uint8_t* out, int width) {
+  for (int x = 0; x < width; x += kStep) {
+    blend_block_exact([=](int k) { return rows[k] + x; }, high, low, num_taps, out + x);
+  }
+}
+
+void blend_columns_exact(const std::uint8_t* columns, const std::int32_t* first, const std::int16_t* high,
+                         const std::int16_t* low, int num_taps, int num_outputs, std::uint8_t* out) {
+  for (int i = 0; i < num_outputs; ++i) {
+    const std::uint8_t* begin = columns + static_cast<std::ptrdiff_t>(first[i]) * kTileRows;
+    blend_block_exact([=](int k) { return begin + k * kTileRows; }, high, low, num_taps, out);
+    high += num_taps;
+    low += num_taps;
+    out += kTileRows;
   }
 }
 
@@ -85,10 +128,85 @@ void interleave(const std::uint8_t* first, const std::uint8_t* second, const std
   }
 }
 
+void interleave4(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                 const std::uint8_t* fourth, std::uint8_t* out, int width) {
+  for (int x = 0; x < width; ++x) {
+    out[4 * x] = first[x];
+    out[4 * x + 1] = second[x];
+    out[4 * x + 2] = third[x];
+    out[4 * x + 3] = fourth[x];
+  }
+}
+
+// What F16C does, NaN included.
+std::uint16_t to_half(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7fffffff;
+  // 2^16 and more become infinite. Where the exponent is rebased, rounding up may carry into it.
+  const std::uint32_t normal = (std::min(magnitude, 0x47800000U) - 0x38000000U + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  // Below 2^-14 one half has the step of the subnormal numbers, so that adding it rounds.
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
+  const std::uint32_t nan = 0x7e00 | ((magnitude >> 13) & 0x3ff);
+  const std::uint32_t finite = magnitude < 0x38800000 ? subnormal : std::min(normal, 0x7c00U);
+  return static_cast<std::uint16_t>((magnitude > 0x7f800000 ? nan : finite) | ((bits >> 16) & 0x8000));
+}
+
+std::uint16_t to_brain(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const std::uint32_t nan = (bits >> 16) | 0x40;
+  return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+
+template <auto Round, class Element>
+void to_elements(const std::uint8_t* levels, const float* factors, const float* summands, std::size_t count,
+                 Element* out) {
+  for (std::size_t begin = 0; begin < count; begin += kPeriod) {
+    const std::size_t end = std::min(kPeriod, count - begin);
+    for (std::size_t i = 0; i < end; ++i) {
+      out[begin + i] = Round(static_cast<float>(levels[begin + i]) * factors[i] + summands[i]);
+    }
+  }
+}
+
+float as_it_is(float value) noexcept { return value; }
+
 }  // namespace
 
+namespace portable {
+
+// ITU-T T.871 section 7, in multiples of 2^-16, as libjpeg computes it (jccolor.c): a chroma of 255.5 stays below 256.
+void rgb_to_ycbcr(const std::uint8_t* r, const std::uint8_t* g, const std::uint8_t* b, std::uint8_t* y,
+                  std::uint8_t* cb, std::uint8_t* cr, int width) {
+  constexpr int half = 1 << 15;
+  constexpr int center = (128 << 16) + half - 1;
+  for (int x = 0; x < width; ++x) {
+    const int red = r[x];
+    const int green = g[x];
+    const int blue = b[x];
+    y[x] = static_cast<std::uint8_t>((19595 * red + 38470 * green + 7471 * blue + half) >> 16);
+    cb[x] = static_cast<std::uint8_t>((-11059 * red - 21709 * green + 32768 * blue + center) >> 16);
+    cr[x] = static_cast<std::uint8_t>((32768 * red - 27439 * green - 5329 * blue + center) >> 16);
+  }
+}
+
+}  // namespace portable
+
 const Kernels kPortableKernels = {
-    "portable", blend_rows, rows_to_columns, blend_columns, columns_to_rows, ycbcr_to_rgb, interleave,
+    "portable",
+    blend_rows,
+    rows_to_columns,
+    blend_columns,
+    columns_to_rows,
+    blend_rows_exact,
+    blend_columns_exact,
+    ycbcr_to_rgb,
+    portable::rgb_to_ycbcr,
+    interleave,
+    interleave4,
+    to_elements<as_it_is, float>,
+    to_elements<to_half, std::uint16_t>,
+    to_elements<to_brain, std::uint16_t>,
 };
 
 }  // namespace spdl

@@ -2,45 +2,90 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
+
+#include "image/axis.h"
 
 namespace spdl {
 
 // Weights are multiples of 2^-14: with 8-bit samples and 16-bit multipliers the largest precision without overflow.
 inline constexpr int kWeightBits = 14;
 
-// Output i is the sum over k of weights[i * num_taps + k] * input[first[i] + k]; num_taps is even. Weights of one
-// output sum to exactly 1 << kWeightBits, so flat areas stay flat. Where the input is shorter than num_taps, the last
-// weights are zero and their positions lie past the input.
-struct Taps {
+// Pillow's (src/libImaging/Resample.c), which rounds to this after each direction.
+inline constexpr int kExactWeightBits = 22;
+// The lower part of an exact weight, so that multipliers of 16 bits do: weight = high * 2^8 + low.
+inline constexpr int kLowBits = 8;
+
+// Samples [begin, end) of a component.
+struct Span {
+  int begin = 0;
+  int end = 0;
+
+  constexpr int size() const noexcept { return end - begin; }
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+// The samples that the wanted outputs of an axis depend on; at either end there may be one too many, and one at least
+// there is. All tables below stay inside.
+Span used_samples(const Axis& axis) noexcept;
+
+// Output i of those wanted is the sum over k < num_taps of a weight times sample span.begin + first[i] + k. num_taps is
+// even. Weights whose positions lie past the span, which are less than num_taps, are zero.
+struct TapPositions {
   int num_taps = 0;
+  Span span;
   std::vector<std::int32_t> first;
-  std::vector<std::int16_t> weights;
 
   int size() const noexcept { return static_cast<int>(first.size()); }
 };
 
-// Cubic convolution with a = -0.5 (Keys 1981), widened to antialias when it shrinks: that of Pillow's BICUBIC.
-// The input is `size` samples, of which [0, extent) is resampled to `outputs`.
-Taps make_taps(int size, double extent, int outputs);
+// weights[i * num_taps + k] of one output sum to exactly 1 << kWeightBits, so flat areas stay flat.
+struct Taps : TapPositions {
+  std::vector<std::int16_t> weights;
+  // Scratch of make_taps.
+  std::vector<float> sums;
+};
 
-// The last few Taps made. Pictures of a set share few sizes, and weights cost as much as resampling with them.
-// One thread per object; what it returned stays valid.
+// The weights are those of Pillow, bit for bit, in multiples of 2^-22: high[i * num_taps + k] * 2^kLowBits + low[...].
+struct ExactTaps : TapPositions {
+  std::vector<std::int16_t> high;
+  std::vector<std::int16_t> low;
+  // Scratch of make_taps.
+  std::vector<double> row;
+};
+
+// Filters and windows are Pillow's: box, bilinear (support 1), bicubic (a = -0.5, Keys 1981), Lanczos (a = 3). `into`
+// is overwritten; its memory is used again. The axis has at least one sample and one output.
+void make_taps(const Axis& axis, Taps& into);
+void make_taps(const Axis& axis, ExactTaps& into);
+
+// The last few tables made. Pictures of a set share few sizes, and weights cost as much as resampling with them; where
+// each picture is cropped elsewhere, at least the memory is used again. One thread per object.
 class TapsCache {
  public:
-  std::shared_ptr<const Taps> get(int size, double extent, int outputs);
+  // Valid until kSize - 1 more tables of that kind were asked for.
+  const Taps* get(const Axis& axis) { return fast_.get(axis); }
+  const ExactTaps* get_exact(const Axis& axis) { return exact_.get(axis); }
+
+  static constexpr std::size_t kSize = 32;
 
  private:
-  struct Entry {
-    int size = 0;
-    int outputs = 0;
-    double extent = 0;
-    std::shared_ptr<const Taps> taps;
+  template <class Table>
+  struct Shelf {
+    struct Entry {
+      Axis axis;
+      std::uint64_t used = 0;  // when; 0 is never
+      Table table;
+    };
+    std::array<Entry, kSize> entries;
+    std::uint64_t now = 0;
+
+    const Table* get(const Axis& axis);
   };
-  std::vector<Entry> entries_;
-  std::size_t next_ = 0;
+  Shelf<Taps> fast_;
+  Shelf<ExactTaps> exact_;
 };
 
 }  // namespace spdl

@@ -1,5 +1,6 @@
 """Native part of spdl.io: buffers, and the formats that need no FFmpeg."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy
@@ -119,24 +120,11 @@ def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, 
     What a batch that was put together elsewhere is to have as ``failures``.
     """
 
-def resample(plane: numpy.typing.NDArray[numpy.uint8], *, width: int, height: int, kernels: str) -> bytes:
-    """
-    Resample one plane with the loader's filter.
-
-    Args:
-        kernels: One of ``instruction_sets()``; they all give the same result.
-    """
-
 def decode_planes(data: Buffer) -> list[tuple[int, int]]:
     """
     Decode a JPEG to planes of its full size, drop them, and return their sizes.
 
     It is the part of loading that libjpeg-turbo alone does: the yardstick of benchmarks. Releases the GIL.
-    """
-
-def instruction_sets() -> list[str]:
-    """
-    Names of the instruction sets with kernels that run here, slowest first.
     """
 
 def libjpeg_turbo_version() -> str:
@@ -171,6 +159,60 @@ def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[s
         ArchiveError: It is none, or damaged.
 
     Releases the GIL.
+    """
+
+def resample(
+    plane: numpy.typing.NDArray[numpy.uint8],
+    *,
+    width: int,
+    height: int,
+    kernels: str,
+    interpolation: str = "bicubic",
+    exact: bool = False,
+    crop: tuple[int, int, int, int] | None = None,
+    window: tuple[int, int, int, int] | None = None,
+    flip: bool = False,
+    vertical_flip: bool = False,
+) -> bytes:
+    """
+    Resample one plane.
+
+    Args:
+        kernels: One of ``instruction_sets()``; they all give the same result.
+        interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
+        exact: Whether in Pillow's way, bit for bit.
+        crop: What of the plane is resampled, ``(top, left, height, width)``, or None for all of it.
+        window: What of the result is wanted, ``(top, left, height, width)``, or None for all of it.
+        flip, vertical_flip: Whether what is wanted is mirrored.
+
+    Returns:
+        One byte per sample, row by row.
+    """
+
+def to_elements(
+    levels: numpy.typing.NDArray[numpy.uint8],
+    *,
+    kernels: str,
+    dtype: str,
+    factor: Sequence[float],
+    summand: Sequence[float],
+) -> bytes:
+    """
+    Turn levels into ``level * factor + summand``, as elements of arrays.
+
+    Args:
+        levels: Levels of packed pixels; those of channel ``c`` are at ``len(factor) * i + c``.
+        kernels: One of ``instruction_sets()``; they all give the same result.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        factor, summand: One of each channel; 1, 3 or 4 channels.
+
+    Returns:
+        The elements' bytes in the order of this machine.
+    """
+
+def instruction_sets() -> list[str]:
+    """
+    Names of the instruction sets with kernels that run here, slowest first.
     """
 
 class TarMembers:
