@@ -1,6 +1,7 @@
 // Memory for pixels and encoded data: aligned, uninitialised, owned.
 //
 // A Buffer owns its bytes. `reserve` discards what was there: it is for scratch memory that is filled anew each time.
+// Large blocks come from LargeMemory, and go back there.
 // One thread per object.
 
 #pragma once
@@ -11,9 +12,7 @@
 #include <memory>
 #include <new>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "base/large_memory.h"
 
 namespace spdl {
 
@@ -24,10 +23,6 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// From this size on (NumPy's) memory is asked for in large pages. The first write to fresh memory of 600 MB took 460 ms
-// without them and 140 ms with them, of which the copying alone is the greater part.
-inline constexpr std::size_t kLargePagesFrom = std::size_t{4} << 20;
-
 class Buffer {
  public:
   Buffer() = default;
@@ -35,48 +30,46 @@ class Buffer {
 
   // Makes room for `size` bytes, whose contents are undefined. Throws std::bad_alloc, and is then empty.
   std::uint8_t* reserve(std::size_t size) {
-    if (size > capacity_) {
+    if (size > capacity()) {
       release();
       const std::size_t wanted = round_up(size, kAlignment);
       if (wanted < size) {
         throw std::bad_alloc();
       }
-      bytes_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, wanted)));
-      if (!bytes_) {
+      const LargeMemory::Block block =
+          wanted >= kLargeFrom
+              ? large_memory().take(wanted)
+              : LargeMemory::Block{static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, wanted)), wanted};
+      if (block.bytes == nullptr) {
         throw std::bad_alloc();
       }
-      capacity_ = wanted;
-      ask_for_large_pages();
+      bytes_ = {block.bytes, Free(block.size)};
     }
     return bytes_.get();
   }
 
-  void release() noexcept {
-    bytes_.reset();
-    capacity_ = 0;
-  }
+  void release() noexcept { bytes_.reset(); }
 
   std::uint8_t* data() noexcept { return bytes_.get(); }
   const std::uint8_t* data() const noexcept { return bytes_.get(); }
-  std::size_t capacity() const noexcept { return capacity_; }
+  std::size_t capacity() const noexcept { return bytes_ ? bytes_.get_deleter().size : 0; }
 
  private:
-  void ask_for_large_pages() noexcept {
-#ifdef __linux__
-    if (capacity_ >= kLargePagesFrom) {
-      constexpr std::size_t kPage = 4096;
-      const std::size_t skipped = kPage - reinterpret_cast<std::uintptr_t>(bytes_.get()) % kPage;
-      // Advice: where it is refused (other page sizes, other settings), nothing is lost.
-      (void)madvise(bytes_.get() + skipped, capacity_ - skipped, MADV_HUGEPAGE);
-    }
-#endif
-  }
-
   struct Free {
-    void operator()(std::uint8_t* bytes) const noexcept { std::free(bytes); }
+    Free() noexcept : Free(0) {}
+    explicit Free(std::size_t num_bytes) noexcept : size(num_bytes) {}
+
+    void operator()(std::uint8_t* bytes) const noexcept {
+      if (size >= kLargeFrom) {
+        large_memory().give_back({bytes, size});
+      } else {
+        std::free(bytes);
+      }
+    }
+
+    std::size_t size;
   };
   std::unique_ptr<std::uint8_t, Free> bytes_;
-  std::size_t capacity_ = 0;
 };
 
 }  // namespace spdl

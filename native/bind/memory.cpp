@@ -344,7 +344,7 @@ void register_memory(nb::module_& module) {
           "origins", [](const CpuBuffer& self) { return self.origins; },
           nb::sig("def origins(self) -> tuple[int | None, ...]"), kOriginsDoc)
       .def_prop_ro("applied", &CpuBuffer::applied, nb::lock_self(),
-                   nb::sig("def applied(self) -> tuple[typing.Any, ...]"), kAppliedDoc)
+                   nb::sig("def applied(self) -> tuple[spdl.io._applied.AppliedTransform | None, ...]"), kAppliedDoc)
       .def_prop_ro("__array_interface__", &array_interface,
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
                    "Version 3 of NumPy's array interface; AttributeError for bfloat16.")

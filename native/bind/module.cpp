@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "bind/bind_jpeg.h"
+#include "bind/bind_large_memory.h"
 #include "bind/bind_npy.h"
 #include "bind/bind_resample.h"
 #include "bind/bind_tar.h"
@@ -18,6 +19,7 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);
+  spdl::bind::register_large_memory(module);
   spdl::bind::register_jpeg(module);
   spdl::bind::register_npy(module);
   spdl::bind::register_resample(module);

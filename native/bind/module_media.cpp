@@ -12,6 +12,7 @@
 #include "bind/bind_encoder.h"
 #include "bind/bind_filter_graph.h"
 #include "bind/bind_frames.h"
+#include "bind/bind_large_memory.h"
 #include "bind/bind_library.h"
 #include "bind/bind_muxer.h"
 #include "bind/bind_packets.h"
@@ -25,8 +26,8 @@ extern "C" {
 NB_MODULE(_media, module) {
   module.doc() = "Native part of spdl.io: everything that needs FFmpeg.";
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
-  // CPUBuffer lives there.
-  nanobind::module_::import_("spdl.io.lib._core");
+  // CPUBuffer lives there, and so does the memory that is kept for reuse.
+  spdl::bind::share_large_memory_of(nanobind::module_::import_("spdl.io.lib._core"));
   // What goes wrong is told by exceptions.
   av_log_set_level(AV_LOG_FATAL);
   spdl::av::start_listening();

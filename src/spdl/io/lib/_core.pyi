@@ -7,6 +7,7 @@ import numpy
 import numpy.typing
 from typing_extensions import Buffer
 
+import spdl.io._applied
 import spdl.io._types
 
 class CPUBuffer:
@@ -41,7 +42,7 @@ class CPUBuffer:
         """
 
     @property
-    def applied(self) -> tuple[Any, ...]:
+    def applied(self) -> tuple[spdl.io._applied.AppliedTransform | None, ...]:
         """
         What became of each image of a batch that a transform made: one ``AppliedTransform`` each.
 
@@ -87,6 +88,14 @@ def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typ
             "bfloat16", which has none.
         storage: Writable memory for the array, or None for memory of its own.
     """
+
+def large_memory() -> tuple[int, int]:
+    """
+    Large blocks of memory that were freed and are kept for reuse: their number, and their bytes.
+    """
+
+def release_large_memory() -> None:
+    """Free them."""
 
 def load_batch(
     sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],

@@ -1,0 +1,89 @@
+// Large blocks of memory that were freed, kept for the next who needs such a block.
+//
+// The system takes back a large block that is freed, and every page of a fresh one costs a fault and is cleared before
+// the first write to it: 0.12 ms of the system's time per megabyte, large pages and all, as long as it takes to copy
+// something there. A program that loads batch after batch frees a block as large as the one that it needs next.
+//
+// One object serves the whole process. Rules of style forbid mutable globals; this is the exception, for what it stands
+// for, the memory of the process, is one. Nothing can be told from it but speed: contents are undefined as in any
+// fresh memory, and what is kept is limited. There are no destructors at exit: threads may still free memory then.
+//
+// Safe to use from several threads, and in the child of a fork.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace spdl {
+
+// Blocks below this size are left to malloc, which keeps them itself. From where on it does not is a matter of its kind,
+// of the thread, and of what was freed before: with glibc 2.36, 128 KiB at first, and 32 MiB at most. Faults for a
+// megabyte take a hundred times as long as a search here.
+inline constexpr std::size_t kLargeFrom = std::size_t{1} << 20;
+
+class LargeMemory {
+ public:
+  struct Block {
+    std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+  };
+  struct Kept {
+    std::size_t num_blocks = 0;
+    std::size_t num_bytes = 0;
+  };
+
+  constexpr LargeMemory() = default;
+  LargeMemory(const LargeMemory&) = delete;
+  LargeMemory& operator=(const LargeMemory&) = delete;
+
+  // A block of at least `size` bytes, and at most a quarter more; empty if there is no memory. `size` is a multiple of
+  // kAlignment.
+  Block take(std::size_t size) noexcept;
+  // Keeps the block or frees it. Those that were kept longest make room.
+  void give_back(Block block) noexcept;
+  // Frees all that is kept.
+  void release() noexcept;
+  Kept kept() noexcept;
+
+ private:
+  // Enough for the blocks that several threads have in turn; a limit for the time that a search takes.
+  static constexpr std::size_t kMaxBlocks = 64;
+  // A block that is still here after so many others came and went is freed: the program has gone on to other sizes.
+  static constexpr std::uint64_t kMaxUses = 128;
+
+  struct Entry {
+    Block block;                // null if the place is free
+    std::uint64_t kept_at = 0;  // by num_uses_
+  };
+  // Blocks to be freed when the lock is no longer held.
+  struct Dropped {
+    std::array<Block, kMaxBlocks + 1> blocks;
+    std::size_t count = 0;
+
+    void add(Entry& entry) noexcept;
+    void free_all() noexcept;
+  };
+
+  void find_limit() noexcept;
+  Block find(std::size_t size) noexcept;
+
+  std::mutex mutex_;  // guards all below
+  std::array<Entry, kMaxBlocks> entries_;
+  std::size_t num_bytes_ = 0;
+  std::size_t limit_ = 0;  // 0: not known yet
+  std::uint64_t num_uses_ = 0;
+
+  friend void protect_from_fork() noexcept;
+};
+
+// That of this process. Each of our extensions has one: whichever is loaded later is told to use the other's, before it
+// uses its own, so that what one allocates and another frees comes back.
+LargeMemory& large_memory() noexcept;
+void share_large_memory(LargeMemory& memory) noexcept;
+// For the one that others share.
+void protect_from_fork() noexcept;
+
+}  // namespace spdl
