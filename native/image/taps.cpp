@@ -212,8 +212,9 @@ void make_lanes(const Filter& filter, const float* nearest, const std::int32_t* 
   }
   float norm[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
-    // A window without weight, which only an extent beyond the samples has, is its first sample.
-    if (!(total[lane] > 0)) {
+    // A window without weight is its first sample. Centres among the samples have at least 0.49, so this is for extents
+    // that reach far beyond them.
+    if (!(total[lane] > 0.25F)) {
       total[lane] = 1.0F;
       for (int k = lowest[lane]; k < num_taps; ++k) {
         sums[k * kLanes + lane] = 1.0F;
