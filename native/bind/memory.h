@@ -66,6 +66,8 @@ class CpuBuffer {
   // What became of each image, none for one that is not there; and the size of the canvas that all were drawn on.
   void set_plans(std::vector<std::optional<Plan>> plans, int height, int width);
   const std::vector<std::optional<Plan>>& plans() const noexcept { return plans_; }
+  int canvas_height() const noexcept { return canvas_height_; }
+  int canvas_width() const noexcept { return canvas_width_; }
   // The plans in Python's words: a tuple, made when it is first asked for.
   nanobind::object applied();
 

@@ -4,11 +4,13 @@
 
 #include <cstdlib>
 
+#include "bind/bind_batch.h"
 #include "bind/bind_jpeg.h"
 #include "bind/bind_large_memory.h"
 #include "bind/bind_npy.h"
 #include "bind/bind_resample.h"
 #include "bind/bind_tar.h"
+#include "bind/bind_transform.h"
 #include "bind/bind_wav.h"
 #include "bind/errors.h"
 #include "bind/memory.h"
@@ -20,6 +22,8 @@ NB_MODULE(_core, module) {
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);
   spdl::bind::register_large_memory(module);
+  spdl::bind::register_transform(module);
+  spdl::bind::register_batch(module);
   spdl::bind::register_jpeg(module);
   spdl::bind::register_npy(module);
   spdl::bind::register_resample(module);

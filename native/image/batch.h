@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "image/picture.h"
+#include "image/transform.h"
 
 namespace spdl {
 
@@ -23,15 +23,14 @@ inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
 // A path or URL, or encoded data that the caller keeps alive and unchanged in size.
 using ImageSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
-struct BatchOptions {
-  int width = 0;
-  int height = 0;
-  PixelFormat format = PixelFormat::kRgb24;
-  bool orient = false;
+// What is to become of one picture.
+struct Order {
+  const Transform& transform;
+  std::uint64_t seed = 0;
+  const Plan* replay = nullptr;  // in place of a plan of its own
 
-  std::size_t bytes_per_image() const noexcept {
-    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * bytes_per_pixel(format);
-  }
+  // Throws Error(kDecode) if the picture is not of the size that the replayed plan is for, or a given crop leaves it.
+  Plan plan(int height, int width) const;
 };
 
 // Lent by the extension that is linked with FFmpeg to the one that is not, for as long as the process lives. Failures are
@@ -42,9 +41,9 @@ class GeneralWay {
   virtual std::optional<Error> read(const std::string& url, Buffer& into,
                                     std::span<const std::uint8_t>& data) const = 0;
 
-  // Decodes `data`, which is what `source` holds, and draws it, fitted and centred, into `slot`.
-  virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
-                                    const BatchOptions& options, std::uint8_t* slot) const = 0;
+  // Decodes `data`, which is what `source` holds, and draws it into `slot`; `plan` becomes what was done.
+  virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
+                                    std::uint8_t* slot, Plan& plan) const = 0;
 
  protected:
   ~GeneralWay() = default;

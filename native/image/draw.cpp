@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
+#include "image/stored_plan.h"
+
 namespace spdl {
 namespace {
+
+// Rows of scratch memory: three of RGB, three of what is made of it, and one that is the same everywhere.
+constexpr std::size_t kNumLines = 7;
+constexpr std::size_t kFlatLine = 6;
 
 constexpr std::size_t padded(int width) noexcept {
   return round_up(static_cast<std::size_t>(width), kBlock) + kRowPadding;
@@ -16,161 +23,334 @@ constexpr std::uint8_t scale255(int a, int b) noexcept {
   return static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
 }
 
-// Blackens what of the canvas the picture leaves free.
-void fill_borders(const Placement& at, const Canvas& canvas) noexcept {
-  const std::size_t pixel = bytes_per_pixel(canvas.format);
-  const std::size_t stride = canvas.stride();
-  const auto before = static_cast<std::size_t>(at.left) * pixel;
-  const auto after = static_cast<std::size_t>(canvas.width - at.left - at.width) * pixel;
-  std::memset(canvas.data, 0, static_cast<std::size_t>(at.top) * stride);
-  if (before + after > 0) {
-    for (int y = at.top; y < at.top + at.height; ++y) {
-      std::uint8_t* row = canvas.data + static_cast<std::size_t>(y) * stride;
-      std::memset(row, 0, before);
-      std::memset(row + stride - after, 0, after);
-    }
-  }
-  const int below = at.top + at.height;
-  std::memset(canvas.data + static_cast<std::size_t>(below) * stride, 0,
-              static_cast<std::size_t>(canvas.height - below) * stride);
+// Of colour and alpha.
+std::size_t num_planes(const Picture& picture) noexcept {
+  return static_cast<std::size_t>(picture.num_components + (picture.has_alpha ? 1 : 0));
 }
 
-// Copies `from`, which is `width` x `height` and not upright, to its place.
-void turn(const std::uint8_t* from, int width, int height, Orientation orientation, std::uint8_t* to,
-          std::ptrdiff_t to_stride, std::ptrdiff_t pixel) noexcept {
-  const bool swaps = swaps_sides(orientation);
-  const bool flips_x = orientation == Orientation::kMirrored || orientation == Orientation::kUpsideDown ||
-                       orientation == Orientation::kTransversed || orientation == Orientation::kRightSideUp;
-  const bool flips_y = orientation == Orientation::kUpsideDown || orientation == Orientation::kMirroredUpsideDown ||
-                       orientation == Orientation::kLeftSideUp || orientation == Orientation::kTransversed;
-  // The target's address is linear in the source's x and y.
-  const std::ptrdiff_t along_x = (swaps ? to_stride : pixel) * (flips_x ? -1 : 1);
-  const std::ptrdiff_t along_y = (swaps ? pixel : to_stride) * (flips_y ? -1 : 1);
-  std::ptrdiff_t start = 0;
-  start -= flips_x ? along_x * (width - 1) : 0;
-  start -= flips_y ? along_y * (height - 1) : 0;
+bool has_inks(const Picture& picture) noexcept {
+  return picture.model == ColorModel::kCmyk || picture.model == ColorModel::kYcck;
+}
+
+bool is_subsampled(const Component& component, const Component& luma) noexcept {
+  return component.extent_x < luma.extent_x || component.extent_y < luma.extent_y;
+}
+
+// Chroma of fewer samples than there are outputs is enlarged by the triangle filter, as libjpeg does before others
+// resample it: of 384 photographs cropped at random, the one least like the exact way then has 43.5 dB in place of 39.8
+// (bicubic), 43.7 of 37.7 (Lanczos), 38.1 of 33.0 (box).
+Interpolation for_chroma(const Axis& axis) noexcept {
+  return axis.extent < axis.resized ? Interpolation::kBilinear : axis.interpolation;
+}
+
+// Where the window goes, once the canvas has been mirrored.
+Rect rect_on_canvas(const Plan& plan, const Transform& transform) noexcept {
+  Rect rect{plan.top, plan.left, plan.window.height, plan.window.width};
+  if (plan.flip) {
+    rect.left = transform.width - rect.right();
+  }
+  if (plan.vertical_flip) {
+    rect.top = transform.height - rect.bottom();
+  }
+  return rect;
+}
+
+// `out` is column by column what `from` is row by row.
+void transpose(const std::uint8_t* from, int height, int width, std::uint8_t* out, std::size_t stride) noexcept {
   for (int y = 0; y < height; ++y) {
-    std::ptrdiff_t at = start + y * along_y;
     for (int x = 0; x < width; ++x) {
-      std::memcpy(to + at, from, static_cast<std::size_t>(pixel));
-      from += pixel;
-      at += along_x;
+      out[static_cast<std::size_t>(x) * stride + static_cast<std::size_t>(y)] = *from++;
     }
+  }
+}
+
+// Copies the part of a component that is in memory, turned upright, and says where it then lies.
+Component turn(const Component& component, Orientation orientation, Buffer& memory) {
+  Component out = component;
+  const bool swaps = swaps_sides(orientation);
+  const Rect& held = component.held;
+  Rect mirrored = held;
+  if (reverses_columns(orientation)) {
+    mirrored.left = component.width - held.right();
+  }
+  if (reverses_rows(orientation)) {
+    mirrored.top = component.height - held.bottom();
+  }
+  out.held = mirrored;
+  if (swaps) {
+    out.held = {mirrored.left, mirrored.top, mirrored.width, mirrored.height};
+    std::swap(out.width, out.height);
+    std::swap(out.extent_x, out.extent_y);
+  }
+  out.stride = padded(out.held.width);
+  std::uint8_t* data = memory.reserve(out.stride * static_cast<std::size_t>(out.held.height));
+  for (int y = 0; y < held.height; ++y) {
+    const std::uint8_t* row = component.data + static_cast<std::size_t>(y) * component.stride;
+    const auto to_y = static_cast<std::size_t>(reverses_rows(orientation) ? held.height - 1 - y : y);
+    for (int x = 0; x < held.width; ++x) {
+      const auto to_x = static_cast<std::size_t>(reverses_columns(orientation) ? held.width - 1 - x : x);
+      data[swaps ? to_x * out.stride + to_y : to_y * out.stride + to_x] = row[x];
+    }
+  }
+  out.data = data;
+  return out;
+}
+
+void check_held(const Component& component, const Axis& rows, const Axis& columns) {
+  const auto [top, bottom] = used_samples(rows);
+  const auto [left, right] = used_samples(columns);
+  const Rect& held = component.held;
+  if (top < held.top || bottom > held.bottom() || left < held.left || right > held.right()) {
+    throw Error(ErrorKind::kMedia, "resample", "a part of the picture was not decoded, which is a bug of spdl");
   }
 }
 
 }  // namespace
 
-void Artist::prepare(const Component& component, int width, int height, Strip& strip) {
-  const Axis vertical{.size = component.height, .extent = component.extent_y, .resized = height, .count = height};
-  const Axis horizontal{.size = component.width, .extent = component.extent_x, .resized = width, .count = width};
-  strip.begin(component, vertical, horizontal, false, taps_, kernels_);
+PlanesWanted planes_wanted(const Transform& transform) noexcept {
+  PlanesWanted wanted;
+  const bool is_nearest = transform.interpolation == Interpolation::kNearest;
+  const bool keeps_luma = transform.color == Color::kGray || transform.color == Color::kYcbcr;
+  // The nearest pixel is one of the picture's own, so it has to be made.
+  wanted.full_rgb = transform.exact || (is_nearest && !keeps_luma);
+  wanted.luma_only = transform.color == Color::kGray && !transform.exact;
+  wanted.keep_alpha = transform.color == Color::kRgba;
+  wanted.premultiply = !is_nearest;
+  return wanted;
 }
 
-const std::uint8_t* Artist::convert_row(ColorModel model, PixelFormat format, int index, int width) {
-  const auto row_of = [&](std::size_t strip) { return strips_[strip].row(index); };
-  const bool gray = format == PixelFormat::kGray;
-  if (gray && (model == ColorModel::kGray || model == ColorModel::kYCbCr)) {
-    return row_of(0);
-  }
-  const std::size_t plane = padded(width);
-  std::uint8_t* red = line_.data();
-  std::uint8_t* green = red + plane;
-  std::uint8_t* blue = green + plane;
-  std::uint8_t* packed = blue + plane;
-  const std::uint8_t* rgb[3] = {red, green, blue};
+std::uint8_t* Artist::line(std::size_t index, int width) noexcept { return lines_.data() + index * padded(width); }
+
+void Artist::to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb) {
+  std::uint8_t* own[3] = {line(0, width), line(1, width), line(2, width)};
   switch (model) {
     case ColorModel::kGray:
-      rgb[0] = rgb[1] = rgb[2] = row_of(0);
-      break;
+      rgb[0] = rgb[1] = rgb[2] = components[0];
+      return;
     case ColorModel::kRgb:
-      for (std::size_t i = 0; i < 3; ++i) {
-        rgb[i] = row_of(i);
-      }
-      break;
+      std::copy_n(components.begin(), 3, rgb.begin());
+      return;
     case ColorModel::kYCbCr:
     case ColorModel::kYcck:
-      kernels_.ycbcr_to_rgb(row_of(0), row_of(1), row_of(2), red, green, blue, width);
+      kernels_.ycbcr_to_rgb(components[0], components[1], components[2], own[0], own[1], own[2], width);
       break;
     case ColorModel::kCmyk:
       for (std::size_t i = 0; i < 3; ++i) {
-        std::memcpy(red + i * plane, row_of(i), static_cast<std::size_t>(width));
+        std::memcpy(own[i], components[i], static_cast<std::size_t>(width));
       }
       break;
   }
-  if (model == ColorModel::kCmyk || model == ColorModel::kYcck) {
+  std::copy_n(own, 3, rgb.begin());
+  if (model != ColorModel::kYCbCr) {
     // Inverted inks are light, and what black lets through multiplies it. YCCK holds the inks' complement as YCbCr.
-    const std::uint8_t* black = row_of(3);
+    const std::uint8_t* black = components[3];
     const bool complement = model == ColorModel::kYcck;
-    for (std::size_t i = 0; i < 3; ++i) {
-      std::uint8_t* light = red + i * plane;
+    for (std::uint8_t* light : own) {
       for (int x = 0; x < width; ++x) {
         light[x] = scale255(complement ? 255 - light[x] : light[x], black[x]);
       }
     }
   }
-  if (gray) {
-    // Luma of ITU-T T.871, in multiples of 2^-16; the three weights sum to one.
-    for (int x = 0; x < width; ++x) {
-      packed[x] = static_cast<std::uint8_t>((19595 * rgb[0][x] + 38470 * rgb[1][x] + 7471 * rgb[2][x] + 32768) >> 16);
-    }
-  } else if (format == PixelFormat::kBgr24) {
-    kernels_.interleave(rgb[2], rgb[1], rgb[0], packed, width);
-  } else {
-    kernels_.interleave(rgb[0], rgb[1], rgb[2], packed, width);
-  }
-  return packed;
 }
 
-void Artist::draw_upright(const Picture& picture, int width, int height, PixelFormat format, std::uint8_t* out,
-                          std::size_t stride) {
-  const bool luma_only = format == PixelFormat::kGray && picture.model == ColorModel::kYCbCr;
-  const auto used = static_cast<std::size_t>(luma_only ? 1 : picture.num_components);
-  for (std::size_t i = 0; i < used; ++i) {
-    prepare(picture.components[i], width, height, strips_[i]);
+ChannelRows Artist::convert_row(const Picture& picture, const Transform& transform, int index, int width) {
+  ChannelRows rows{};
+  for (std::size_t i = 0; i < num_planes(picture); ++i) {
+    rows[i] = strips_[i].row(index);
   }
-  line_.reserve(6 * padded(width));
-  const std::size_t row_bytes = static_cast<std::size_t>(width) * bytes_per_pixel(format);
+  const bool has_luma = picture.model == ColorModel::kGray || picture.model == ColorModel::kYCbCr;
+  if (transform.color == Color::kGray && has_luma) {
+    return rows;
+  }
+  std::uint8_t* flat = line(kFlatLine, width);
+  if (transform.color == Color::kYcbcr && has_luma) {
+    if (picture.model == ColorModel::kGray) {
+      rows[1] = rows[2] = flat;
+    }
+    return rows;
+  }
+  ChannelRows rgb{};
+  to_rgb(picture.model, rows, width, rgb);
+  switch (transform.color) {
+    case Color::kRgb:
+      break;
+    case Color::kBgr:
+      std::swap(rgb[0], rgb[2]);
+      break;
+    case Color::kGray: {
+      // Luma of ITU-T T.871, in multiples of 2^-16; the three weights sum to one.
+      std::uint8_t* gray = line(3, width);
+      for (int x = 0; x < width; ++x) {
+        gray[x] = static_cast<std::uint8_t>((19595 * rgb[0][x] + 38470 * rgb[1][x] + 7471 * rgb[2][x] + 32768) >> 16);
+      }
+      rgb[0] = gray;
+      break;
+    }
+    case Color::kYcbcr: {
+      std::uint8_t* own[3] = {line(3, width), line(4, width), line(5, width)};
+      kernels_.rgb_to_ycbcr(rgb[0], rgb[1], rgb[2], own[0], own[1], own[2], width);
+      std::copy_n(own, 3, rgb.begin());
+      break;
+    }
+    case Color::kRgba:
+      rgb[3] = flat;
+      if (picture.has_alpha) {
+        const std::uint8_t* alpha = rows[static_cast<std::size_t>(picture.num_components)];
+        rgb[3] = alpha;
+        for (std::size_t i = 0; planes_wanted(transform).premultiply && i < 3; ++i) {
+          std::uint8_t* plain = line(3 + i, width);
+          for (int x = 0; x < width; ++x) {
+            // Pillow's rgba2rgbA backwards: what alpha hides entirely stays as it is.
+            const int hidden = alpha[x];
+            plain[x] = hidden == 0 || hidden == 255
+                           ? rgb[i][x]
+                           : static_cast<std::uint8_t>(std::min(255 * rgb[i][x] / hidden, 255));
+          }
+          rgb[i] = plain;
+        }
+      }
+      break;
+  }
+  return rgb;
+}
+
+Picture Artist::to_upright(const Picture& picture, Orientation orientation) {
+  Picture upright = picture;
+  for (std::size_t i = 0; i < num_planes(picture); ++i) {
+    upright.components[i] = turn(picture.components[i], orientation, upright_[i]);
+  }
+  return upright;
+}
+
+Picture Artist::to_light(const Picture& picture) {
+  Picture lit = picture;
+  lit.model = ColorModel::kRgb;
+  lit.num_components = 3;
+  const Rect& held = picture.components[0].held;
+  const std::size_t stride = padded(held.width);
+  for (std::size_t i = 0; i < 3; ++i) {
+    lit.components[i].data = light_[i].reserve(stride * static_cast<std::size_t>(held.height));
+    lit.components[i].stride = stride;
+  }
+  lines_.reserve(kNumLines * padded(held.width));
+  for (int y = 0; y < held.height; ++y) {
+    ChannelRows inks{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      inks[i] = picture.components[i].data + static_cast<std::size_t>(y) * picture.components[i].stride;
+    }
+    ChannelRows rgb{};
+    to_rgb(picture.model, inks, held.width, rgb);
+    for (std::size_t i = 0; i < 3; ++i) {
+      std::memcpy(light_[i].data() + static_cast<std::size_t>(y) * stride, rgb[i],
+                  static_cast<std::size_t>(held.width));
+    }
+  }
+  return lit;
+}
+
+void Artist::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas) {
+  // The strips' rows are the canvas's columns.
+  const int height = rect.width;
+  const int width = rect.height;
+  const auto channels = static_cast<std::size_t>(num_channels(transform.color));
+  const std::size_t plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  for (std::size_t i = 0; i < channels; ++i) {
+    untransposed_[i].reserve(plane);
+  }
+  const std::size_t used = num_planes(picture);
   for (int top = 0; top < height; top += kTileRows) {
     const int num_rows = std::min(kTileRows, height - top);
     for (std::size_t i = 0; i < used; ++i) {
       strips_[i].make_rows(top, num_rows);
     }
     for (int y = 0; y < num_rows; ++y) {
-      std::memcpy(out, convert_row(picture.model, format, y, width), row_bytes);
-      out += stride;
+      const ChannelRows rows = convert_row(picture, transform, y, width);
+      for (std::size_t i = 0; i < channels; ++i) {
+        std::memcpy(untransposed_[i].data() + static_cast<std::size_t>(top + y) * static_cast<std::size_t>(width),
+                    rows[i], static_cast<std::size_t>(width));
+      }
     }
+  }
+  const std::size_t stride = padded(rect.width);
+  std::uint8_t* out = transposed_.reserve(channels * stride * static_cast<std::size_t>(rect.height));
+  for (std::size_t i = 0; i < channels; ++i) {
+    transpose(untransposed_[i].data(), height, width, out + i * stride * static_cast<std::size_t>(rect.height), stride);
+  }
+  for (int y = 0; y < rect.height; ++y) {
+    ChannelRows rows{};
+    for (std::size_t i = 0; i < channels; ++i) {
+      rows[i] = out + (i * static_cast<std::size_t>(rect.height) + static_cast<std::size_t>(y)) * stride;
+    }
+    canvas.write(rect.top + y, rect.left, rect.width, rows);
   }
 }
 
-void Artist::draw(const Picture& picture, Orientation orientation, Placement placement, const Canvas& canvas) {
-  fill_borders(placement, canvas);
-  const std::size_t pixel = bytes_per_pixel(canvas.format);
-  std::uint8_t* corner = canvas.data + static_cast<std::size_t>(placement.top) * canvas.stride() +
-                         static_cast<std::size_t>(placement.left) * pixel;
-  if (orientation == Orientation::kUpright) {
-    draw_upright(picture, placement.width, placement.height, canvas.format, corner, canvas.stride());
+void Artist::draw(const Picture& decoded, Orientation orientation, const Plan& plan, const Transform& transform,
+                  std::uint8_t* slot) {
+  Picture picture = decoded;
+  if (transform.exact && has_inks(picture)) {
+    picture = to_light(picture);
+  }
+  if (transform.exact && orientation != Orientation::kUpright) {
+    picture = to_upright(picture, orientation);
+    orientation = Orientation::kUpright;
+  }
+  if (planes_wanted(transform).luma_only && picture.model == ColorModel::kYCbCr) {
+    picture.model = ColorModel::kGray;
+    picture.num_components = 1;
+  }
+  const StoredPlan stored = stored_plan(plan, orientation);
+  const std::size_t used = num_planes(picture);
+  for (std::size_t i = 0; i < used; ++i) {
+    const Component& component = picture.components[i];
+    Axis rows = axis_along(stored.rows, component.height, component.extent_y, transform.interpolation);
+    Axis columns = axis_along(stored.columns, component.width, component.extent_x, transform.interpolation);
+    if (is_subsampled(component, picture.components[0])) {
+      rows.interpolation = for_chroma(rows);
+      columns.interpolation = for_chroma(columns);
+    }
+    check_held(component, rows, columns);
+    strips_[i].begin(component, rows, columns, transform.exact, taps_, kernels_);
+  }
+  const int width = stored.columns.count;
+  lines_.reserve(kNumLines * padded(width));
+  std::fill_n(line(kFlatLine, width), padded(width), transform.color == Color::kRgba ? 255 : 128);
+
+  Canvas canvas(transform, kernels_, packed_, slot);
+  const Rect rect = rect_on_canvas(plan, transform);
+  canvas.fill_around(rect);
+  if (stored.is_transposed) {
+    write_transposed(picture, transform, rect, canvas);
     return;
   }
-  const bool swaps = swaps_sides(orientation);
-  const int width = swaps ? placement.height : placement.width;
-  const int height = swaps ? placement.width : placement.height;
-  const std::size_t stride = static_cast<std::size_t>(width) * pixel;
-  std::uint8_t* unturned = unturned_.reserve(stride * static_cast<std::size_t>(height));
-  draw_upright(picture, width, height, canvas.format, unturned, stride);
-  turn(unturned, width, height, orientation, corner, static_cast<std::ptrdiff_t>(canvas.stride()),
-       static_cast<std::ptrdiff_t>(pixel));
+  for (int top = 0; top < rect.height; top += kTileRows) {
+    const int num_rows = std::min(kTileRows, rect.height - top);
+    for (std::size_t i = 0; i < used; ++i) {
+      strips_[i].make_rows(top, num_rows);
+    }
+    for (int y = 0; y < num_rows; ++y) {
+      canvas.write(rect.top + top + y, rect.left, rect.width, convert_row(picture, transform, y, width));
+    }
+  }
 }
 
 void Artist::trim(std::size_t keep_bytes) noexcept {
-  for (Buffer* buffer : {&line_, &unturned_}) {
-    if (buffer->capacity() > keep_bytes) {
-      buffer->release();
+  const auto trim_buffer = [&](Buffer& buffer) {
+    if (buffer.capacity() > keep_bytes) {
+      buffer.release();
     }
-  }
+  };
   for (Strip& strip : strips_) {
     strip.trim(keep_bytes);
   }
+  for (std::size_t i = 0; i < 4; ++i) {
+    trim_buffer(untransposed_[i]);
+    trim_buffer(upright_[i]);
+    trim_buffer(light_[i]);
+  }
+  trim_buffer(transposed_);
+  trim_buffer(lines_);
+  trim_buffer(packed_);
 }
 
 }  // namespace spdl

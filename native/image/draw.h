@@ -1,41 +1,57 @@
-// Draws a decoded picture onto a canvas: resamples each component from its own resolution straight to the target grid,
-// converts colours there, places the result and blackens what it leaves free.
+// Draws a decoded picture into its slot of a batch: resamples each component from its own resolution straight to the
+// target grid, converts colours there, and writes what was asked.
 
 #pragma once
 
+#include <array>
+#include <cstdint>
+
 #include "base/buffer.h"
-#include "image/fit.h"
+#include "image/canvas.h"
 #include "image/kernels.h"
 #include "image/orientation.h"
 #include "image/picture.h"
 #include "image/resample.h"
 #include "image/taps.h"
+#include "image/transform.h"
 
 namespace spdl {
 
-// Resamples and converts, and keeps its scratch memory and weights for the next picture. One thread per object.
+// What the decoder of a picture is to give for it.
+PlanesWanted planes_wanted(const Transform& transform) noexcept;
+
+// Keeps its scratch memory and weights for the next picture. One thread per object.
 class Artist {
  public:
   explicit Artist(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
-  // `placement` is where the upright picture goes; all of it lies inside the canvas.
-  void draw(const Picture& picture, Orientation orientation, Placement placement, const Canvas& canvas);
+  // Draws what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The slot
+  // has room for transform.bytes_per_image(); all of it is written.
+  void draw(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
+            std::uint8_t* slot);
 
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
-  void prepare(const Component& component, int width, int height, Strip& strip);
-  // Converts row `index` of the strips to pixels, with room for kBlock pixels past the end.
-  const std::uint8_t* convert_row(ColorModel model, PixelFormat format, int index, int width);
-  void draw_upright(const Picture& picture, int width, int height, PixelFormat format, std::uint8_t* out,
-                    std::size_t stride);
+  // The exact way wants what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
+  Picture to_upright(const Picture& picture, Orientation orientation);
+  Picture to_light(const Picture& picture);
+  // Channels of row `index` of the strips, in the order of `color`.
+  ChannelRows convert_row(const Picture& picture, const Transform& transform, int index, int width);
+  void to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb);
+  void write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas);
+  std::uint8_t* line(std::size_t index, int width) noexcept;
 
   const Kernels& kernels_;
   TapsCache taps_;
   std::array<Strip, 4> strips_;
-  Buffer line_;
-  Buffer unturned_;
+  Buffer lines_;
+  Buffer packed_;
+  std::array<Buffer, 4> untransposed_;
+  Buffer transposed_;
+  std::array<Buffer, 4> upright_;
+  std::array<Buffer, 4> light_;
 };
 
 }  // namespace spdl

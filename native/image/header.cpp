@@ -81,6 +81,16 @@ std::string_view misread_because(std::string_view format, Bytes data) noexcept {
   return {};
 }
 
+bool has_padding_for_alpha(std::string_view format, Bytes data) noexcept {
+  if (format != "BMP") {
+    return false;
+  }
+  constexpr std::uint32_t kWithAlphaMask = 56;  // bytes of the first header that has one
+  constexpr std::uint32_t kBitFields = 3;
+  return little_endian(data, 14, 4) < kWithAlphaMask || little_endian(data, 30, 4) != kBitFields ||
+         little_endian(data, 66, 4) == 0;
+}
+
 bool ends_early(std::string_view format, Bytes data) noexcept {
   if (format == "GIF") {
     return inspect_gif(data).ends_early;

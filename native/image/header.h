@@ -22,6 +22,10 @@ std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) n
 // Why FFmpeg's decoder gives other colours than are stored, and no error; empty for what it reads.
 std::string_view misread_because(std::string_view format, Bytes data) noexcept;
 
+// Whether the fourth byte of a pixel of 32 bits means nothing, although FFmpeg's decoder takes it for alpha: in BMP without
+// a mask for it.
+bool has_padding_for_alpha(std::string_view format, Bytes data) noexcept;
+
 // Whether the data ends before the picture does, for formats whose decoders would make up the rest.
 bool ends_early(std::string_view format, Bytes data) noexcept;
 

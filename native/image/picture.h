@@ -13,10 +13,6 @@ namespace spdl {
 // What the components of a picture mean. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
 enum class ColorModel { kGray, kYCbCr, kRgb, kCmyk, kYcck };
 
-enum class PixelFormat { kRgb24, kBgr24, kGray };
-
-constexpr std::size_t bytes_per_pixel(PixelFormat format) noexcept { return format == PixelFormat::kGray ? 1 : 3; }
-
 // One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
 // (i + 0.5) / extent of the picture: JPEG's siting (ITU-T T.871, 10.3). Where the picture's size is not a multiple of
 // the subsampling, the last sample lies partly outside, and the extent is a fraction below the width.
@@ -42,14 +38,12 @@ struct Picture {
   std::array<Component, 4> components;
 };
 
-// Where pixels go: `height` rows of `width` pixels.
-struct Canvas {
-  std::uint8_t* data = nullptr;
-  int width = 0;
-  int height = 0;
-  PixelFormat format = PixelFormat::kRgb24;
-
-  std::size_t stride() const noexcept { return static_cast<std::size_t>(width) * bytes_per_pixel(format); }
+// What of a picture a decoder is to give.
+struct PlanesWanted {
+  bool luma_only = false;    // the chroma of YCbCr is left out
+  bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB
+  bool premultiply = true;   // with alpha: as Pillow does before it resamples, but for the nearest neighbour
+  bool full_rgb = false;     // YCbCr becomes RGB at full size, whatever `luma_only` says; gray stays gray
 };
 
 }  // namespace spdl

@@ -1,6 +1,7 @@
 #include "jpeg/decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs FILE and size_t
 #include <cstring>
@@ -104,9 +105,9 @@ void skip(j_decompress_ptr info, long count) {
 // 34 dB and 7 % are gained; with 1.5, 40 dB, which is what chroma costs without any scaling here.
 constexpr double kMargin = 1.5;
 
-unsigned int reduction(unsigned int width, unsigned int height, int target_width, int target_height) noexcept {
+unsigned int reduction(const Rect& region, int height, int width) noexcept {
   unsigned int factor = 1;
-  while (factor < 8 && width >= 2 * factor * kMargin * target_width && height >= 2 * factor * kMargin * target_height) {
+  while (factor < 8 && region.width >= 2 * factor * kMargin * width && region.height >= 2 * factor * kMargin * height) {
     factor *= 2;
   }
   return factor;
@@ -129,6 +130,15 @@ ColorModel model_of(const jpeg_decompress_struct& info) {
                   "it has " + std::to_string(info.num_components) + " components, whose meaning is not defined");
   }
 }
+
+// Of the picture's minimum coded units (ITU-T T.81, 4.8), in one direction.
+struct UnitRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// Values of jpeg_decompress_struct::global_state, from jpegint.h, unchanged since libjpeg 6b.
+constexpr int kScanning = 205;
 
 }  // namespace
 
@@ -173,6 +183,53 @@ struct JpegDecoder::Session {
       jpeg_destroy_decompress(&info);
       created = false;
     }
+  }
+
+  // A file that ends early in its first scan is noticed when the missing bits are read; later scans would be missed.
+  void check_scans() {
+    if (source.ended && jpeg_has_multiple_scans(&info)) {
+      throw Error(ErrorKind::kDecode, "decode", "the data ends before its end marker, so scans may be missing");
+    }
+  }
+
+  // Rows of units that cover the region.
+  UnitRange rows_of(const Rect& region) const noexcept {
+    const int height = info.max_v_samp_factor * DCTSIZE;
+    return {static_cast<std::size_t>(region.top / height),
+            std::min<std::size_t>(static_cast<std::size_t>((region.bottom() + height - 1) / height),
+                                  info.total_iMCU_rows)};
+  }
+
+  // Leaves out the inverse transform of columns of units that the region does not touch. libjpeg-turbo does that for
+  // those who want pixels (jpeg_crop_scanline) and only asks that decoding has begun that way. What it sets up serves
+  // planes as well: its coefficient controller then puts the first unit of the region at the start of each row. (Its
+  // other effect, on upsampling, has none here.) The tests compare every subsampling with the whole picture.
+  UnitRange crop_columns(const Rect& region) {
+    const bool is_alone = info.num_components == 1;
+    const auto unit = static_cast<std::size_t>((is_alone ? 1 : info.max_h_samp_factor) * DCTSIZE);
+    const std::size_t num_units = (info.image_width + unit - 1) / unit;
+    const auto scaled = static_cast<JDIMENSION>(unit / info.scale_denom);
+    UnitRange wanted{static_cast<std::size_t>(region.left) / unit,
+                     std::min((static_cast<std::size_t>(region.right()) + unit - 1) / unit, num_units)};
+    const auto left_of = [&] { return static_cast<JDIMENSION>(wanted.begin) * scaled; };
+    const auto width_of = [&] {
+      return std::min(static_cast<JDIMENSION>(wanted.end) * scaled, info.output_width) - left_of();
+    };
+    // It replaces the upsampler, which planes do not have, where a component is left with one sample in a row.
+    const auto narrowest = static_cast<JDIMENSION>(info.max_h_samp_factor);
+    while (width_of() <= narrowest && (wanted.begin > 0 || wanted.end < num_units)) {
+      wanted.end < num_units ? ++wanted.end : --wanted.begin;
+    }
+    if (wanted.begin == 0 && wanted.end == num_units) {
+      return wanted;
+    }
+    JDIMENSION left = left_of();
+    JDIMENSION width = width_of();
+    const int state = info.global_state;
+    info.global_state = kScanning;
+    const bool is_cropped = try_call([&] { jpeg_crop_scanline(&info, &left, &width); });
+    info.global_state = state;
+    return is_cropped ? wanted : UnitRange{0, num_units};
   }
 
   // Calls libjpeg, which leaves by longjmp when it fails: `call` must own nothing.
@@ -233,7 +290,7 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   return header;
 }
 
-Picture JpegDecoder::decode(int width, int height, bool luma_only) {
+Picture JpegDecoder::decode(const Rect& region, int height, int width, bool luma_only, bool may_shrink) {
   Session& session = *session_;
   jpeg_decompress_struct& info = session.info;
   Picture picture;
@@ -244,45 +301,55 @@ Picture JpegDecoder::decode(int width, int height, bool luma_only) {
     info.raw_data_out = TRUE;
     info.out_color_space = info.jpeg_color_space;
     info.scale_num = 1;
-    info.scale_denom = reduction(info.image_width, info.image_height, width, height);
+    info.scale_denom = may_shrink ? reduction(region, height, width) : 1;
     for (int i = 1; leave_chroma && i < info.num_components; ++i) {
       info.comp_info[i].component_needed = FALSE;
     }
     jpeg_start_decompress(&info);
   });
-  if (session.source.ended && jpeg_has_multiple_scans(&info)) {
-    throw Error(ErrorKind::kDecode, "decode", "the data ends before its end marker, so scans may be missing");
-  }
+  session.check_scans();
+  const UnitRange columns = session.crop_columns(region);
+  const UnitRange rows = session.rows_of(region);
+  const bool is_alone = info.num_components == 1;
 
   // Planes with whole blocks, as libjpeg writes them.
-  std::array<unsigned int, 4> rows_per_pass{};
+  std::array<std::size_t, 4> rows_per_pass{};
   std::array<std::size_t, 4> strides{};
+  std::array<boolean, 4> needed{};
   for (std::size_t i = 0; i < static_cast<std::size_t>(info.num_components); ++i) {
     const jpeg_component_info& from = info.comp_info[i];
     Component& component = picture.components[i];
-    const auto block_width = static_cast<unsigned int>(SPDL_DCT_WIDTH(from));
-    const auto block_height = static_cast<unsigned int>(SPDL_DCT_HEIGHT(from));
-    component.extent_x = static_cast<double>(info.image_width) * from.h_samp_factor * block_width /
+    const auto block_width = static_cast<std::size_t>(SPDL_DCT_WIDTH(from));
+    const auto block_height = static_cast<std::size_t>(SPDL_DCT_HEIGHT(from));
+    // Samples of a unit. A single component has units of one block, whatever its sampling factor says.
+    const std::size_t across = block_width * static_cast<std::size_t>(is_alone ? 1 : from.h_samp_factor);
+    rows_per_pass[i] = static_cast<std::size_t>(from.v_samp_factor) * block_height;
+    needed[i] = from.component_needed;
+    component.extent_x = static_cast<double>(info.image_width) * from.h_samp_factor * static_cast<double>(block_width) /
                          (info.max_h_samp_factor * DCTSIZE);
-    component.extent_y = static_cast<double>(info.image_height) * from.v_samp_factor * block_height /
+    component.extent_y = static_cast<double>(info.image_height) * static_cast<double>(rows_per_pass[i]) /
                          (info.max_v_samp_factor * DCTSIZE);
-    component.width = static_cast<int>(from.downsampled_width);
-    component.height = static_cast<int>(from.downsampled_height);
-    rows_per_pass[i] = static_cast<unsigned int>(from.v_samp_factor) * block_height;
-    strides[i] = round_up(std::size_t{from.width_in_blocks} * block_width, kRowPadding) + kRowPadding;
-    const std::size_t num_rows = std::size_t{info.total_iMCU_rows} * rows_per_pass[i];
+    component.width = static_cast<int>(std::ceil(component.extent_x));
+    component.height = static_cast<int>(std::ceil(component.extent_y));
+    const int left = static_cast<int>(columns.begin * across);
+    const int top = static_cast<int>(rows.begin * rows_per_pass[i]);
+    component.held = {top, left, std::min(component.height, static_cast<int>(rows.end * rows_per_pass[i])) - top,
+                      std::min(component.width, static_cast<int>(columns.end * across)) - left};
+    strides[i] = round_up((columns.end - columns.begin) * across, kRowPadding) + kRowPadding;
     component.stride = strides[i];
-    component.held = {0, 0, component.height, component.width};
-    component.data = planes_[i].reserve(strides[i] * num_rows);
+    component.data = planes_[i].reserve(strides[i] * (rows.end - rows.begin) * rows_per_pass[i]);
     session.rows[i].resize(rows_per_pass[i]);
   }
 
   const auto lines_per_pass =
       static_cast<JDIMENSION>(info.max_v_samp_factor) * static_cast<JDIMENSION>(SPDL_MIN_DCT_HEIGHT(info));
   std::array<JSAMPARRAY, 4> passes{};
-  for (std::size_t pass = 0; pass < info.total_iMCU_rows; ++pass) {
+  for (std::size_t pass = 0; pass < rows.end; ++pass) {
+    const bool is_skipped = pass < rows.begin;
     for (std::size_t i = 0; i < static_cast<std::size_t>(info.num_components); ++i) {
-      std::uint8_t* row = planes_[i].data() + pass * rows_per_pass[i] * strides[i];
+      // Coefficients above the region must be read, but a component that is not needed is not transformed.
+      info.comp_info[i].component_needed = is_skipped ? FALSE : needed[i];
+      std::uint8_t* row = planes_[i].data() + (is_skipped ? 0 : pass - rows.begin) * rows_per_pass[i] * strides[i];
       for (JSAMPROW& pointer : session.rows[i]) {
         pointer = row;
         row += strides[i];
@@ -290,6 +357,55 @@ Picture JpegDecoder::decode(int width, int height, bool luma_only) {
       passes[i] = session.rows[i].data();
     }
     session.guard([&] { jpeg_read_raw_data(&info, passes.data(), lines_per_pass); });
+  }
+  return picture;
+}
+
+Picture JpegDecoder::decode_to_rgb(const Rect& region) {
+  Session& session = *session_;
+  jpeg_decompress_struct& info = session.info;
+  Picture picture;
+  picture.model = model_of(info);
+  session.guard([&] {
+    if (picture.model == ColorModel::kYCbCr) {
+      info.out_color_space = JCS_RGB;
+    } else if (picture.model == ColorModel::kYcck) {
+      info.out_color_space = JCS_CMYK;
+    }
+    jpeg_start_decompress(&info);
+  });
+  session.check_scans();
+  picture.model = info.out_color_space == JCS_RGB    ? ColorModel::kRgb
+                  : info.out_color_space == JCS_CMYK ? ColorModel::kCmyk
+                                                     : ColorModel::kGray;
+  picture.num_components = info.out_color_components;
+  const auto channels = static_cast<std::size_t>(info.out_color_components);
+  const auto width = static_cast<std::size_t>(info.output_width);
+  const std::size_t stride = round_up(width, kRowPadding) + kRowPadding;
+  const auto num_rows = static_cast<std::size_t>(region.height);
+  for (std::size_t i = 0; i < channels; ++i) {
+    Component& component = picture.components[i];
+    component.width = static_cast<int>(info.output_width);
+    component.height = static_cast<int>(info.output_height);
+    component.extent_x = component.width;
+    component.extent_y = component.height;
+    component.stride = stride;
+    component.held = {region.top, 0, region.height, component.width};
+    component.data = planes_[i].reserve(stride * num_rows);
+  }
+  JSAMPROW line = line_.reserve(width * channels);
+  for (int y = 0; y < region.bottom(); ++y) {
+    session.guard([&] { jpeg_read_scanlines(&info, &line, 1); });
+    if (y < region.top) {
+      continue;
+    }
+    const std::size_t begin = static_cast<std::size_t>(y - region.top) * stride;
+    for (std::size_t i = 0; i < channels; ++i) {
+      std::uint8_t* out = planes_[i].data() + begin;
+      for (std::size_t x = 0; x < width; ++x) {
+        out[x] = line[x * channels + i];
+      }
+    }
   }
   return picture;
 }

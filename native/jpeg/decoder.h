@@ -42,10 +42,16 @@ class JpegDecoder {
   // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged or larger than kMaxPixels.
   JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
 
-  // Decodes what `open` opened to planes that are no smaller than width x height but may be smaller than the picture:
-  // below a third of its size the inverse transform itself scales. `luma_only` leaves the chroma of YCbCr out.
+  // Decodes what `open` opened, of which `region` is needed and will be `height` x `width`, to planes. They hold at least
+  // the region: no more rows and blocks than that takes. Where it will be less than a third of its size and
+  // `may_shrink` is set, the inverse transform itself scales, so they are smaller than the picture. `luma_only` leaves the
+  // chroma of YCbCr out. What lies below the region is not looked at, so damage there goes unnoticed.
   // Throws Error(kDecode); warnings of libjpeg that mean damage count.
-  Picture decode(int width, int height, bool luma_only);
+  Picture decode(const Rect& region, int height, int width, bool luma_only, bool may_shrink);
+
+  // Decodes what `open` opened as libjpeg-turbo's users do: to RGB at full size, its chroma enlarged by the triangle
+  // filter; gray and CMYK stay what they are. Whole rows, down to the region's last.
+  Picture decode_to_rgb(const Rect& region);
 
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;
@@ -54,6 +60,7 @@ class JpegDecoder {
   struct Session;
   std::unique_ptr<Session> session_;
   std::array<Buffer, 4> planes_;
+  Buffer line_;
 };
 
 // Version of the library in use, as "2.1.5".

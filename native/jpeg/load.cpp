@@ -1,17 +1,23 @@
 #include "jpeg/load.h"
 
-#include <cstring>
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <new>
+#include <system_error>
+#include <thread>
 
 #include "base/file.h"
+#include "base/scratch.h"
 #include "image/draw.h"
 #include "image/sniff.h"
+#include "image/stored_plan.h"
 #include "jpeg/decoder.h"
 
 namespace spdl {
 namespace {
 
-struct Scratch {
+struct Tools {
   Buffer file;
   JpegDecoder decoder;
   Artist artist;
@@ -28,17 +34,19 @@ struct Scratch {
 // A source that only the general way can load, where there is none and nobody said that there is none.
 struct NeedsGeneralWay {};
 
-void load_generally(const ImageSource& source, std::span<const std::uint8_t> data, const BatchOptions& options,
+Plan load_generally(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
                     const WayOut& way_out, const std::string& what, std::uint8_t* slot) {
-  if (way_out.way != nullptr) {
-    if (auto error = way_out.way->load(source, data, options, slot)) {
-      throw *std::move(error);
+  if (way_out.way == nullptr) {
+    if (!way_out.why_none) {
+      throw NeedsGeneralWay{};
     }
-  } else if (way_out.why_none) {
     throw Error(ErrorKind::kNativeLibrary, "decode", what + ", which needs FFmpeg: " + *way_out.why_none);
-  } else {
-    throw NeedsGeneralWay{};
   }
+  Plan plan;
+  if (auto error = way_out.way->load(source, data, order, slot, plan)) {
+    throw *std::move(error);
+  }
+  return plan;
 }
 
 std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_out, Buffer& into) {
@@ -62,10 +70,35 @@ std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_ou
   return data;
 }
 
-void load_one(const ImageSource& source, const BatchOptions& options, const WayOut& way_out, std::uint8_t* slot,
-              Scratch& scratch) {
+Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot, Tools& tools) {
+  const Transform& transform = order.transform;
+  const JpegHeader header = tools.decoder.open(data, transform.orient);
+  const auto orientation = static_cast<Orientation>(header.orientation);
+  const bool swaps = swaps_sides(orientation);
+  const Plan plan = order.plan(swaps ? header.width : header.height, swaps ? header.height : header.width);
+  const StoredPlan stored = stored_plan(plan, orientation);
+  const Rect region = needed_pixels(stored, transform.interpolation);
+  const PlanesWanted wanted = planes_wanted(transform);
+  if (wanted.full_rgb) {
+    tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
+    return plan;
+  }
+  // What becomes of the region, at the scale of the whole.
+  const auto scaled = [](int size, const Direction& direction) {
+    return static_cast<int>(std::ceil(static_cast<double>(size) * direction.resized / direction.size));
+  };
+  // The nearest sample is one of the picture's own.
+  const bool may_shrink = transform.interpolation != Interpolation::kNearest;
+  const Picture picture =
+      tools.decoder.decode(region, scaled(region.height, stored.rows), scaled(region.width, stored.columns),
+                           wanted.luma_only, may_shrink);
+  tools.artist.draw(picture, orientation, plan, transform, slot);
+  return plan;
+}
+
+Plan load_one(const ImageSource& source, const Order& order, const WayOut& way_out, std::uint8_t* slot, Tools& tools) {
   const auto* path = std::get_if<std::string>(&source);
-  const auto data = path != nullptr ? read(*path, way_out, scratch.file) : std::get<1>(source);
+  const auto data = path != nullptr ? read(*path, way_out, tools.file) : std::get<1>(source);
   if (data.empty()) {
     throw Error(ErrorKind::kOpen, "open", "it is empty");
   }
@@ -73,61 +106,80 @@ void load_one(const ImageSource& source, const BatchOptions& options, const WayO
   if (format != "JPEG") {
     const std::string what =
         format.empty() ? "it is of no format that is known here" : "it looks like " + std::string(format);
-    load_generally(source, data, options, way_out, what, slot);
-    return;
+    return load_generally(source, data, order, way_out, what, slot);
   }
   try {
-    const JpegHeader header = scratch.decoder.open(data, options.orient);
-    const auto orientation = static_cast<Orientation>(header.orientation);
-    const bool swaps = swaps_sides(orientation);
-    const Placement placement = fit_inside(swaps ? header.height : header.width, swaps ? header.width : header.height,
-                                           options.width, options.height);
-    const Picture picture =
-        scratch.decoder.decode(swaps ? placement.height : placement.width, swaps ? placement.width : placement.height,
-                               options.format == PixelFormat::kGray);
-    scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
+    return load_jpeg(data, order, slot, tools);
   } catch (const UnsupportedJpeg& error) {
-    load_generally(source, data, options, way_out, "it is a JPEG that libjpeg-turbo does not decode: " + error.reason(),
-                   slot);
+    return load_generally(source, data, order, way_out,
+                          "it is a JPEG that libjpeg-turbo does not decode: " + error.reason(), slot);
+  }
+}
+
+Error out_of_memory() { return Error(ErrorKind::kDecode, "decode", "out of memory"); }
+
+// What the threads of a call share: which source is next, and whether to stop.
+struct Progress {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> needs_general_way = false;
+};
+
+void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes) {
+  Scratch<Tools> tools;
+  while (!progress.needs_general_way) {
+    const std::size_t i = progress.next++;
+    if (i >= job.sources.size()) {
+      return;
+    }
+    Outcome& outcome = outcomes[i];
+    try {
+      const Order order{job.transform, job.seeds.empty() ? 0 : job.seeds[i], job.replay.empty() ? nullptr : &job.replay[i]};
+      outcome.plan = load_one(job.sources[i], order, job.way_out, job.slots[i], *tools);
+    } catch (const Error& error) {
+      outcome.error = error;
+    } catch (const std::bad_alloc&) {
+      outcome.error = out_of_memory();
+    } catch (const NeedsGeneralWay&) {
+      progress.needs_general_way = true;
+    }
+    outcome.is_settled = true;
+    tools->trim();
   }
 }
 
 }  // namespace
 
-std::optional<std::vector<std::optional<Error>>> load_batch(std::span<const ImageSource> sources,
-                                                            const BatchOptions& options, const WayOut& way_out,
-                                                            std::uint8_t* out) {
-  thread_local Scratch scratch;
-  std::vector<std::optional<Error>> outcomes(sources.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+std::optional<std::vector<Outcome>> load_slots(const Job& job) {
+  std::vector<Outcome> outcomes(job.sources.size());
+  Progress progress;
+  {
+    const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(job.num_threads, 1)), job.sources.size());
+    std::vector<std::jthread> helpers;
+    helpers.reserve(wanted);
     try {
-      load_one(sources[i], options, way_out, out + i * options.bytes_per_image(), scratch);
-    } catch (const Error& error) {
-      outcomes[i] = error;
-    } catch (const std::bad_alloc&) {
-      outcomes[i] = Error(ErrorKind::kDecode, "decode", "out of memory");
-    } catch (const NeedsGeneralWay&) {
-      scratch.trim();
-      return std::nullopt;
+      for (std::size_t i = 1; i < wanted; ++i) {
+        helpers.emplace_back([&] {
+          try {
+            work(job, progress, outcomes);
+          } catch (const std::bad_alloc&) {
+            // What it left is not settled.
+          }
+        });
+      }
+    } catch (const std::system_error&) {
+      // The system has no more threads: those there are do the work.
     }
-    scratch.trim();
+    work(job, progress, outcomes);
+  }
+  if (progress.needs_general_way) {
+    return std::nullopt;
+  }
+  for (Outcome& outcome : outcomes) {
+    if (!outcome.is_settled) {
+      outcome.error = out_of_memory();
+    }
   }
   return outcomes;
-}
-
-std::size_t close_gaps(std::span<const std::optional<Error>> outcomes, std::size_t bytes_per_image,
-                       std::uint8_t* out) {
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i]) {
-      continue;
-    }
-    if (next != i) {
-      std::memcpy(out + next * bytes_per_image, out + i * bytes_per_image, bytes_per_image);
-    }
-    ++next;
-  }
-  return next;
 }
 
 }  // namespace spdl

@@ -1,8 +1,9 @@
-// A batch of pictures, from files or memory into one array, with an outcome for each: JPEG by libjpeg-turbo, the rest by
-// the general way.
+// Pictures, from files or memory into slots of a batch, with an outcome for each: JPEG by libjpeg-turbo, the rest by the
+// general way.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,15 +21,28 @@ struct WayOut {
   std::optional<std::string> why_none;  // in place of a way: such sources fail with this reason
 };
 
-// Loads each source, fitted and centred, into its slot of `out`, which has room for all of them. The slot of a source
-// that fails holds no particular pixels. Returns an outcome for each source: empty if it was loaded. Returns nothing,
-// and stops early, if a source needs the general way and `way_out` says nothing of it.
-// Safe to call from several threads at once; each keeps scratch memory of its own.
-std::optional<std::vector<std::optional<Error>>> load_batch(std::span<const ImageSource> sources,
-                                                            const BatchOptions& options, const WayOut& way_out,
-                                                            std::uint8_t* out);
+// What one call loads: source i goes to slots[i]. `seeds` and `replay` are empty, or as many as the sources.
+struct Job {
+  std::span<const ImageSource> sources;
+  std::span<std::uint8_t* const> slots;
+  const Transform& transform;
+  std::span<const std::uint64_t> seeds;
+  std::span<const Plan> replay;
+  WayOut way_out;
+  int num_threads = 0;  // that work, the caller's among them; 0 is 1
+};
 
-// Moves the slots of loaded sources together, in order, and returns how many there are.
-std::size_t close_gaps(std::span<const std::optional<Error>> outcomes, std::size_t bytes_per_image, std::uint8_t* out);
+struct Outcome {
+  std::optional<Error> error;  // none: loaded as planned
+  Plan plan;
+  bool is_settled = false;
+};
+
+// Loads each source into its slot. The slot of a source that fails holds no particular bytes. Returns an outcome for
+// each; or nothing, and stops early, if a source needs the general way and `way_out` says nothing of it.
+// What is loaded depends neither on the number of threads nor on who works. Threads live for the call: to start one
+// takes some 20 us, and nothing of them is left to survive a fork or to delay the process's end.
+// Safe to call from several threads at once.
+std::optional<std::vector<Outcome>> load_slots(const Job& job);
 
 }  // namespace spdl

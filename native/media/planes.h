@@ -16,13 +16,6 @@
 
 namespace spdl {
 
-struct PlanesWanted {
-  bool luma_only = false;    // the chroma of YCbCr is left out
-  bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB
-  bool premultiply = true;   // with alpha: as Pillow does before it resamples, but for the nearest neighbour
-  bool full_rgb = false;     // YCbCr becomes RGB at full size, whatever `luma_only` says; gray stays gray
-};
-
 class PlaneMaker {
  public:
   // Valid until the next call; nothing of the frame is kept.

@@ -6,19 +6,23 @@ extern "C" {
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "av/check.h"
 #include "base/file.h"
+#include "base/scratch.h"
 #include "image/draw.h"
+#include "image/header.h"
 #include "image/orientation.h"
+#include "image/sniff.h"
 #include "media/planes.h"
 #include "media/still_decoder.h"
 
 namespace spdl {
 namespace {
 
-struct Scratch {
+struct Tools {
   PlaneMaker planes;
   Artist artist;
 
@@ -28,15 +32,17 @@ struct Scratch {
   }
 };
 
-void draw(const ImageSource& source, std::span<const std::uint8_t> data, const BatchOptions& options,
-          std::uint8_t* slot, Scratch& scratch) {
+Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot,
+          Tools& tools) {
   const av::FramePtr frame = decode_still(source, data);
-  const auto orientation = static_cast<Orientation>(options.orient ? stored_orientation(data) : 1);
+  if (frame->format == AV_PIX_FMT_BGRA && has_padding_for_alpha(sniff_format(data), data)) {
+    frame->format = AV_PIX_FMT_BGR0;
+  }
+  const auto orientation = static_cast<Orientation>(order.transform.orient ? stored_orientation(data) : 1);
   const bool swaps = swaps_sides(orientation);
-  const Placement placement = fit_inside(swaps ? frame->height : frame->width, swaps ? frame->width : frame->height,
-                                         options.width, options.height);
-  const Picture picture = scratch.planes.make(*frame, {.luma_only = options.format == PixelFormat::kGray});
-  scratch.artist.draw(picture, orientation, placement, Canvas{slot, options.width, options.height, options.format});
+  const Plan plan = order.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
+  tools.artist.draw(tools.planes.make(*frame, planes_wanted(order.transform)), orientation, plan, order.transform, slot);
+  return plan;
 }
 
 struct CloseIo {
@@ -55,16 +61,18 @@ class FfmpegWay final : public GeneralWay {
     return std::nullopt;
   }
 
-  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
-                            const BatchOptions& options, std::uint8_t* slot) const override {
-    thread_local Scratch scratch;
+  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
+                            std::uint8_t* slot, Plan& plan) const override {
+    Scratch<Tools> tools;
     std::optional<Error> failure;
     try {
-      draw(source, data, options, slot, scratch);
+      plan = draw(source, data, order, slot, *tools);
     } catch (const Error& error) {
       failure = error;
+    } catch (const std::bad_alloc&) {
+      failure = Error(ErrorKind::kDecode, "decode", "out of memory");
     }
-    scratch.trim();
+    tools->trim();
     return failure;
   }
 };

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -16,11 +17,12 @@ from ._trace import traced
 from ._types import DEFAULT, Default, LoadFailure, Source
 
 if TYPE_CHECKING:
-    from ._native import CPUBuffer
+    from ._native import CPUBuffer, Transform
 
 _LG = logging.getLogger(__name__)
 
-PIX_FMTS = ("rgb24", "bgr24", "gray")
+#: What the short way gives, and its colour.
+PIX_FMTS = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
 
 
 @traced
@@ -140,28 +142,63 @@ def _load_by_short_way(
     orient: bool,
 ) -> "CPUBuffer":
     """The batch with what could be loaded. FFmpeg is loaded once a source needs it; where all are JPEG, never."""
+    transform = _fit(width, height, pix_fmt, orient=orient)
+    batch = _native.core.new_batch(transform, len(sources), storage)
 
-    def load(general_way: object) -> "CPUBuffer | None":
-        return _native.core.load_batch(
+    def load(general_way: object) -> "tuple[LoadFailure, ...] | None":
+        return _native.core.load_slots(
+            batch,
+            list(range(len(sources))),
             native_sources,
             sources,
-            width=width,
-            height=height,
-            pix_fmt=pix_fmt,
-            storage=storage,
-            orient=orient,
+            first_index=0,
+            transform=transform,
+            seeds=None,
+            replay=None,
+            num_threads=0,
             general_way=general_way,
         )
 
-    loaded = load(_native.media.general_way() if "media" in vars(_native) else None)
-    if loaded is None:
+    failures = load(_native.media.general_way() if "media" in vars(_native) else None)
+    if failures is None:
         try:
             general_way = _native.media.general_way()
         except NativeLibraryError as error:
             general_way = str(error)
-        loaded = load(general_way)
-        assert loaded is not None
-    return loaded
+        failures = load(general_way)
+        assert failures is not None
+    if failures:
+        failed = {failure.index for failure in failures}
+        _native.core.keep_slots(batch, [slot for slot in range(len(sources)) if slot not in failed])
+        _native.core.set_failures(batch, failures)
+    return batch
+
+
+@lru_cache(maxsize=64)
+def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
+    """Scaled to fit, centred, on black."""
+    return _native.core.Transform(
+        height=height,
+        width=width,
+        resize="fit",
+        side=0,
+        is_centered=True,
+        crop="none",
+        scale=(1, 1),
+        ratio=(1, 1),
+        given=(0, 0, 1, 1),
+        flip=0,
+        vertical_flip=0,
+        interpolation="bicubic",
+        color=PIX_FMTS[pix_fmt],
+        dtype="uint8",
+        layout="NHWC",
+        factor=(1, 1, 1, 1),
+        summand=(0, 0, 0, 0),
+        fill=(0, 0, 0, 0),
+        orient=orient,
+        exact=False,
+    )
 
 
 def _summary(failures: tuple[LoadFailure, ...], num_sources: int) -> str:

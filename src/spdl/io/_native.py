@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .lib import _core, _media
     from .lib._core import CPUBuffer as CPUBuffer
     from .lib._core import CPUStorage as CPUStorage
+    from .lib._core import Transform as Transform
     from .lib._core import WAVArray as WAVArray
     from .lib._core import WAVHeader as WAVHeader
     from .lib._media import AudioCodec as AudioCodec

@@ -97,32 +97,112 @@ def large_memory() -> tuple[int, int]:
 def release_large_memory() -> None:
     """Free them."""
 
-def load_batch(
+class Transform:
+    """
+    What becomes of pictures: the native form of ``spdl.io.ImageTransform``, which checks its arguments.
+
+    ``factor`` and ``summand`` make elements of levels (0 to 255), for each channel. Immutable.
+    """
+
+    def __init__(
+        self,
+        *,
+        height: int,
+        width: int,
+        resize: str,
+        side: int,
+        is_centered: bool,
+        crop: str,
+        scale: tuple[float, float],
+        ratio: tuple[float, float],
+        given: tuple[int, int, int, int],
+        flip: float,
+        vertical_flip: float,
+        interpolation: str,
+        color: str,
+        dtype: str,
+        layout: str,
+        factor: tuple[float, float, float, float],
+        summand: tuple[float, float, float, float],
+        fill: tuple[int, int, int, int],
+        orient: bool,
+        exact: bool,
+    ) -> None: ...
+    def plan(
+        self, height: int, width: int, seed: int
+    ) -> tuple[
+        int, int, tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], tuple[int, int], bool, bool
+    ]:
+        """
+        What it does with an upright picture of that size.
+
+        Returns:
+            Height and width of the picture; crop; height and width it becomes; window of that; top and left of the
+            window; whether it is flipped, and vertically. Rectangles are top, left, height, width.
+
+        Raises:
+            DecodeError: A given crop leaves the picture.
+        """
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of one image."""
+
+    @property
+    def dtype(self) -> str:
+        """Name of the elements' type."""
+
+def new_batch(transform: Transform, count: int, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
+    """
+    A batch for ``count`` images of that transform, whose elements are still to be written.
+
+    Args:
+        storage: Writable memory for the array, or None for memory of its own.
+    """
+
+def load_slots(
+    buffer: CPUBuffer,
+    slots: list[int],
     sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
     labels: list[Any],
     *,
-    width: int,
-    height: int,
-    pix_fmt: str,
-    storage: Buffer | numpy.typing.NDArray[Any] | None,
-    orient: bool,
+    first_index: int,
+    transform: Transform,
+    seeds: list[int] | None,
+    replay: list[tuple[Any, ...]] | None,
+    num_threads: int,
     general_way: object | str | None,
-) -> CPUBuffer | None:
+) -> tuple[spdl.io._types.LoadFailure, ...] | None:
     """
-    Load pictures, each fitted and centred, into one array: JPEG here, others by the general way.
+    Load pictures into slots of a batch: JPEG here, others by the general way.
 
     Args:
+        buffer: From ``new_batch``.
+        slots: For each source the position of its image. No slot twice.
         sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
         labels: For each picture what its failure is to carry as ``source``.
-        storage: Writable memory for the array, or None for memory of its own.
+        first_index: What the failure of the first source is to carry as ``index``.
+        seeds: For each source 64 bits that decide what is random, or None for zeros.
+        replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
+        num_threads: How many threads work, the caller's among them; 0 is that one alone.
         general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
 
     Returns:
-        ``(num_loaded, height, width, channels)``, in the order of ``sources``; ``failures`` holds the others. None if a
-        source needs the general way and ``general_way`` is None.
+        What could not be loaded. None if a source needs the general way and ``general_way`` is None.
 
-    Releases the GIL; safe to call from several threads.
+    Releases the GIL; safe to call from several threads, for different slots.
     """
+
+def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None:
+    """
+    Move these images together, and shorten the batch to them.
+
+    Args:
+        slots: Ascending.
+    """
+
+def clear_slots(buffer: CPUBuffer, slots: list[int]) -> None:
+    """Make these images all zero bytes, of which nothing is known."""
 
 def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None:
     """

@@ -1,0 +1,228 @@
+#include "bind/bind_batch.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/bind_transform.h"
+#include "bind/errors.h"
+#include "bind/memory.h"
+#include "bind/sources.h"
+#include "jpeg/load.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spdl::bind {
+namespace {
+
+constexpr const char* kNewDoc = R"(A batch for ``count`` images of that transform, whose elements are still to be written.
+
+Args:
+    storage: Writable memory for the array, or None for memory of its own.)";
+
+constexpr const char* kLoadDoc = R"(Load pictures into slots of a batch: JPEG here, others by the general way.
+
+Args:
+    buffer: From ``new_batch``.
+    slots: For each source the position of its image. No slot twice.
+    sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
+    labels: For each picture what its failure is to carry as ``source``.
+    first_index: What the failure of the first source is to carry as ``index``.
+    seeds: For each source 64 bits that decide what is random, or None for zeros.
+    replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
+    num_threads: How many threads work, the caller's among them; 0 is that one alone.
+    general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
+
+Returns:
+    What could not be loaded. None if a source needs the general way and ``general_way`` is None.
+
+Releases the GIL; safe to call from several threads, for different slots.)";
+
+constexpr const char* kKeepDoc = R"(Move these images together, and shorten the batch to them.
+
+Args:
+    slots: Ascending.)";
+
+// Sources as native code takes them, with what keeps their memory in place.
+struct Inputs {
+  std::vector<ImageSource> sources;
+  std::vector<Export> exports;
+};
+
+Inputs collect(const nb::list& sources) {
+  Inputs inputs;
+  inputs.sources.reserve(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    HeldSource held = hold_source(sources[i], ("source " + std::to_string(i)).c_str());
+    inputs.sources.push_back(std::move(held.source));
+    if (held.held) {
+      inputs.exports.push_back(*std::move(held.held));
+    }
+  }
+  return inputs;
+}
+
+WayOut parse_way(nb::handle general_way) {
+  WayOut way_out;
+  if (nb::isinstance<nb::str>(general_way)) {
+    way_out.why_none = nb::cast<std::string>(general_way);
+  } else if (!general_way.is_none()) {
+    way_out.way = static_cast<const GeneralWay*>(PyCapsule_GetPointer(general_way.ptr(), kGeneralWayCapsule));
+    if (way_out.way == nullptr) {
+      throw nb::python_error();
+    }
+  }
+  return way_out;
+}
+
+std::vector<std::uint64_t> parse_seeds(nb::handle seeds) {
+  return seeds.is_none() ? std::vector<std::uint64_t>() : nb::cast<std::vector<std::uint64_t>>(seeds);
+}
+
+std::vector<Plan> parse_replay(nb::handle replay, const Transform& transform) {
+  std::vector<Plan> plans;
+  if (!replay.is_none()) {
+    for (const nb::handle plan : replay) {
+      plans.push_back(parse_plan(plan, transform));
+    }
+  }
+  return plans;
+}
+
+std::size_t bytes_per_image(const CpuBuffer& batch) {
+  return batch.shape()[0] == 0 ? 0 : static_cast<std::size_t>(batch.strides()[0]);
+}
+
+void check_slots(const CpuBuffer& batch, const std::vector<Py_ssize_t>& slots) {
+  for (const Py_ssize_t slot : slots) {
+    if (slot < 0 || slot >= batch.shape()[0]) {
+      throw nb::index_error(("the batch has no slot " + std::to_string(slot)).c_str());
+    }
+  }
+}
+
+nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::object& storage) {
+  const auto channels = static_cast<Py_ssize_t>(num_channels(transform.color));
+  const Py_ssize_t height = transform.height;
+  const Py_ssize_t width = transform.width;
+  CpuBuffer::Shape shape{count, height, width, channels};
+  if (transform.layout == Layout::kNchw) {
+    shape = {count, channels, height, width};
+  }
+  const nb::object batch = make_buffer(std::move(shape), transform.element, storage);
+  buffer_in(batch).set_plans(std::vector<std::optional<Plan>>(static_cast<std::size_t>(count)), transform.height,
+                             transform.width);
+  return batch;
+}
+
+nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, const nb::list& sources,
+                const nb::list& labels, std::size_t first_index, const Transform& transform, const nb::object& seeds,
+                const nb::object& replay, int num_threads, const nb::object& general_way) {
+  CpuBuffer& batch = buffer_in(buffer);
+  check_slots(batch, slots);
+  const Inputs inputs = collect(sources);
+  const std::vector<std::uint64_t> all_seeds = parse_seeds(seeds);
+  const std::vector<Plan> plans = parse_replay(replay, transform);
+  const std::size_t count = inputs.sources.size();
+  if (slots.size() != count || labels.size() != count || (!seeds.is_none() && all_seeds.size() != count) ||
+      (!replay.is_none() && plans.size() != count)) {
+    throw nb::value_error("slots, sources, labels, seeds and plans must be as many");
+  }
+  if (count > 0 && bytes_per_image(batch) != transform.bytes_per_image()) {
+    throw nb::value_error("the batch was not made for that transform");
+  }
+  std::vector<std::uint8_t*> places;
+  places.reserve(count);
+  for (const Py_ssize_t slot : slots) {
+    places.push_back(batch.data() + static_cast<std::size_t>(slot) * transform.bytes_per_image());
+  }
+  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way), num_threads};
+  std::optional<std::vector<Outcome>> loaded;
+  {
+    const nb::gil_scoped_release released;
+    loaded = load_slots(job);
+  }
+  if (!loaded) {
+    return nb::none();
+  }
+  nb::list failures;
+  std::vector<std::optional<Plan>> applied = batch.plans();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Outcome& outcome = (*loaded)[i];
+    if (outcome.error) {
+      const nb::object error = make_exception(*outcome.error, name_of(inputs.sources[i], nb::none()));
+      failures.append(make_load_failure(first_index + i, labels[i], error));
+    } else {
+      applied[static_cast<std::size_t>(slots[i])] = outcome.plan;
+    }
+  }
+  batch.set_plans(std::move(applied), transform.height, transform.width);
+  return nb::tuple(failures);
+}
+
+void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
+  CpuBuffer& batch = buffer_in(buffer);
+  check_slots(batch, slots);
+  const std::size_t size = bytes_per_image(batch);
+  std::vector<std::optional<Plan>> plans = batch.plans();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const auto from = static_cast<std::size_t>(slots[i]);
+    if (from < i || (i > 0 && slots[i] <= slots[i - 1])) {
+      throw nb::value_error("slots must ascend");
+    }
+    if (from != i) {
+      std::memcpy(batch.data() + i * size, batch.data() + from * size, size);
+      plans[i] = plans[from];
+    }
+  }
+  batch.set_plans(std::move(plans), batch.canvas_height(), batch.canvas_width());
+  batch.keep_images(static_cast<Py_ssize_t>(slots.size()));
+}
+
+void clear(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
+  CpuBuffer& batch = buffer_in(buffer);
+  check_slots(batch, slots);
+  const std::size_t size = bytes_per_image(batch);
+  std::vector<std::optional<Plan>> plans = batch.plans();
+  for (const Py_ssize_t slot : slots) {
+    std::memset(batch.data() + static_cast<std::size_t>(slot) * size, 0, size);
+    plans[static_cast<std::size_t>(slot)].reset();
+  }
+  batch.set_plans(std::move(plans), batch.canvas_height(), batch.canvas_width());
+}
+
+}  // namespace
+
+void register_batch(nb::module_& module) {
+  module.def("new_batch", &new_batch, "transform"_a, "count"_a, "storage"_a.none(),
+             nb::sig("def new_batch(transform: Transform, count: int, "
+                     "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),
+             kNewDoc);
+  module.def("load_slots", &load, "buffer"_a, "slots"_a, "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
+             "transform"_a, "seeds"_a.none(), "replay"_a.none(), "num_threads"_a, "general_way"_a.none(),
+             nb::sig("def load_slots(buffer: CPUBuffer, slots: list[int], "
+                     "sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
+                     "labels: list[typing.Any], *, first_index: int, transform: Transform, seeds: list[int] | None, "
+                     "replay: list[tuple[typing.Any, ...]] | None, num_threads: int, "
+                     "general_way: object | str | None) -> tuple[spdl.io._types.LoadFailure, ...] | None"),
+             kLoadDoc);
+  module.def("keep_slots", &keep, "buffer"_a, "slots"_a,
+             nb::sig("def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None"), kKeepDoc);
+  module.def("clear_slots", &clear, "buffer"_a, "slots"_a,
+             nb::sig("def clear_slots(buffer: CPUBuffer, slots: list[int]) -> None"),
+             "Make these images all zero bytes, of which nothing is known.");
+  module.def(
+      "set_failures", [](const nb::object& buffer, const nb::tuple& failures) { buffer_in(buffer).failures = failures; },
+      "buffer"_a, "failures"_a,
+      nb::sig("def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None"),
+      "What a batch that was put together elsewhere is to have as ``failures``.");
+}
+
+}  // namespace spdl::bind

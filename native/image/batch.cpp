@@ -1,0 +1,22 @@
+#include "image/batch.h"
+
+#include "base/error.h"
+
+namespace spdl {
+
+Plan Order::plan(int height, int width) const {
+  if (replay == nullptr) {
+    return plan_for(transform, height, width, seed);
+  }
+  if (replay->source_height != height || replay->source_width != width) {
+    const auto size = [](int of_height, int of_width) {
+      return std::to_string(of_width) + "x" + std::to_string(of_height);
+    };
+    throw Error(ErrorKind::kDecode, "replay a transform on",
+                "it has " + size(width, height) + " pixels, and what is replayed was of a picture of " +
+                    size(replay->source_width, replay->source_height));
+  }
+  return *replay;
+}
+
+}  // namespace spdl
