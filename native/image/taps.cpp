@@ -13,7 +13,7 @@ namespace spdl {
 namespace {
 
 // Outputs whose weights are made side by side.
-constexpr int kLanes = 16;
+constexpr int kLanes = 32;
 
 double support_of(Interpolation interpolation) noexcept {
   switch (interpolation) {
@@ -180,20 +180,6 @@ class Lanczos {
   const float* table_;
 };
 
-// The samples that count for an output: at least one.
-template <class Filter>
-Span window_of(const Grid& grid, double center, Span span) noexcept {
-  Span window{grid.window_begin(center), grid.window_end(center)};
-  if constexpr (std::is_same_v<Filter, Box>) {
-    const ExactBox filter;
-    window.begin += filter((window.begin - center + 0.5) / grid.widening) == 0.0 ? 1 : 0;
-    window.end -= filter((window.end - 1 - center + 0.5) / grid.widening) == 0.0 ? 1 : 0;
-  }
-  window.begin = std::clamp(window.begin, span.begin, span.end - 1);
-  window.end = std::clamp(window.end, window.begin + 1, span.end);
-  return window;
-}
-
 // Makes the weights of kLanes outputs side by side. Rounding the running sum makes the total exact, and never lets the
 // error of many small weights add up.
 template <class Filter>
@@ -260,18 +246,32 @@ void make_filtered(const Filter& filter, const Axis& axis, Span span, Taps& into
       centers[lane] = grid.center(output + lane * direction);
     }
     output += kLanes * direction;
-    float nearest[kLanes];
     std::int32_t lowest[kLanes];
     std::int32_t highest[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      lowest[lane] = static_cast<int>(centers[lane] - grid.support + 0.5);
+      highest[lane] = static_cast<int>(centers[lane] + grid.support + 0.5);
+    }
+    if constexpr (std::is_same_v<Filter, Box>) {
+      const ExactBox box;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        lowest[lane] += box((lowest[lane] - centers[lane] + 0.5) * inverse) == 0.0 ? 1 : 0;
+        highest[lane] -= box((highest[lane] - 1 - centers[lane] + 0.5) * inverse) == 0.0 ? 1 : 0;
+      }
+    }
     std::int32_t firsts[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
-      const double center = centers[lane];
-      const Span window = window_of<Filter>(grid, center, span);
-      const int first = first_of(window.begin, span, num_taps);
+      // At least one sample: rounding could leave a box none.
+      const int low = std::min(std::max(lowest[lane], span.begin), span.end - 1);
+      const int high = std::min(std::max(highest[lane], low + 1), span.end);
+      const int first = first_of(low, span, num_taps);
+      lowest[lane] = low - first;
+      highest[lane] = high - first;
       firsts[lane] = first - span.begin;
-      lowest[lane] = window.begin - first;
-      highest[lane] = window.end - first;
-      nearest[lane] = static_cast<float>((first + 0.5 - center) * inverse);
+    }
+    float nearest[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      nearest[lane] = static_cast<float>((firsts[lane] + span.begin + 0.5 - centers[lane]) * inverse);
     }
     make_lanes(filter, nearest, lowest, highest, static_cast<float>(inverse), num_taps, into.sums.data(),
                into.weights.data() + static_cast<std::size_t>(begin) * static_cast<std::size_t>(num_taps));
