@@ -6,13 +6,6 @@
 #include "image/picture.h"
 
 namespace spdl {
-namespace {
-
-constexpr std::size_t padded(int width) noexcept {
-  return round_up(static_cast<std::size_t>(width), kBlock) + kRowPadding;
-}
-
-}  // namespace
 
 Canvas::Canvas(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot)
     : transform_(transform), kernels_(kernels), line_(line), slot_(slot) {

@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t kNumLines = 7;
 constexpr std::size_t kFlatLine = 6;
 
-constexpr std::size_t padded(int width) noexcept {
-  return round_up(static_cast<std::size_t>(width), kBlock) + kRowPadding;
-}
-
 // a * b / 255 to the nearest.
 constexpr std::uint8_t scale255(int a, int b) noexcept {
   const int product = a * b + 128;
@@ -107,7 +103,7 @@ void check_held(const Component& component, const Axis& rows, const Axis& column
 
 }  // namespace
 
-PlanesWanted planes_wanted(const Transform& transform) noexcept {
+PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept {
   PlanesWanted wanted;
   const bool is_nearest = transform.interpolation == Interpolation::kNearest;
   const bool keeps_luma = transform.color == Color::kGray || transform.color == Color::kYcbcr;
@@ -115,7 +111,9 @@ PlanesWanted planes_wanted(const Transform& transform) noexcept {
   wanted.full_rgb = transform.exact || (is_nearest && !keeps_luma);
   wanted.luma_only = transform.color == Color::kGray && !transform.exact;
   wanted.keep_alpha = transform.color == Color::kRgba;
-  wanted.premultiply = !is_nearest;
+  // Where no pixels are blended, hidden colours stay as they are.
+  const bool is_resampled = plan.crop.height != plan.resized_height || plan.crop.width != plan.resized_width;
+  wanted.premultiply = is_resampled && !is_nearest;
   return wanted;
 }
 
@@ -197,7 +195,7 @@ ChannelRows Artist::convert_row(const Picture& picture, const Transform& transfo
       if (picture.has_alpha) {
         const std::uint8_t* alpha = rows[static_cast<std::size_t>(picture.num_components)];
         rgb[3] = alpha;
-        for (std::size_t i = 0; planes_wanted(transform).premultiply && i < 3; ++i) {
+        for (std::size_t i = 0; picture.is_premultiplied && i < 3; ++i) {
           std::uint8_t* plain = line(3 + i, width);
           for (int x = 0; x < width; ++x) {
             // Pillow's rgba2rgbA backwards: what alpha hides entirely stays as it is.
@@ -295,7 +293,7 @@ void Artist::draw(const Picture& decoded, Orientation orientation, const Plan& p
     picture = to_upright(picture, orientation);
     orientation = Orientation::kUpright;
   }
-  if (planes_wanted(transform).luma_only && picture.model == ColorModel::kYCbCr) {
+  if (planes_wanted(transform, plan).luma_only && picture.model == ColorModel::kYCbCr) {
     picture.model = ColorModel::kGray;
     picture.num_components = 1;
   }

@@ -18,7 +18,7 @@
 namespace spdl {
 
 // What the decoder of a picture is to give for it.
-PlanesWanted planes_wanted(const Transform& transform) noexcept;
+PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept;
 
 // Keeps its scratch memory and weights for the next picture. One thread per object.
 class Artist {

@@ -30,11 +30,16 @@ struct Component {
 
 inline constexpr std::size_t kRowPadding = 64;
 
+// Bytes to a row of `width` samples, with room for kernels that go on to the end of a block.
+constexpr std::size_t padded(int width) noexcept {
+  return (static_cast<std::size_t>(width) + kRowPadding - 1) / kRowPadding * kRowPadding + kRowPadding;
+}
+
 struct Picture {
   ColorModel model = ColorModel::kGray;
   int num_components = 0;  // of colour
-  // Whether one more component is the alpha channel; then those of colour are multiplied by it.
-  bool has_alpha = false;
+  bool has_alpha = false;         // one more component
+  bool is_premultiplied = false;  // those of colour were multiplied by it
   std::array<Component, 4> components;
 };
 
@@ -42,7 +47,7 @@ struct Picture {
 struct PlanesWanted {
   bool luma_only = false;    // the chroma of YCbCr is left out
   bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB
-  bool premultiply = true;   // with alpha: as Pillow does before it resamples, but for the nearest neighbour
+  bool premultiply = true;   // with alpha: colours are multiplied by it, as Pillow does before it blends pixels
   bool full_rgb = false;     // YCbCr becomes RGB at full size, whatever `luma_only` says; gray stays gray
 };
 

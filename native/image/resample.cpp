@@ -6,8 +6,6 @@
 namespace spdl {
 namespace {
 
-std::size_t padded(int width) noexcept { return round_up(static_cast<std::size_t>(width), kBlock) + kRowPadding; }
-
 // ImagingResampleInner of Pillow 13: where the height shrinks by more than twice as much as the width.
 bool pillow_blends_rows_first(const Axis& vertical, const Axis& horizontal) noexcept {
   const int shorter_by = vertical.size - vertical.resized;

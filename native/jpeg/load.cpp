@@ -78,7 +78,7 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const Plan plan = order.plan(swaps ? header.width : header.height, swaps ? header.height : header.width);
   const StoredPlan stored = stored_plan(plan, orientation);
   const Rect region = needed_pixels(stored, transform.interpolation);
-  const PlanesWanted wanted = planes_wanted(transform);
+  const PlanesWanted wanted = planes_wanted(transform, plan);
   if (wanted.full_rgb) {
     tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
     return plan;
@@ -133,7 +133,8 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes) {
     }
     Outcome& outcome = outcomes[i];
     try {
-      const Order order{job.transform, job.seeds.empty() ? 0 : job.seeds[i], job.replay.empty() ? nullptr : &job.replay[i]};
+      const Order order{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
+                        job.replay.empty() ? nullptr : &job.replay[i]};
       outcome.plan = load_one(job.sources[i], order, job.way_out, job.slots[i], *tools);
     } catch (const Error& error) {
       outcome.error = error;

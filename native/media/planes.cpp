@@ -238,7 +238,8 @@ void PlaneMaker::settle_alpha(bool premultiply, Picture& picture) {
   const auto num_colours = static_cast<std::size_t>(--picture.num_components);
   const Component& alpha = picture.components[num_colours];
   picture.has_alpha = !is_opaque(alpha);
-  if (!picture.has_alpha || !premultiply) {
+  picture.is_premultiplied = picture.has_alpha && premultiply;
+  if (!picture.is_premultiplied) {
     return;
   }
   for (std::size_t i = 0; i < num_colours; ++i) {

@@ -41,7 +41,8 @@ Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const O
   const auto orientation = static_cast<Orientation>(order.transform.orient ? stored_orientation(data) : 1);
   const bool swaps = swaps_sides(orientation);
   const Plan plan = order.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
-  tools.artist.draw(tools.planes.make(*frame, planes_wanted(order.transform)), orientation, plan, order.transform, slot);
+  const Picture picture = tools.planes.make(*frame, planes_wanted(order.transform, plan));
+  tools.artist.draw(picture, orientation, plan, order.transform, slot);
   return plan;
 }
 
