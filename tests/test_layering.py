@@ -64,6 +64,8 @@ RULES = [
     # what becomes of a picture, in words and numbers
     Rule(f"{IO}._applied"),
     Rule(f"{IO}._seeds"),
+    Rule(f"{IO}._crops"),
+    Rule(f"{IO}._image_transform", allows=(*WORDS, f"{IO}._applied", f"{IO}._crops")),
     # verbs: each over native code, none over another, but for the default filter of decoding
     Rule(f"{IO}._bsf", allows=WORDS),
     Rule(f"{IO}._buffers", allows=WORDS),
@@ -78,6 +80,17 @@ RULES = [
     Rule(f"{IO}._npz", allows=(*WORDS, f"{IO}._npy")),
     Rule(f"{IO}._tar", allows=WORDS),
     Rule(f"{IO}._wav", allows=WORDS),
+    Rule(f"{IO}._outcomes", allows=WORDS),
+    Rule(
+        f"{IO}._load_transformed",
+        allows=(
+            *WORDS,
+            *(
+                f"{IO}.{name}"
+                for name in ("_applied", "_buffers", "_crops", "_image_transform", "_outcomes", "_source")
+            ),
+        ),
+    ),
     # `_load`, `_load_batch` and `_save` compose the verbs: they may import all of it. `utils` looks from outside.
 ]
 

@@ -23,6 +23,12 @@ from ._config import decode_config as decode_config
 from ._config import demux_config as demux_config
 from ._convert import convert_array as convert_array
 from ._convert import convert_frames as convert_frames
+from ._crops import CenterCrop as CenterCrop
+from ._crops import Crop as Crop
+from ._crops import LongerSide as LongerSide
+from ._crops import RandomCrop as RandomCrop
+from ._crops import RandomResizedCrop as RandomResizedCrop
+from ._crops import ShorterSide as ShorterSide
 from ._decode import Decoder as Decoder
 from ._decode import decode_packets as decode_packets
 from ._decode import sample_decode_video as sample_decode_video
@@ -59,6 +65,7 @@ from ._filters import get_audio_filter_desc as get_audio_filter_desc
 from ._filters import get_buffer_desc as get_buffer_desc
 from ._filters import get_filter_desc as get_filter_desc
 from ._filters import get_video_filter_desc as get_video_filter_desc
+from ._image_transform import ImageTransform as ImageTransform
 from ._load import load_audio as load_audio
 from ._load import load_image as load_image
 from ._load import load_video as load_video
@@ -114,9 +121,11 @@ __all__ = [
     "CPUBuffer",
     "CPUStorage",
     "CUDAArrayInterface",
+    "CenterCrop",
     "ClosedError",
     "ConsumedError",
     "ConvertError",
+    "Crop",
     "DecodeConfig",
     "DecodeError",
     "Decoder",
@@ -130,7 +139,9 @@ __all__ = [
     "ImageCodec",
     "ImageFrames",
     "ImagePackets",
+    "ImageTransform",
     "LoadFailure",
+    "LongerSide",
     "MediaError",
     "MuxError",
     "Muxer",
@@ -138,6 +149,9 @@ __all__ = [
     "NoCodecError",
     "NpzFile",
     "OpenError",
+    "RandomCrop",
+    "RandomResizedCrop",
+    "ShorterSide",
     "SourceNotFoundError",
     "StreamNotFoundError",
     "UnknownNodeError",

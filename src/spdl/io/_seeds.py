@@ -14,7 +14,7 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     """One seed for each sample, as ``load_image_batch`` takes them.
 
     A sample's seed is a function of these three numbers alone. So augmentation does not depend on batch size, order,
-    number of threads, workers or machines, and a run that is resumed goes on as if it had not stopped:
+    number of threads, workers or machines, and a run that is resumed goes on as if it had not stopped::
 
         seeds = sample_seeds(seed=0, epoch=epoch, indices=batch)
 

@@ -1,0 +1,301 @@
+"""What is to become of each picture of a batch: size, part, flips, colours, elements."""
+
+import atexit
+import dataclasses
+import functools
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from . import _native
+from ._applied import AppliedTransform, applied_of
+from ._crops import (
+    CenterCrop,
+    Crop,
+    LongerSide,
+    RandomCrop,
+    RandomResizedCrop,
+    ShorterSide,
+    as_integer,
+    as_number,
+    as_numbers,
+    as_pixels,
+    require_word,
+)
+
+if TYPE_CHECKING:
+    from ._native import Transform
+
+AnyCrop: TypeAlias = CenterCrop | RandomCrop | RandomResizedCrop | Crop
+
+_INTERPOLATIONS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
+_CHANNELS = {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "ycbcr": 3}
+_DTYPES = ("uint8", "float16", "bfloat16", "float32")
+_LAYOUTS = ("NHWC", "NCHW")
+_Four: TypeAlias = tuple[float, float, float, float]
+# The largest finite float of 32 bits.
+_MOST_FLOAT = 3.4028234663852886e38
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ImageTransform:
+    """What ``load_image_batch`` makes of each picture. Immutable, hashable, and cheap to keep and to send elsewhere::
+
+        train = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5)
+        val = ImageTransform(
+            224, resize=ShorterSide(256), crop=CenterCrop(), dtype="float32", layout="NCHW",
+            mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225),
+        )
+
+    With neither ``resize`` nor ``crop`` the picture is stretched to ``size``.
+
+    Attributes:
+        size: Height and width of the result, in pixels, or one number for both.
+        resize: ``ShorterSide(length)``: to that length, before ``CenterCrop()`` or ``RandomCrop()``. ``LongerSide()``:
+            so that all of it fits. ``None``: as the crop says.
+        crop: ``CenterCrop()`` or ``RandomCrop()``: ``size`` out of the picture. ``RandomResizedCrop()``: a random part,
+            stretched. ``Crop(top, left, height, width)``: that part of the picture instead of all of it.
+        flip: How probable it is that the result is mirrored left to right, from 0 to 1.
+        vertical_flip: Likewise, top to bottom.
+        interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``: the filters of Pillow,
+            which all but the first are wider where they shrink, so that they antialias.
+        color: ``"rgb"``, ``"bgr"``, ``"gray"``; ``"rgba"``: alpha is 255 where the picture has none; ``"ycbcr"``:
+            BT.601 of full range, as JPEG has it.
+        dtype: ``"uint8"``: levels from 0 to 255. ``"float32"``, ``"float16"``, ``"bfloat16"``:
+            ``(level / 255 - mean) / std``.
+        mean: Of all channels, or one for each, in the order of ``color``; ``None`` is 0. For floating point only.
+        std: Likewise; ``None`` is 1. Not 0.
+        layout: ``"NHWC"``: channels last; ``"NCHW"``: one plane after the other.
+        fill: Level of what the picture leaves free, from 0 to 255, or one for each channel. It is normalised like the
+            rest.
+        orient: Whether to turn pictures upright first, as their EXIF data or properties say.
+        exact: Whether to give the bytes that Pillow gives: decoded at full size, cut, then resized by its arithmetic.
+            Otherwise JPEG is decoded at a smaller size where that will do, only where it is needed, and each plane is
+            resampled from its own resolution: faster, and within a level or two of it.
+
+    Raises:
+        ValueError: A value is not one of those above, or values contradict each other; the message says what would do.
+        TypeError: A value is of another type.
+    """
+
+    size: int | tuple[int, int]
+    _: KW_ONLY
+    resize: ShorterSide | LongerSide | None = None
+    crop: AnyCrop | None = None
+    flip: float = 0.0
+    vertical_flip: float = 0.0
+    interpolation: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
+    color: Literal["rgb", "bgr", "gray", "rgba", "ycbcr"] = "rgb"
+    dtype: Literal["uint8", "float16", "bfloat16", "float32"] = "uint8"
+    mean: float | tuple[float, ...] | None = None
+    std: float | tuple[float, ...] | None = None
+    layout: Literal["NHWC", "NCHW"] = "NHWC"
+    fill: int | tuple[int, ...] = 0
+    orient: bool = True
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        self._set("size", _as_size(self.size))
+        for name in ("flip", "vertical_flip"):
+            probability = as_number(name, getattr(self, name))
+            if not 0 <= probability <= 1:
+                raise ValueError(f"{name} must be a probability, from 0 to 1, got {probability:g}")
+            self._set(name, probability)
+        require_word("interpolation", self.interpolation, _INTERPOLATIONS)
+        require_word("color", self.color, tuple(_CHANNELS))
+        require_word("dtype", self.dtype, _DTYPES)
+        require_word("layout", self.layout, _LAYOUTS)
+        for name in ("orient", "exact"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be bool, got {getattr(self, name)!r}")
+        self._set("fill", _as_fill(self.fill, self.color))
+        self._check_normalization()
+        self._check_geometry()
+        if self.exact and self.color == "ycbcr":
+            raise ValueError(
+                "exact=True decodes to RGB, and color='ycbcr' keeps the planes of the picture: choose one of them"
+            )
+
+    def __repr__(self) -> str:
+        # Only what is not the default, so that lines of a log stay readable.
+        values = [(field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self)]
+        return f"ImageTransform({', '.join(f'{name}={value!r}' for name, value, usual in values if value != usual)})"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of one image: height, width and channels, in the order of ``layout``."""
+        height, width = _as_size(self.size)
+        channels = _CHANNELS[self.color]
+        return (height, width, channels) if self.layout == "NHWC" else (channels, height, width)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it does different things with different seeds, and so needs them."""
+        return isinstance(self.crop, RandomCrop | RandomResizedCrop) or 0 < self.flip < 1 or 0 < self.vertical_flip < 1
+
+    def plan(self, height: int, width: int, seed: int = 0) -> AppliedTransform:
+        """What it does with a picture of that size, which no picture is needed to tell.
+
+        Args:
+            height: Of the picture, upright, in pixels.
+            width: Likewise.
+            seed: As in ``seeds`` of ``load_image_batch``. It does not matter where nothing is random.
+
+        Raises:
+            DecodeError: The picture does not have the part that ``crop`` names.
+            ValueError: A number is out of range.
+            TypeError: A number is no integer.
+            NativeLibraryError: The native part is missing.
+        """
+        seed = as_seed("seed", seed)
+        plan = native_transform(self).plan(as_pixels("height", height), as_pixels("width", width), seed)
+        return applied_of(plan, _as_size(self.size))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_normalization(self) -> None:
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if self.dtype == "uint8":
+                raise ValueError(f"{name} is for floating point, and dtype is 'uint8': use 'float32', or leave it out")
+            # One number stays one, so that `replace` can change the color.
+            self._set(
+                name, as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_number(name, value)
+            )
+        if self.std is not None and not all(number > 0 for number in _per_channel(self.std, self.color)):
+            raise ValueError(f"std must be > 0, got {self.std!r}")
+        factors, summands = _normalization(self)
+        if max(map(abs, (*factors, *summands))) > _MOST_FLOAT:
+            raise ValueError(
+                f"mean={self.mean!r} and std={self.std!r} give numbers that no float of 32 bits holds: use a larger std"
+            )
+
+    def _check_geometry(self) -> None:
+        resize, crop, size = self.resize, self.crop, _as_size(self.size)
+        if resize is not None and not isinstance(resize, ShorterSide | LongerSide):
+            raise TypeError(f"resize must be ShorterSide(...), LongerSide(...) or None, got {resize!r}")
+        if crop is not None and not isinstance(crop, CenterCrop | RandomCrop | RandomResizedCrop | Crop):
+            raise TypeError(
+                f"crop must be CenterCrop(), RandomCrop(), RandomResizedCrop(...), Crop(...) or None, got {crop!r}"
+            )
+        if isinstance(resize, ShorterSide):
+            if not isinstance(crop, CenterCrop | RandomCrop):
+                raise ValueError(
+                    f"resize={resize!r} leaves pictures of different shapes: it needs crop=CenterCrop() or"
+                    f" crop=RandomCrop(), got crop={crop!r}"
+                )
+            if resize.length < max(size):
+                raise ValueError(
+                    f"resize={resize!r} leaves pictures smaller than size={size}: length must be >= {max(size)}"
+                )
+        if isinstance(resize, LongerSide) and not (crop is None or isinstance(crop, Crop)):
+            raise ValueError(
+                f"resize={resize!r} fits all of the picture inside of size={size}, so that crop={crop!r} has nothing to"
+                " cut: use ShorterSide(length), or leave one of them out"
+            )
+
+
+def as_seed(name: str, value: Any) -> int:
+    """A seed as native code takes it.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is negative, or has more than 64 bits.
+    """
+    seed = as_integer(name, value)
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such of any integer")
+    return seed
+
+
+@functools.lru_cache(maxsize=64)
+def native_transform(transform: ImageTransform) -> "Transform":
+    """The same for native code; made once for equal ones, as long as there are not very many."""
+    height, width = _as_size(transform.size)
+    resize, crop = transform.resize, transform.crop
+    factor, summand = _normalization(transform)
+    resized_crop = crop if isinstance(crop, RandomResizedCrop) else RandomResizedCrop()
+    given = (crop.top, crop.left, crop.height, crop.width) if isinstance(crop, Crop) else (0, 0, 0, 0)
+    return _native.core.Transform(
+        height=height,
+        width=width,
+        resize=_RESIZES[type(resize)],
+        side=resize.length if isinstance(resize, ShorterSide) else 0,
+        is_centered=not isinstance(resize, LongerSide) or resize.position == "center",
+        crop=_CROPS[type(crop)],
+        scale=resized_crop.scale,
+        ratio=resized_crop.ratio,
+        given=given,
+        flip=transform.flip,
+        vertical_flip=transform.vertical_flip,
+        interpolation=transform.interpolation,
+        color=transform.color,
+        dtype=transform.dtype,
+        layout=transform.layout,
+        factor=factor,
+        summand=summand,
+        fill=_four(_per_channel(transform.fill, transform.color), 0),
+        orient=transform.orient,
+        exact=transform.exact,
+    )
+
+
+# Some objects outlive the interpreter, once NumPy has been imported: what `typing` knows of overloads, and by way of
+# that all that modules with overloads refer to. Native objects must not be among them.
+atexit.register(native_transform.cache_clear)
+
+# In native words.
+_RESIZES = {type(None): "none", ShorterSide: "shorter_side", LongerSide: "fit"}
+_CROPS = {
+    type(None): "none",
+    CenterCrop: "center",
+    RandomCrop: "random",
+    RandomResizedCrop: "random_resized",
+    Crop: "given",
+}
+
+
+def _normalization(transform: ImageTransform) -> tuple[_Four, _Four]:
+    """Factor and summand of each of four channels: ``(level / 255 - mean) / std`` as ``level * factor + summand``."""
+    if transform.dtype == "uint8":
+        return _four((), 1.0), _four((), 0.0)
+    mean = _per_channel(0.0 if transform.mean is None else transform.mean, transform.color)
+    std = _per_channel(1.0 if transform.std is None else transform.std, transform.color)
+    factor = tuple(1 / (255 * number) for number in std)
+    # The sum with 0 makes 0 of what would be -0.
+    summand = tuple(0.0 - centre / number for centre, number in zip(mean, std, strict=True))
+    return _four(factor, 1.0), _four(summand, 0.0)
+
+
+def _as_size(value: Any) -> tuple[int, int]:
+    if not _is_many(value):
+        side = as_pixels("size", value)
+        return side, side
+    sides = tuple(as_pixels("size", side) for side in value)
+    if len(sides) != 2:
+        raise ValueError(f"size must be (height, width) or one number for both, got {value!r}")
+    return sides
+
+
+def _as_fill(value: Any, color: str) -> int | tuple[int, ...]:
+    levels = tuple(as_integer("fill", level) for level in (value if _is_many(value) else (value,)))
+    if _is_many(value) and len(levels) != _CHANNELS[color]:
+        raise ValueError(f"fill must be one level, or {_CHANNELS[color]} for color={color!r}, got {value!r}")
+    if not all(0 <= level <= 255 for level in levels):
+        raise ValueError(f"fill must be a level from 0 to 255, got {value!r}")
+    return levels if _is_many(value) else levels[0]
+
+
+def _is_many(value: Any) -> bool:
+    return hasattr(type(value), "__len__") and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) > 0
+
+
+def _per_channel(value: Any, color: str) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,) * _CHANNELS[color]
+
+
+def _four(values: tuple[Any, ...], rest: Any) -> tuple[Any, Any, Any, Any]:
+    first, second, third, fourth = values + (rest,) * (4 - len(values))
+    return first, second, third, fourth

@@ -1,0 +1,239 @@
+"""From files to a batch of transformed pictures in one call."""
+
+import operator
+from collections.abc import Iterable
+from itertools import islice
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+from . import _native
+from ._applied import AppliedTransform, Plan, plan_of
+from ._buffers import as_storage
+from ._crops import as_integer, require_word
+from ._image_transform import ImageTransform, as_seed, native_transform
+from ._outcomes import as_sources, report, require_several, with_general_way
+from ._source import as_native_sources
+from ._types import LoadFailure, Source
+
+if TYPE_CHECKING:
+    from ._native import CPUBuffer
+
+_NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
+# Of the buffer protocol; the third is that of our own buffers, as of ml_dtypes.
+_FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32"}
+
+
+def load_transformed(
+    srcs: Iterable[Source],
+    *,
+    transform: ImageTransform,
+    out: Any = None,
+    num_threads: int = 0,
+    seeds: Iterable[SupportsIndex] | None = None,
+    replay: Iterable[AppliedTransform | None] | None = None,
+    strict: bool = True,
+    on_failure: Literal["drop", "zero"] = "drop",
+    spares: Iterable[Source] = (),
+    storage: Any = None,
+) -> "CPUBuffer":
+    """``load_image_batch`` with a transform; that function says all of it."""
+    if not isinstance(transform, ImageTransform):
+        raise TypeError(f"transform must be an ImageTransform, got {type(transform).__name__}")
+    sources = as_sources("srcs", srcs)
+    if not sources:
+        raise ValueError("srcs must have at least one source, got none")
+    num_threads = as_integer("num_threads", num_threads)
+    if num_threads < 0:
+        raise ValueError(f"num_threads must be >= 0, got {num_threads}")
+    require_word("on_failure", on_failure, ("drop", "zero"))
+    require_several("spares", spares)
+    batch = _Batch(
+        transform,
+        as_native_sources(sources),
+        sources,
+        seeds=_as_seeds(seeds, transform, len(sources), has_replay=replay is not None),
+        replay=None if replay is None else _as_plans(replay, transform, len(sources)),
+        num_threads=num_threads,
+        memory=_as_memory(out, storage, transform, len(sources)),
+    )
+    if batch.empty:
+        batch.fill_from(spares)
+    report(batch.failures, len(sources), len(batch.empty), strict=strict)
+    return batch.finish(on_failure)
+
+
+class _Batch:
+    """A batch of one slot for each source, of which some may still be empty. It is of one thread."""
+
+    def __init__(
+        self,
+        transform: ImageTransform,
+        native_sources: list[Any],
+        sources: list[Source],
+        *,
+        seeds: list[int] | None,
+        replay: list[Plan] | None,
+        num_threads: int,
+        memory: Any,
+    ) -> None:
+        self._transform = native_transform(transform)
+        self._num_sources = len(sources)
+        self._seeds = seeds
+        self._replay = replay
+        self._num_threads = num_threads
+        self._buffer: CPUBuffer = _native.core.new_batch(self._transform, len(sources), memory)
+        slots = list(range(len(sources)))
+        self._origins: list[int | None] = [*slots]
+        self.failures = self._load(slots, native_sources, sources, 0)
+        #: Slots without an image, ascending.
+        self.empty = [failure.index for failure in self.failures]
+
+    def fill_from(self, spares: Iterable[Source]) -> None:
+        """Load spares into the slots that are empty, in order: as many at once as there are such slots."""
+        num_taken = 0
+        rest = iter(spares)
+        while self.empty:
+            taken = list(islice(rest, len(self.empty)))
+            if not taken:
+                return
+            slots, first_index = self.empty[: len(taken)], self._num_sources + num_taken
+            num_taken += len(taken)
+            failures = self._load(slots, as_native_sources(taken), taken, first_index)
+            failed = {slots[failure.index - first_index] for failure in failures}
+            for index, slot in enumerate(slots, first_index):
+                self._origins[slot] = index
+            self.failures += failures
+            self.empty = [slot for slot in slots if slot in failed] + self.empty[len(taken) :]
+
+    def finish(self, on_failure: str) -> "CPUBuffer":
+        """The buffer, with nothing in it but images, or zeros in place of those that are missing."""
+        core = _native.core
+        if self.empty:
+            missing = set(self.empty)
+            if on_failure == "zero":
+                core.clear_slots(self._buffer, self.empty)
+                self._origins = [None if slot in missing else origin for slot, origin in enumerate(self._origins)]
+            else:
+                kept = [slot for slot in range(self._num_sources) if slot not in missing]
+                core.keep_slots(self._buffer, kept)
+                self._origins = [self._origins[slot] for slot in kept]
+        core.set_origins(self._buffer, tuple(self._origins))
+        core.set_failures(self._buffer, self.failures)
+        return self._buffer
+
+    def _load(
+        self, slots: list[int], native_sources: list[Any], sources: list[Source], first_index: int
+    ) -> tuple[LoadFailure, ...]:
+        is_whole = len(slots) == self._num_sources
+        seeds, replay = self._seeds, self._replay
+        if not is_whole:
+            seeds = None if seeds is None else [seeds[slot] for slot in slots]
+            replay = None if replay is None else [replay[slot] for slot in slots]
+
+        def load(general_way: object) -> tuple[LoadFailure, ...] | None:
+            return _native.core.load_slots(
+                self._buffer,
+                slots,
+                native_sources,
+                sources,
+                first_index=first_index,
+                transform=self._transform,
+                seeds=seeds,
+                replay=replay,
+                num_threads=self._num_threads,
+                general_way=general_way,
+            )
+
+        return with_general_way(load)
+
+
+def _as_seeds(
+    seeds: Iterable[SupportsIndex] | None, transform: ImageTransform, count: int, *, has_replay: bool
+) -> list[int] | None:
+    if seeds is None:
+        if transform.is_random and not has_replay:
+            raise ValueError(
+                f"seeds must be given, one for each source, as the transform is random; sample_seeds makes them,"
+                f" got None for {transform!r}"
+            )
+        return None
+    if has_replay:
+        raise ValueError("seeds and replay exclude each other: replay says what was drawn; leave one of them out")
+    try:
+        numbers = [operator.index(seed) for seed in seeds]
+    except TypeError as exc:
+        raise TypeError(f"seeds must be integers, one for each source: {exc}") from None
+    if len(numbers) != count:
+        raise ValueError(f"seeds must be as many as srcs: {count}, got {len(numbers)}")
+    as_seed("seeds", min(numbers))
+    as_seed("seeds", max(numbers))
+    return numbers
+
+
+def _as_plans(replay: Iterable[AppliedTransform | None], transform: ImageTransform, count: int) -> list[Plan]:
+    items: list[Any] = list(replay)
+    if len(items) != count:
+        raise ValueError(f"replay must be as many as srcs: {count}, got {len(items)}")
+    for index, item in enumerate(items):
+        if not isinstance(item, AppliedTransform):
+            remedy = ": leave out the source of an image that is only zeros" if item is None else ""
+            raise TypeError(f"replay[{index}] must be an AppliedTransform, got {type(item).__name__}{remedy}")
+        if item.size != transform.size:
+            raise ValueError(
+                f"replay[{index}] is for a result of size={item.size}, and the transform's is {transform.size}:"
+                " they must agree"
+            )
+    return [plan_of(item) for item in items]
+
+
+def _as_memory(out: Any, storage: Any, transform: ImageTransform, count: int) -> Any:
+    """What the user gave to put the batch in, as native code takes it; None if nothing."""
+    if out is None:
+        return None if storage is None else as_storage(storage)
+    if storage is not None:
+        raise ValueError("out and storage exclude each other: out is the array to fill, storage memory for a new one")
+    return _as_out(out, transform.dtype, (count, *transform.shape))
+
+
+def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    """The memory of an array of just that type and shape, or of as many bytes or more.
+
+    Raises:
+        ValueError: It is of another type or shape, or too small.
+        TypeError: It is no memory of the CPU, or cannot be written, or is not contiguous.
+    """
+    expected = f"{dtype} of shape {shape}"
+    given, given_shape = _element_and_shape(out)
+    is_bytes = given == "uint8" and len(given_shape) == 1
+    if not is_bytes and (given != dtype or given_shape != shape):
+        raise ValueError(f"out must be {expected}, got {given} of shape {given_shape}")
+    num_bytes = prod(shape) * _NUM_BYTES[dtype]
+    if is_bytes and given_shape[0] < num_bytes:
+        raise ValueError(f"out must have at least {num_bytes} bytes, for {expected}, got {given_shape[0]}")
+    memory: Any = as_storage(out.detach() if hasattr(out, "detach") else out)  # a torch tensor: NumPy wants it plain
+    try:
+        view = memoryview(memory)
+        is_readonly, is_contiguous = view.readonly, view.c_contiguous
+    except ValueError:  # the buffer protocol does not know the types of ml_dtypes
+        is_readonly, is_contiguous = not memory.flags.writeable, memory.flags.c_contiguous
+    if is_readonly or not is_contiguous:
+        raise TypeError(
+            f"out must be writable and C-contiguous, got one that is {'read-only' if is_readonly else 'strided'}"
+        )
+    return memory
+
+
+def _element_and_shape(out: Any) -> tuple[str, tuple[int, ...]]:
+    """Type of the elements and shape of an array, tensor or buffer."""
+    dtype = getattr(out, "dtype", None)
+    if dtype is not None:
+        return str(dtype).removeprefix("torch."), tuple(out.shape)
+    try:
+        view = memoryview(out)
+    except TypeError:
+        raise TypeError(
+            f"out must be a writable C-contiguous array, CPU tensor or other buffer, got {type(out).__name__}"
+        ) from None
+    if view.ndim == 1 and view.itemsize == 1:
+        return "uint8", (view.nbytes,)
+    return _FORMATS.get(view.format, f"elements {view.format!r}"), tuple(view.shape or ())
