@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +33,16 @@ class SetupError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A virtual environment, known by its name; without requirements it is this interpreter."""
+    """A virtual environment, known by its name; without requirements it is this interpreter.
+
+    Attributes:
+        requirements: What pip installs into it.
+        variables: Names and values that pip sees besides those of this process; for what it has to compile.
+    """
 
     name: str
     requirements: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 #: This interpreter with the checkout's ``src``.
@@ -73,7 +80,8 @@ def interpreter_of(environment: Environment) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _call([sys.executable, "-m", "venv", str(folder)])
-    _call([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *environment.requirements])
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *environment.requirements]
+    _call(pip, dict(environment.variables))
     (folder / _COMPLETE).write_text("\n".join(environment.requirements), encoding="utf-8")
     return python
 
@@ -100,8 +108,9 @@ def _folder(environment: Environment) -> Path:
     return REPOSITORY / ".cache" / "bench" / f"{environment.name}-{sys.implementation.cache_tag}"
 
 
-def _call(command: list[str]) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def _call(command: list[str], variables: Mapping[str, str] | None = None) -> None:
+    environ = {**os.environ, **(variables or {})}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ, check=False)
     if done.returncode != 0:
         raise SetupError(
             f"`{' '.join(command)}` failed with exit code {done.returncode}; leave the peer out with --peers, or see to"
