@@ -2,12 +2,13 @@
 
 import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from benchmarks._contest.client import PeerError
 from benchmarks._contest.environments import REPOSITORY, SetupError
 from benchmarks._contest.machine import describe_run
 
-from ._peers import BATCH, OURS, PEERS, Peer, peer_named
+from ._cases import HELD_CASES, Case, PhotoSet, make_cases
+from ._compare import ALIKE_DB, likeness_of
+from ._peers import OURS, PEERS, Peer, peer_named
+from ._report import held_figures, page, rows_of
 
-# Peers resample with different filters; a wrong place, order of channels or picture is far below this.
-ALIKE_DB = 22.0
+Photos = list[dict[str, Any]]
 
 
 class Client(_client.Client):
@@ -32,133 +35,201 @@ class Client(_client.Client):
         self.peer = peer
 
 
+@dataclass(slots=True)
+class Measured:
+    """What is known of a case.
+
+    Attributes:
+        likeness: PSNR from ours in dB, by peer; of those whose batch can be compared.
+        turns: Wall and CPU seconds of each turn, by peer.
+        held: Of each round: see ``_held.measure_held``.
+        num_photos: In a turn.
+    """
+
+    likeness: dict[str, float] = field(default_factory=dict)
+    turns: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    held: list[dict[str, float]] = field(default_factory=list)
+    num_photos: int = 0
+
+
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="Files to batches of images, against peers.")
-    parser.add_argument("--rounds", type=int, default=11, help="turns of each contestant (default: %(default)s)")
-    parser.add_argument("--photos", type=int, default=384, help="photographs a turn (default: %(default)s)")
-    parser.add_argument("--peers", default=",".join(peer.name for peer in PEERS), help="default: %(default)s")
-    parser.add_argument("--json", type=Path, help="where to write the numbers and what they were measured on")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a promised ratio is not reached")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
+    cases = [case for case in make_cases() if any(fnmatchcase(case.name, each) for each in options.cases.split(","))]
     names = options.peers.split(",")
     peers = [peer_named(name) for name in ([] if OURS in names else [OURS]) + names]
-    paths = make_photographs(options.photos)
     environment = describe_run("benchmarks/images/run.py", arguments)
-    with ExitStack() as stack:
-        clients = [stack.enter_context(client) for peer in peers if (client := start(peer)) is not None]
-        versions = {client.peer.name: client.ask("describe") for client in clients}
-        likeness = compare(clients, paths[:BATCH])
-        print({name: f"{value:.1f} dB from ours" for name, value in likeness.items()}, file=sys.stderr)
-        turns = measure(clients, paths, options.rounds)
-    table = summarize(peers, turns, len(paths))
-    print_table(table)
-    if options.json:
+    try:
+        with ExitStack() as stack:
+            clients, versions, missing = _start(stack, peers)
+            sets = {case.photos.kind: case.photos for case in cases}
+            photos = {kind: _photographs(each, clients[0], options.quick) for kind, each in sets.items()}
+            measured = {}
+            for case in cases:
+                rounds = options.rounds or (2 if options.quick else case.photos.rounds)
+                measured[case.name] = _measure(case, clients, photos[case.photos.kind], rounds)
+    except (PeerError, SetupError) as exc:
+        print(f"images benchmark: {exc}", file=sys.stderr)
+        return 2
+    tables = {
+        case.name: rows_of(case, peers, measured[case.name].turns, measured[case.name].num_photos) for case in cases
+    }
+    held = held_figures({name: each.held for name, each in measured.items() if each.held})
+    likeness = {name: each.likeness for name, each in measured.items()}
+    print(page(environment, versions, missing, cases, tables, likeness, held))
+    path = options.json or (None if options.quick else _default_path(environment))
+    if path is not None:
         result = {
             "environment": environment,
             "versions": versions,
-            "photographs": {"count": len(paths), "mean_bytes": mean_size(paths)},
-            "psnr_from_ours_db": likeness,
-            "table": table,
-            "wall_seconds": {name: [turn["wall"] for turn in turn_list] for name, turn_list in turns.items()},
+            "missing": missing,
+            "photographs": {kind: _described(found) for kind, found in photos.items()},
+            "cases": [
+                {"name": case.name, "title": case.title, "work": asdict(case.work), "table": tables[case.name]}
+                | asdict(measured[case.name])
+                for case in cases
+            ],
+            "figures": [figure.as_json() for figure in held],
         }
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    missed = [row["name"] for row in table if row["required"] is not None and row["ratio"] < row["required"]]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"written to {path}", file=sys.stderr)
+    missed = [
+        f"{name}: {row['name']} {row['verdict']}"
+        for name, rows in tables.items()
+        for row in rows
+        if row["verdict"] not in ("", "PASS")
+    ]
+    missed += [f"{figure.title} {figure.verdict}" for figure in held if not figure.passed]
     if missed:
-        print(f"below what is required: {', '.join(missed)}", file=sys.stderr)
+        print(f"images benchmark: required figures not reached: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed and options.require else 0
 
 
-def make_photographs(count: int) -> list[str]:
-    """Paths of the photographs, which are made if need be."""
-    folder = REPOSITORY / ".cache" / "bench" / f"photos-{count}"
-    script = REPOSITORY / "scripts" / "make_photos.py"
-    subprocess.run([sys.executable, str(script), "--count", str(count), str(folder)], check=True, stdout=sys.stderr)
-    return sorted(map(str, folder.rglob("*.jpg")))
+def _parser() -> argparse.ArgumentParser:
+    known = [peer.name for peer in PEERS]
+
+    def peer_names(text: str) -> str:
+        for name in text.split(","):
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"unknown name {name!r}; there are: {', '.join(known)}")
+        return text
+
+    def case_patterns(text: str) -> str:
+        names = [case.name for case in make_cases()]
+        for pattern in text.split(","):
+            if not any(fnmatchcase(name, pattern) for name in names):
+                raise argparse.ArgumentTypeError(f"no case is called {pattern!r}; there are: {', '.join(names)}")
+        return text
+
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/images/run.py", description="Files to batches of images, against peers."
+    )
+    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
+    parser.add_argument("--rounds", type=int, help="turns of each contestant (default: 11, 7 or 5)")
+    parser.add_argument(
+        "--cases", type=case_patterns, default="*", help="comma-separated, * for any (web-*-uint8); default all"
+    )
+    parser.add_argument(
+        "--peers", type=peer_names, default=",".join(known), help="comma-separated (default: %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    return parser
 
 
-def mean_size(paths: list[str]) -> int:
-    return sum(os.path.getsize(path) for path in paths) // len(paths)
-
-
-def start(peer: Peer) -> Client | None:
-    """The contestant, unless it cannot run here, which is said and is no reason to stop."""
-    try:
-        client = Client(peer)
-    except SetupError as exc:
-        print(f"without {peer.name}: {exc}", file=sys.stderr)
-        return None
-    try:
-        client.ask("describe")
-    except PeerError as exc:
-        print(f"without {peer.name}: {exc}", file=sys.stderr)
-        client.__exit__(None, None, None)
-        return None
-    return client
-
-
-def compare(clients: list[Client], paths: list[str]) -> dict[str, float]:
-    """How alike the batches are to ours.
+def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[str, Any], dict[str, str]]:
+    """The contestants that can run here, what they run with, and why the others cannot. Ours is the first.
 
     Raises:
-        PeerError: One is another batch altogether.
+        PeerError: Ours cannot run.
     """
-    batches = {}
+    clients, versions, missing = [], {}, {}
+    for peer in sorted(peers, key=lambda peer: peer.name != OURS):
+        try:
+            client = stack.enter_context(Client(peer))
+            versions[peer.name] = client.ask("describe")
+            clients.append(client)
+        except (SetupError, PeerError) as exc:
+            if peer.name == OURS:
+                raise
+            # Results are for everybody: where the repository lies is nobody's business.
+            missing[peer.name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
+            print(f"without {peer.name}: {exc}", file=sys.stderr)
+    return clients, versions, missing
+
+
+def _photographs(photos: PhotoSet, ours: Client, quick: bool) -> Photos:
+    """The photographs, which are made if need be, each with the part that ours draws for the training transform."""
+    count = photos.quick_count if quick else photos.count
+    folder = REPOSITORY / ".cache" / "bench" / f"photos-{photos.kind}-{count}"
+    command = [sys.executable, str(REPOSITORY / "scripts" / "make_photos.py")]
+    subprocess.run([*command, "--kind", photos.kind, "--count", str(count), str(folder)], check=True, stdout=sys.stderr)
+    drawn: Photos = ours.ask("draw", paths=sorted(map(str, folder.rglob("*.jpg"))))
+    return drawn
+
+
+def _described(photos: Photos) -> dict[str, int]:
+    return {
+        "count": len(photos),
+        "mean_bytes": sum(Path(each["path"]).stat().st_size for each in photos) // len(photos),
+    }
+
+
+def _measure(case: Case, clients: Sequence[Client], photos: Photos, rounds: int) -> Measured:
+    """Outputs first, then turns. The first round warms up and is not kept."""
+    if case.work.transform != "train":
+        photos = [{"index": each["index"], "path": each["path"]} for each in photos]
+    able = {}
+    for client in clients:
+        work = client.peer.work_in(case.work)
+        if work is not None:
+            able[client] = {"work": asdict(work), "photos": photos}
+    result = Measured(num_photos=len(photos))
+    result.likeness, able = _compare(case, able)
+    for number in range(rounds + 1):
+        for client, asked in able.items():
+            turn = client.ask("time", **asked)
+            if number > 0:
+                result.turns.setdefault(client.peer.name, []).append(turn)
+    if case.name in HELD_CASES:
+        [ours] = [client for client in able if client.peer.name == OURS]
+        result.held = [ours.ask("held", **able[ours]) for _ in range(rounds)]
+    print(f"{case.name}: {rounds} rounds of {len(able)} contestants", file=sys.stderr, flush=True)
+    return result
+
+
+def _compare(
+    case: Case, asked_of: dict[Client, dict[str, Any]]
+) -> tuple[dict[str, float], dict[Client, dict[str, Any]]]:
+    """How alike the outputs are to ours, and who can do the case.
+
+    Raises:
+        PeerError: One gives another batch altogether.
+    """
+    batches, able = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        for client in clients:
+        for client, asked in asked_of.items():
             file = Path(folder) / f"{client.peer.name}.npy"
-            if client.ask("save", paths=paths, to=str(file)):
-                batches[client.peer.name] = np.load(file).astype(np.float64)
+            answer = client.ask("save", **asked, to=str(file))
+            if answer["is_able"]:
+                able[client] = asked
+            if answer["has_output"]:
+                batches[client.peer.name] = np.load(file)
+    ours = batches[OURS]
     likeness = {}
     for name, batch in batches.items():
-        mean_square = ((batch - batches[OURS]) ** 2).mean() if batch.shape == batches[OURS].shape else 255.0**2
-        likeness[name] = round(min(99.0, 10 * float(np.log10(255**2 / max(mean_square, 1e-9)))), 1)
-        if likeness[name] < ALIKE_DB:
-            raise PeerError(f"{name} gives another batch than {OURS}: {likeness[name]} dB")
-    return likeness
-
-
-def measure(clients: list[Client], paths: list[str], rounds: int) -> dict[str, list[dict[str, float]]]:
-    """Times of each turn. The first round warms up and is not kept."""
-    turns: dict[str, list[dict[str, float]]] = {client.peer.name: [] for client in clients}
-    for number in range(rounds + 1):
-        for client in clients:
-            turn = client.ask("time", paths=paths)
-            if number > 0:
-                turns[client.peer.name].append(turn)
-    return turns
-
-
-def summarize(peers: list[Peer], turns: dict[str, list[dict[str, float]]], num_photos: int) -> list[dict[str, Any]]:
-    """A row a peer: milliseconds a photograph, and how many times as fast ours was in the same round."""
-    table = []
-    for peer in peers:
-        if peer.name not in turns:
+        peer = peer_named(name)
+        work = peer.work_in(case.work)
+        assert work is not None
+        if work.dtype != case.work.dtype or (peer.draws and work.transform == "train"):
             continue
-        walls = [turn["wall"] for turn in turns[peer.name]]
-        ratios = [wall / ours["wall"] for wall, ours in zip(walls, turns[OURS], strict=True)]
-        fastest = min(walls) / min(turn["wall"] for turn in turns[OURS])
-        if peer.num_threads > 1:  # here the question is how much faster it is than one thread
-            ratios, fastest = [1 / ratio for ratio in ratios], 1 / fastest
-        table.append(
-            {
-                "name": peer.name,
-                "ms": round(1e3 * statistics.median(walls) / num_photos, 3),
-                "cpu_ms": round(1e3 * statistics.median(turn["cpu"] for turn in turns[peer.name]) / num_photos, 3),
-                "ratio": round(statistics.median(ratios), 3),
-                "ratio_min": round(min(ratios), 3),
-                "ratio_max": round(max(ratios), 3),
-                "ratio_of_fastest": round(fastest, 3),
-                "required": peer.required,
-            }
-        )
-    return table
+        likeness[name] = likeness_of(ours, batch, work)
+        if likeness[name] < ALIKE_DB:
+            raise PeerError(f"{name} does not do the work of {case.name}: {likeness[name]} dB from ours")
+    return likeness, able
 
 
-def print_table(table: list[dict[str, Any]]) -> None:
-    print("| contestant | ms a photograph | CPU ms | time / ours: median (spread) | of the fastest turns | required |")
-    print("|---|---:|---:|---:|---:|---:|")
-    for row in table:
-        spread = f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})"
-        required = "" if row["required"] is None else f">= {row['required']}"
-        cells = [row["name"], f"{row['ms']:.3f}", f"{row['cpu_ms']:.3f}", spread, f"{row['ratio_of_fastest']:.2f}"]
-        print("| " + " | ".join([*cells, required]) + " |")
+def _default_path(environment: dict[str, Any]) -> Path:
+    stamp = environment["date"].replace(":", "").replace("+0000", "Z")
+    name = f"{stamp}-{sys.implementation.cache_tag}-{environment['cores']}cores.json"
+    return REPOSITORY / "benchmarks" / "images" / "results" / name

@@ -1,17 +1,24 @@
 """Who is measured, and in which environment. The one place to touch when a peer is added.
 
-An adapter is a module with ``versions() -> dict[str, str]`` and ``load(paths)``, which gives the batch as an array of
-``(images, 224, 224, 3)``, or ``None`` where there is none to compare.
+An adapter is a module with ``versions() -> dict[str, str]`` and ``prepare(work, photos)``, which gives a call that
+loads all of the photographs and iterates over the batches, as arrays; or ``None``, where the peer has no way to do the
+work. It is prepared once and called for each turn.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from benchmarks._contest.environments import CHECKOUT, REFERENCE, Environment
+from benchmarks._contest.environments import CHECKOUT, MEDIA_LIBRARIES, REFERENCE, Environment
+
+from ._work import Work
 
 OURS = "spdl"
-WIDTH = HEIGHT = 224
-BATCH = 32
 LIBRARIES = Environment("images-peers", ("numpy", "opencv-python-headless>=4.9", "pillow>=10.3", "simplejpeg>=1.7"))
+PILLOW_SIMD = Environment("images-simd", ("numpy", "pillow-simd"), variables=(("CC", "cc -mavx2"),))
+DALI = Environment("images-dali", ("numpy", "nvidia-dali-cuda120>=1.50"))
+TENSORFLOW = Environment("images-tf", ("numpy", "tensorflow-cpu>=2.18"))
+FFCV = Environment("images-ffcv", ("numpy", "pillow", "torch==2.13.0", "ffcv==1.0.2"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +29,41 @@ class Peer:
         name: What ``--peers`` takes.
         adapter: Module in ``adapters``.
         environment: Where it runs.
-        num_threads: How many threads share its batches.
-        required: How many times as fast ours must be at least, on one thread; for ``spdl-2``, it as ours.
+        changes: What it does otherwise than the case says. It takes no part in cases that say the same.
+        reads_files: Whether it does all that ours does, from the same files.
+        draws: Whether it draws random parts of its own: of the same distribution, so not to be compared.
     """
 
     name: str
     adapter: str
-    environment: Environment
-    num_threads: int = 1
-    required: float | None = None
+    environment: Environment = CHECKOUT
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    reads_files: bool = True
+    draws: bool = False
+
+    def work_in(self, work: Work) -> Work | None:
+        """What it does in a case; ``None`` if it is left out there."""
+        changed = replace(work, **self.changes)
+        return None if self.changes and changed == work else changed
 
 
 # Neighbours take turns one after the other, so what else the machine does weighs least on their ratio.
 PEERS = (
-    Peer(OURS, "spdl_batch", CHECKOUT),
-    Peer("spdl-2", "spdl_batch", CHECKOUT, num_threads=2, required=1.85),
-    Peer("reference", "spdl_batch", REFERENCE, required=2.5),
-    Peer("pillow", "pillow_resize", LIBRARIES, required=2.2),
+    Peer(OURS, "spdl_batch"),
+    Peer("spdl-uint8", "spdl_batch", changes={"dtype": "uint8"}, reads_files=False),
+    Peer("spdl-1", "spdl_batch", changes={"num_threads": 1}, reads_files=False),
+    Peer("spdl-reuse", "spdl_batch", changes={"reuse": True}, reads_files=False),
+    Peer("reference", "spdl_reference", REFERENCE),
+    Peer("pillow", "pillow_resize", LIBRARIES),
     Peer("pillow-draft", "pillow_draft", LIBRARIES),
+    Peer("pillow-simd", "pillow_resize", PILLOW_SIMD),
     Peer("opencv", "opencv_resize", LIBRARIES),
     Peer("simplejpeg", "simplejpeg_resize", LIBRARIES),
-    Peer("planes", "bare_planes", CHECKOUT, required=0.75),
+    Peer("torchcodec", "torch_codec", MEDIA_LIBRARIES),
+    Peer("dali", "dali_pipeline", DALI, draws=True),
+    Peer("tf-data", "tensorflow_data", TENSORFLOW),
+    Peer("ffcv", "ffcv_loader", FFCV, reads_files=False, draws=True),
+    Peer("planes", "bare_planes", reads_files=False),
 )
 
 

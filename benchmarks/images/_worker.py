@@ -3,50 +3,77 @@
 import importlib
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks._contest.worker import serve
 
-from ._peers import BATCH, peer_named
+from ._held import measure_held
+from ._peers import peer_named
+from ._work import Photo, Work
+
+Load = Callable[[], Iterable[Any]]
+
+
+class Contestant:
+    """An adapter, and what it prepared last: what it holds is let go before the next thing is prepared."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+        self._prepared: tuple[object, Load | None] = (None, None)
+
+    def load(self, work: dict[str, Any], photos: list[dict[str, Any]]) -> Load | None:
+        if self._prepared[0] != (work, photos):
+            self._prepared = (None, None)
+            chosen = [Photo(**photo) for photo in photos]
+            self._prepared = ((work, photos), self._adapter.prepare(Work(**work), chosen))
+        return self._prepared[1]
+
+    def draw(self, paths: list[str]) -> list[dict[str, Any]]:
+        drawn: list[dict[str, Any]] = self._adapter.draw(paths)
+        return drawn
+
+    def save(self, work: dict[str, Any], photos: list[dict[str, Any]], to: str) -> dict[str, bool]:
+        load = self.load(work, photos)
+        if load is None:
+            return {"is_able": False, "has_output": False}
+        import numpy as np
+
+        # The first batch tells enough. The others are loaded too: some go on where they were left.
+        has_output = False
+        for batch in load():
+            if not has_output:
+                np.save(to, batch)
+            has_output = True
+        return {"is_able": True, "has_output": has_output}
+
+    def time(self, work: dict[str, Any], photos: list[dict[str, Any]]) -> dict[str, float]:
+        load = self.load(work, photos)
+        assert load is not None  # only who could save is asked
+        cpu, wall = time.process_time(), time.perf_counter()
+        for _ in load():
+            pass
+        return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+    def held(self, work: dict[str, Any], photos: list[dict[str, Any]]) -> dict[str, float]:
+        load = self.load(work, photos)
+        assert load is not None
+        return measure_held(load)
 
 
 def main(peer_name: str) -> None:
-    peer = peer_named(peer_name)
-    with ThreadPoolExecutor(peer.num_threads) as pool:
+    def make() -> dict[str, Callable[..., Any]]:
+        adapter = importlib.import_module(f".adapters.{peer_named(peer_name).adapter}", __package__)
+        contestant = Contestant(adapter)
+        return {
+            "describe": adapter.versions,
+            "draw": contestant.draw,
+            "save": contestant.save,
+            "time": contestant.time,
+            "held": contestant.held,
+        }
 
-        def make() -> dict[str, Callable[..., Any]]:
-            adapter = importlib.import_module(f".adapters.{peer.adapter}", __package__)
-            return {
-                "describe": adapter.versions,
-                "save": lambda paths, to: _save(adapter.load, paths, to),
-                "time": lambda paths: _time(adapter.load, pool if peer.num_threads > 1 else None, paths),
-            }
-
-        serve(make)
-
-
-def _save(load: Callable[[list[str]], Any], paths: list[str], to: str) -> bool:
-    batch = load(paths)
-    if batch is None:
-        return False
-    import numpy as np
-
-    np.save(to, batch)
-    return True
-
-
-def _time(load: Callable[[list[str]], Any], pool: ThreadPoolExecutor | None, paths: list[str]) -> dict[str, float]:
-    batches = [paths[start : start + BATCH] for start in range(0, len(paths), BATCH)]
-    cpu, wall = time.process_time(), time.perf_counter()
-    if pool is None:
-        for batch in batches:
-            load(batch)
-    else:
-        for _ in pool.map(load, batches):
-            pass
-    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    serve(make)
 
 
 if __name__ == "__main__":

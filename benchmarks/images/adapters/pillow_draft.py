@@ -1,21 +1,36 @@
-"""Pillow with ``draft``: the decoder scales down first, as far as that leaves at least the target; less quality."""
+"""Pillow with ``draft``, and resize of a part: the decoder scales down first, as far as the target allows."""
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from ._canvas import fill, fit
+from benchmarks.images._work import SIZE, Photo, Work
+
+from ._canvas import fit, least_size, middle, one_by_one, shorter_side
 from .pillow_resize import versions as versions
 
 
-def _load_one(path: str) -> Any:
-    with Image.open(path) as picture:
-        size = fit(*picture.size)
-        picture.draft("RGB", size)
+def _load(work: Work, photo: Photo) -> Any:
+    with Image.open(photo.path) as picture:
+        width, height = picture.size
+        picture.draft("RGB", least_size(work, photo, width, height))
         pixels = picture.convert("RGB")
-    return np.asarray(pixels.resize(size, Image.Resampling.BICUBIC))
+    across, down = pixels.width / width, pixels.height / height
+    if work.transform == "fit":
+        return np.asarray(pixels.resize(fit(width, height), Image.Resampling.BICUBIC))
+    if work.transform == "eval":
+        scaled_width, scaled_height = shorter_side(width, height)
+        left, top = middle(scaled_width, scaled_height)
+        across, down = pixels.width / scaled_width, pixels.height / scaled_height
+        box = (left * across, top * down, (left + SIZE) * across, (top + SIZE) * down)
+    else:
+        top, left, crop_height, crop_width = photo.crop
+        right, bottom = min(pixels.width, (left + crop_width) * across), min(pixels.height, (top + crop_height) * down)
+        box = (left * across, top * down, right, bottom)
+    return np.asarray(pixels.resize((SIZE, SIZE), Image.Resampling.BILINEAR, box=box))
 
 
-def load(paths: list[str]) -> Any:
-    return fill(_load_one, paths)
+def prepare(work: Work, photos: Sequence[Photo]) -> Callable[[], Iterator[Any]]:
+    return one_by_one(work, photos, _load)

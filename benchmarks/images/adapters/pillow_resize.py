@@ -1,23 +1,36 @@
-"""Pillow as most people write it: open, convert, resize (bicubic, antialiased), copy into the batch."""
+"""Pillow, or Pillow-SIMD, as most people write it and torchvision does: open, convert, crop, resize, crop."""
 
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from PIL import Image, features
-from PIL import __version__ as _version
 
-from ._canvas import fill, fit
+from benchmarks.images._work import SIZE, Photo, Work
+
+from ._canvas import fit, middle, one_by_one, shorter_side
 
 
 def versions() -> dict[str, str]:
-    return {"pillow": _version, "libjpeg-turbo": str(features.version("libjpeg_turbo"))}
+    [name] = set(metadata.packages_distributions()["PIL"])
+    return {name.lower(): metadata.version(name), "libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
-def _load_one(path: str) -> Any:
-    with Image.open(path) as picture:
+def _load(work: Work, photo: Photo) -> Any:
+    with Image.open(photo.path) as picture:
         pixels = picture.convert("RGB")
-    return np.asarray(pixels.resize(fit(*pixels.size), Image.Resampling.BICUBIC))
+    if work.transform == "fit":
+        return np.asarray(pixels.resize(fit(*pixels.size), Image.Resampling.BICUBIC))
+    if work.transform == "eval":
+        size = shorter_side(*pixels.size)
+        left, top = middle(*size)
+        scaled = pixels.resize(size, Image.Resampling.BILINEAR)
+        return np.asarray(scaled.crop((left, top, left + SIZE, top + SIZE)))
+    top, left, height, width = photo.crop
+    part = pixels.crop((left, top, left + width, top + height))
+    return np.asarray(part.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
 
 
-def load(paths: list[str]) -> Any:
-    return fill(_load_one, paths)
+def prepare(work: Work, photos: Sequence[Photo]) -> Callable[[], Iterator[Any]]:
+    return one_by_one(work, photos, _load)

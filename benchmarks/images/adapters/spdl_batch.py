@@ -1,24 +1,71 @@
-"""One call of ``load_image_batch``: that of this checkout or of the reference, whichever the interpreter has."""
+"""This checkout: one call of ``load_image_batch`` a batch."""
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
 import spdl.io
+from benchmarks.images._work import FLIP, MEAN, RATIO, SCALE, SHORTER_SIDE, SIZE, STD, Photo, Work
+from spdl.io import CenterCrop, ImageTransform, RandomResizedCrop, ShorterSide, sample_seeds
+from spdl.io.lib import _core
+
+from ._canvas import empty_batch, in_batches
+
+SEED = 1
 
 
 def versions() -> dict[str, str]:
-    versions = {"spdl": metadata.version("spdl")}
-    try:
-        from spdl.io.lib import _core  # ours alone has it
-
-        versions["libjpeg-turbo"] = _core.libjpeg_turbo_version()
-        versions["kernels"] = _core.instruction_sets()[-1]
-    except ImportError:
-        from spdl.io.utils import get_ffmpeg_versions
-
-        versions["libavcodec"] = ".".join(map(str, get_ffmpeg_versions()["libavcodec"]))
-    return versions
+    return {
+        "spdl": metadata.version("spdl"),
+        "libjpeg-turbo": _core.libjpeg_turbo_version(),
+        "kernels": _core.instruction_sets()[-1],
+    }
 
 
-def load(paths: list[str]) -> Any:
-    return spdl.io.to_numpy(spdl.io.load_image_batch(paths, width=224, height=224))
+def _transform(work: Work) -> ImageTransform:
+    pixels: dict[str, Any] = {"dtype": work.dtype}
+    if work.dtype == "float32":
+        pixels |= {"mean": MEAN, "std": STD, "layout": "NCHW"}
+    if work.transform == "eval":
+        return ImageTransform(SIZE, resize=ShorterSide(SHORTER_SIDE), crop=CenterCrop(), **pixels)
+    return ImageTransform(SIZE, crop=RandomResizedCrop(scale=SCALE, ratio=RATIO), flip=FLIP, **pixels)
+
+
+def draw(paths: list[str]) -> list[dict[str, Any]]:
+    """What the training transform draws for each of the photographs, in the words of ``Photo``."""
+    work = Work("train", "uint8", 0, len(paths))
+    seeds = sample_seeds(SEED, 0, range(len(paths)))
+    batch = spdl.io.load_image_batch(paths, transform=_transform(work), seeds=seeds)
+    return [
+        {"index": index, "path": path, "crop": applied.crop, "flip": applied.flip, "size": applied.source_size}
+        for index, (path, applied) in enumerate(zip(paths, batch.applied, strict=True))
+    ]
+
+
+def prepare(work: Work, photos: Sequence[Photo]) -> Callable[[], Iterator[Any]] | None:
+    if work.transform == "fit":
+        return None if work.reuse else _fit(work, photos)
+    transform, num_threads = _transform(work), 0 if work.num_threads == 1 else work.num_threads
+    memory = empty_batch(work, work.batch) if work.reuse else None
+
+    def batches() -> Iterator[Any]:
+        for part in in_batches(work, photos):
+            seeds = sample_seeds(SEED, 0, [photo.index for photo in part]) if work.transform == "train" else None
+            paths, out = [photo.path for photo in part], None if memory is None else memory[: len(part)]
+            yield spdl.io.to_numpy(
+                spdl.io.load_image_batch(paths, transform=transform, num_threads=num_threads, seeds=seeds, out=out)
+            )
+
+    return batches
+
+
+def _fit(work: Work, photos: Sequence[Photo]) -> Callable[[], Iterator[Any]]:
+    """The form of the call that takes no transform. Two threads take a batch each."""
+    pool = ThreadPoolExecutor(work.num_threads) if work.num_threads > 1 else None
+
+    def load(part: Sequence[Photo]) -> Any:
+        paths = [photo.path for photo in part]
+        return spdl.io.to_numpy(spdl.io.load_image_batch(paths, width=SIZE, height=SIZE))
+
+    return lambda: (map if pool is None else pool.map)(load, in_batches(work, photos))
