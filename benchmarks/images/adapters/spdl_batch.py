@@ -40,6 +40,7 @@ def draw(paths: list[str]) -> list[dict[str, Any]]:
     return [
         {"index": index, "path": path, "crop": applied.crop, "flip": applied.flip, "size": applied.source_size}
         for index, (path, applied) in enumerate(zip(paths, batch.applied, strict=True))
+        if applied is not None  # it never is: an image that fails is an error
     ]
 
 
