@@ -143,11 +143,23 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
   for (const Py_ssize_t slot : slots) {
     places.push_back(batch.data() + static_cast<std::size_t>(slot) * transform.bytes_per_image());
   }
-  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way), num_threads};
+  // A batch of large pictures takes seconds: Ctrl-C is heard in between.
+  std::optional<nb::python_error> interrupt;
+  const auto is_interrupted = [&] {
+    const nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) {
+      interrupt.emplace();
+    }
+    return interrupt.has_value();
+  };
+  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way), num_threads, is_interrupted};
   std::optional<std::vector<Outcome>> loaded;
   {
     const nb::gil_scoped_release released;
     loaded = load_slots(job);
+  }
+  if (interrupt) {
+    throw *std::move(interrupt);
   }
   if (!loaded) {
     return nb::none();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <system_error>
@@ -118,15 +119,21 @@ Plan load_one(const ImageSource& source, const Order& order, const WayOut& way_o
 
 Error out_of_memory() { return Error(ErrorKind::kDecode, "decode", "out of memory"); }
 
-// What the threads of a call share: which source is next, and whether to stop.
+using Clock = std::chrono::steady_clock;
+
+// How long a call may take before it asks whether it is still wanted.
+constexpr std::chrono::milliseconds kPatience{100};
+
+// What the threads of a call share: which source is next, and whether to leave the rest.
 struct Progress {
   std::atomic<std::size_t> next = 0;
-  std::atomic<bool> needs_general_way = false;
+  std::atomic<bool> is_over = false;
 };
 
-void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes) {
+template <class AfterEach>
+void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, AfterEach after_each) {
   Scratch<Tools> tools;
-  while (!progress.needs_general_way) {
+  while (!progress.is_over) {
     const std::size_t i = progress.next++;
     if (i >= job.sources.size()) {
       return;
@@ -141,10 +148,11 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes) {
     } catch (const std::bad_alloc&) {
       outcome.error = out_of_memory();
     } catch (const NeedsGeneralWay&) {
-      progress.needs_general_way = true;
+      progress.is_over = true;
     }
     outcome.is_settled = true;
     tools->trim();
+    after_each();
   }
 }
 
@@ -161,7 +169,7 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
       for (std::size_t i = 1; i < wanted; ++i) {
         helpers.emplace_back([&] {
           try {
-            work(job, progress, outcomes);
+            work(job, progress, outcomes, [] {});
           } catch (const std::bad_alloc&) {
             // What it left is not settled.
           }
@@ -170,9 +178,15 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     } catch (const std::system_error&) {
       // The system has no more threads: those there are do the work.
     }
-    work(job, progress, outcomes);
+    auto asked = Clock::now();
+    work(job, progress, outcomes, [&] {
+      if (Clock::now() - asked > kPatience) {
+        progress.is_over = progress.is_over || job.is_cancelled();
+        asked = Clock::now();
+      }
+    });
   }
-  if (progress.needs_general_way) {
+  if (progress.is_over) {
     return std::nullopt;
   }
   for (Outcome& outcome : outcomes) {

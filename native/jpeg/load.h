@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +31,8 @@ struct Job {
   std::span<const Plan> replay;
   WayOut way_out;
   int num_threads = 0;  // that work, the caller's among them; 0 is 1
+  // Asked now and then, in the caller's thread: whether to leave the rest.
+  std::function<bool()> is_cancelled = [] { return false; };
 };
 
 struct Outcome {
@@ -39,7 +42,8 @@ struct Outcome {
 };
 
 // Loads each source into its slot. The slot of a source that fails holds no particular bytes. Returns an outcome for
-// each; or nothing, and stops early, if a source needs the general way and `way_out` says nothing of it.
+// each; or nothing, and stops early, if a source needs the general way and `way_out` says nothing of it, or if it was
+// cancelled.
 // What is loaded depends neither on the number of threads nor on who works. Threads live for the call: to start one
 // takes some 20 us, and nothing of them is left to survive a fork or to delay the process's end.
 // Safe to call from several threads at once.

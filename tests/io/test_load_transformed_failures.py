@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 
 import spdl.io
-from spdl.io import ImageTransform, load_image_batch, sample_seeds
+from spdl.io import BatchLoadError, ImageTransform, load_image_batch, sample_seeds
+from tests.io.pictures import make_jpeg
 from tests.io.transformed import JPEG, JUNK, PLAIN, RANDOM, flat, load, shades
+
+LARGE = make_jpeg(1000, 800)
 
 
 def test_strict_batch_raises_with_all_failures(caplog: pytest.LogCaptureFixture) -> None:
@@ -105,6 +109,34 @@ def test_endless_spares_are_fine() -> None:
     """As long as some of them load."""
     spares = itertools.cycle([JUNK, flat(77)])
     assert shades(load_image_batch([JUNK] * 5, transform=PLAIN, spares=spares)) == [77] * 5
+
+
+def test_endless_spares_that_all_fail_end() -> None:
+    """Where a hundred spares for each source fail, more would not help."""
+    with pytest.raises(BatchLoadError) as caught:
+        load_image_batch([JUNK, JPEG], transform=PLAIN, spares=itertools.repeat(JUNK))
+    assert len(caught.value.failures) == 1 + 200
+
+
+@pytest.mark.parametrize("num_threads", [0, 2])
+def test_signal_ends_a_batch_that_takes_long(num_threads: int) -> None:
+    """What a handler raises, such as KeyboardInterrupt, arrives before all is loaded."""
+
+    class Enough(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(Enough):
+            # Of these, some hundred are loaded in the time between two looks.
+            load_image_batch([LARGE] * 20_000, transform=PLAIN, num_threads=num_threads)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
             fewer images, in the same order; ``"zero"``: their bytes are zero.
         spares: Sources to take for those that fail, in order: the first for the first slot that is empty, and so on.
             They are loaded with the slot's seed. No more are taken than there are empty slots; a spare that fails too
-            is a failure, and the next one is tried.
+            is a failure, and the next one is tried, but no more than a hundred for each source.
 
     Returns:
         C-contiguous. With ``width`` and ``height``: ``uint8``, ``(images, height, width, channels)`` with 3 channels,
@@ -136,7 +136,8 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
         NativeLibraryError: The native part is missing, or FFmpeg where it is needed for all pictures.
         DeviceError: ``device_config`` is given.
 
-    Sampling positions of chroma are those of ITU-T T.871. Safe to call from several threads at once.
+    Sampling positions of chroma are those of ITU-T T.871. Safe to call from several threads at once. Ctrl-C is heard
+    between pictures.
     """
     if transform is not None:
         _refuse(options, _OF_FITTED, "does not go with transform, which says it: see ImageTransform")

@@ -18,6 +18,8 @@ from ._types import LoadFailure, Source
 if TYPE_CHECKING:
     from ._native import CPUBuffer
 
+# For each source: where an endless supply fails again and again, something else is wrong.
+_MOST_SPARES = 100
 _NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 # Of the buffer protocol; the third is that of our own buffers, as of ml_dtypes.
 _FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32"}
@@ -91,7 +93,7 @@ class _Batch:
     def fill_from(self, spares: Iterable[Source]) -> None:
         """Load spares into the slots that are empty, in order: as many at once as there are such slots."""
         num_taken = 0
-        rest = iter(spares)
+        rest = islice(spares, _MOST_SPARES * self._num_sources)
         while self.empty:
             taken = list(islice(rest, len(self.empty)))
             if not taken:
