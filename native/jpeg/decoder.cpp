@@ -99,18 +99,23 @@ void skip(j_decompress_ptr info, long count) {
   info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 
-// By how much the inverse transform is to scale down: 1, 2, 4 or 8. Other factors have no fast transform.
-// What it leaves must be kMargin times the target: its own filter is a poor one, and shows where little is resampled
-// after it. Measured with 200 photographs against resampling the whole picture: with a margin of 1.1 the worst is
-// 34 dB and 7 % are gained; with 1.5, 40 dB, which is what chroma costs without any scaling here.
-constexpr double kMargin = 1.5;
-
-unsigned int reduction(const Rect& region, int height, int width) noexcept {
-  unsigned int factor = 1;
-  while (factor < 8 && region.width >= 2 * factor * kMargin * width && region.height >= 2 * factor * kMargin * height) {
-    factor *= 2;
+// By how much the inverse transform is to scale down, where `shrinking` pixels become one: 1, 2, 4 or 8; other factors
+// have no fast transform. What it leaves must be some times the target: its own filter is a poor one, and shows where
+// little is resampled after it. Against the exact way (bilinear and bicubic): at a half, with 1.5 times the target the
+// worst of 200 photographs has 40 dB, with 1.25 times 37, with 1.1 times 34. Photographs of many megapixels, which is
+// where the others are chosen, are smoother: with 1.4 times the target the worst of 12 has 43 dB, and evaluating them
+// (4000x3000 to 256) takes 37 ms where it took 48.
+unsigned int reduction(double shrinking) noexcept {
+  struct Choice {
+    unsigned int factor;
+    double margin;
+  };
+  for (const auto [factor, margin] : {Choice{8, 1.4}, Choice{4, 1.4}, Choice{2, 1.5}}) {
+    if (shrinking >= factor * margin) {
+      return factor;
+    }
   }
-  return factor;
+  return 1;
 }
 
 ColorModel model_of(const jpeg_decompress_struct& info) {
@@ -290,7 +295,7 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   return header;
 }
 
-Picture JpegDecoder::decode(const Rect& region, int height, int width, bool luma_only, bool may_shrink) {
+Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only) {
   Session& session = *session_;
   jpeg_decompress_struct& info = session.info;
   Picture picture;
@@ -301,7 +306,7 @@ Picture JpegDecoder::decode(const Rect& region, int height, int width, bool luma
     info.raw_data_out = TRUE;
     info.out_color_space = info.jpeg_color_space;
     info.scale_num = 1;
-    info.scale_denom = may_shrink ? reduction(region, height, width) : 1;
+    info.scale_denom = reduction(shrinking);
     for (int i = 1; leave_chroma && i < info.num_components; ++i) {
       info.comp_info[i].component_needed = FALSE;
     }

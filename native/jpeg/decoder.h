@@ -42,12 +42,12 @@ class JpegDecoder {
   // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged or larger than kMaxPixels.
   JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
 
-  // Decodes what `open` opened, of which `region` is needed and will be `height` x `width`, to planes. They hold at least
-  // the region: no more rows and blocks than that takes. Where it will be less than a third of its size and
-  // `may_shrink` is set, the inverse transform itself scales, so they are smaller than the picture. `luma_only` leaves the
+  // Decodes what `open` opened, of which `region` is needed, to planes. They hold at least the region: no more rows and
+  // blocks than that takes. `shrinking` says how many pixels, in the direction where they are fewer, will become one:
+  // from 3 on the inverse transform itself scales, so the planes are smaller than the picture. `luma_only` leaves the
   // chroma of YCbCr out. What lies below the region is not looked at, so damage there goes unnoticed.
   // Throws Error(kDecode); warnings of libjpeg that mean damage count.
-  Picture decode(const Rect& region, int height, int width, bool luma_only, bool may_shrink);
+  Picture decode(const Rect& region, double shrinking, bool luma_only);
 
   // Decodes what `open` opened as libjpeg-turbo's users do: to RGB at full size, its chroma enlarged by the triangle
   // filter; gray and CMYK stay what they are. Whole rows, down to the region's last.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -84,15 +83,14 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
     tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
     return plan;
   }
-  // What becomes of the region, at the scale of the whole.
-  const auto scaled = [](int size, const Direction& direction) {
-    return static_cast<int>(std::ceil(static_cast<double>(size) * direction.resized / direction.size));
+  const auto shrinking = [](const Direction& direction) {
+    return static_cast<double>(direction.size) / direction.resized;
   };
   // The nearest sample is one of the picture's own.
-  const bool may_shrink = transform.interpolation != Interpolation::kNearest;
-  const Picture picture =
-      tools.decoder.decode(region, scaled(region.height, stored.rows), scaled(region.width, stored.columns),
-                           wanted.luma_only, may_shrink);
+  const double scale = transform.interpolation == Interpolation::kNearest
+                           ? 1.0
+                           : std::min(shrinking(stored.rows), shrinking(stored.columns));
+  const Picture picture = tools.decoder.decode(region, scale, wanted.luma_only);
   tools.artist.draw(picture, orientation, plan, transform, slot);
   return plan;
 }
