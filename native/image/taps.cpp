@@ -90,8 +90,12 @@ int first_of(int window_begin, Span span, int num_taps) noexcept {
 void make_nearest(const Axis& axis, Span span, TapPositions& into) {
   place(axis, span, 1, into);
   const double step = axis.extent / axis.resized;
-  double position = axis.begin + step * 0.5;
-  for (int output = 0; output < axis.first + axis.count; ++output) {
+  // Pillow adds up from the first output (ImagingScaleAffine), so we do; but not through a grid of which a picture could
+  // never be made.
+  constexpr int kMostAdded = 1 << 20;
+  const int start = axis.first > kMostAdded ? axis.first : 0;
+  double position = axis.begin + step * (start + 0.5);
+  for (int output = start; output < axis.first + axis.count; ++output) {
     if (output >= axis.first) {
       const int slot = axis.is_reversed ? axis.count - 1 - (output - axis.first) : output - axis.first;
       const int sample = std::clamp(static_cast<int>(position), span.begin, span.end - 1);

@@ -109,7 +109,7 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
             pictures. Crop, size and flips are from there, all else from the transform, whose ``size`` must agree. A
             picture whose upright size is another than the recorded one fails.
         on_failure: What becomes of slots whose source failed, where ``strict`` is not set: ``"drop"``: the batch has
-            fewer images, in the same order; ``"zero"``: their bytes are zero.
+            fewer images, in the same order, at least one; ``"zero"``: their bytes are zero, even if all failed.
         spares: Sources to take for those that fail, in order: the first for the first slot that is empty, and so on.
             They are loaded with the slot's seed. No more are taken than there are empty slots; a spare that fails too
             is a failure, and the next one is tried, but no more than a hundred for each source.
@@ -193,7 +193,7 @@ def _load_fitted(
         assert height is not None
         assert pix_fmt is not None
         buffer = _load_by_short_way(native_sources, sources, width, height, pix_fmt, memory, orient=orient)
-        report(buffer.failures, len(sources), len(buffer.failures), strict=strict)
+        report(buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1)
         return buffer
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
@@ -203,7 +203,7 @@ def _load_fitted(
         for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
         if isinstance(outcome, Exception)
     )
-    report(failures, len(sources), len(failures), strict=strict)
+    report(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
     frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
     _native.core.set_failures(batch, failures)

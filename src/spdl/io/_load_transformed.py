@@ -60,7 +60,9 @@ def load_transformed(
     )
     if batch.empty:
         batch.fill_from(spares)
-    report(batch.failures, len(sources), len(batch.empty), strict=strict)
+    # A batch of zeros keeps its size whatever happens, for those that must stay in step; one of none is nothing.
+    most_missing = 0 if strict else len(sources) - (on_failure == "drop")
+    report(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
     return batch.finish(on_failure)
 
 

@@ -48,14 +48,14 @@ def with_general_way(load: Callable[[object], _T | None]) -> _T:
     return loaded
 
 
-def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, strict: bool) -> None:
+def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int) -> None:
     """Log what failed, and raise if that leaves too little.
 
     Args:
         failures: Of sources, and of spares, whose index is ``num_sources`` and above.
         num_sources: Size of the batch that was asked for.
         num_missing: How many images of it there are not.
-        strict: Whether none may be missing. If not, not all.
+        most_missing: How many may be missing.
 
     Raises:
         BatchLoadError: Too many are missing.
@@ -65,7 +65,7 @@ def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, 
             _LG.error("Image %d of a batch of %d: %s", failure.index, num_sources, failure.error)
         else:
             _LG.error("Spare %d of a batch of %d: %s", failure.index - num_sources, num_sources, failure.error)
-    if num_missing and (strict or num_missing == num_sources):
+    if num_missing > most_missing:
         raise BatchLoadError(_summary(failures, num_sources, num_missing), failures=failures)
 
 
