@@ -22,10 +22,11 @@ _SHOWN = {
     "merge.py": ["A0 A1 B0 A2 A3 B1 A4 A5 B2 A6 A7 B3 B4 B5"],
     "path_variants.py": ["{'compressed': 10, 'plain': 20}, sum of the numbers 435"],
     "process_pool.py": ["64 documents, 190 tokens, from 2 processes"],
+    "train_images.py": ["epoch 0: float32 (8, 3, 64, 64) ", "; 1 replaced", "epoch 1: float32 (8, 3, 64, 64) "],
     "watching.py": ["while 100 items were read", "compress: kept the 3 slowest", "limiting stage"],
 }
 #: Examples whose items fail on purpose, which is logged.
-_LOGS = {"async_download.py": "NotFoundError"}
+_LOGS = {"async_download.py": "NotFoundError", "train_images.py": "fox/9.jpg"}
 
 
 @pytest.mark.slow

@@ -1,0 +1,122 @@
+"""A training input: a folder of classes, shuffled anew for each epoch, to batches of normalised floating point images.
+
+Each batch is one native call from files to ``(N, C, H, W)``: a random part of each picture, flipped or not, resized,
+normalised. A sample's seed is a function of run, epoch and index, so its picture is the same whatever batch, thread or
+restart it comes with. A file that is damaged is replaced by another, and so is its label.
+"""
+
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import spdl.io
+from spdl.io import CPUBuffer, ImageTransform, RandomResizedCrop
+from spdl.pipeline import PipelineBuilder
+
+NUM_EPOCHS = 2
+BATCH_SIZE = 8
+RUN_SEED = 0
+
+TRANSFORM = ImageTransform(
+    64,
+    crop=RandomResizedCrop(),
+    flip=0.5,
+    dtype="float32",
+    layout="NCHW",
+    mean=(0.485, 0.456, 0.406),
+    std=(0.229, 0.224, 0.225),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One batch that is to be loaded: which samples, in which epoch."""
+
+    epoch: int
+    indices: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a training step takes. With torch: ``spdl.io.to_torch(images)``, a view."""
+
+    images: CPUBuffer
+    labels: list[int]
+
+
+class ImageFolder:
+    """Files in one folder for each class, as those of ImageNet; the number of a class is its place in the alphabet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        samples = [
+            (path, label) for label, name in enumerate(self.classes) for path in sorted((folder / name).iterdir())
+        ]
+        self.paths = [path for path, _ in samples]
+        self.labels = [label for _, label in samples]
+
+    def load(self, request: Request) -> Batch:
+        """Run in a thread of the pipeline; the GIL is free while it decodes."""
+        # Other samples, always the same for this batch, in case that some of its files cannot be loaded.
+        spares = random.Random(f"{request.epoch}:{request.indices[0]}").choices(range(len(self.paths)), k=BATCH_SIZE)
+        images = spdl.io.load_image_batch(
+            [self.paths[index] for index in request.indices],
+            transform=TRANSFORM,
+            seeds=spdl.io.sample_seeds(RUN_SEED, request.epoch, request.indices),
+            spares=[self.paths[index] for index in spares],
+            num_threads=2,
+        )
+        # Where each image is from: a place in the request, or after its end among the spares.
+        candidates = request.indices + spares
+        return Batch(images, [self.labels[candidates[origin]] for origin in images.origins if origin is not None])
+
+
+class ShuffledBatches:
+    """The batches of an epoch, in another order each; what is left at the end is no full batch and is left out."""
+
+    def __init__(self, num_samples: int) -> None:
+        self.num_samples = num_samples
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[Request]:
+        epoch, self.epoch = self.epoch, self.epoch + 1
+        order = random.Random(f"{RUN_SEED}:{epoch}").sample(range(self.num_samples), self.num_samples)
+        for start in range(0, self.num_samples - BATCH_SIZE + 1, BATCH_SIZE):
+            yield Request(epoch, order[start : start + BATCH_SIZE])
+
+
+def make_folder(folder: Path, colors: dict[str, Sequence[int]], num_samples: int) -> None:
+    """Pictures of one colour, of several sizes. The last file of all is damaged."""
+    for name, color in colors.items():
+        (folder / name).mkdir()
+        for number in range(num_samples):
+            width, height = 80 + 5 * number, 120 - 5 * number
+            pixels = memoryview(bytes(color) * (width * height)).cast("B", (height, width, 3))
+            spdl.io.save_image(folder / name / f"{number}.jpg", pixels)
+    damaged = folder / name / f"{num_samples - 1}.jpg"
+    damaged.write_bytes(damaged.read_bytes()[:200])
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        make_folder(Path(name), {"cat": (200, 120, 40), "dog": (90, 90, 90), "fox": (220, 80, 20)}, 10)
+        dataset = ImageFolder(Path(name))
+        pipeline = (
+            PipelineBuilder()
+            .add_source(ShuffledBatches(len(dataset.paths)), continuous=True)
+            .pipe(dataset.load, concurrency=2, output_order="input")
+            .add_sink(3)
+            .build(num_threads=2)
+        )
+        with pipeline.auto_stop():
+            for epoch in range(NUM_EPOCHS):
+                for batch in pipeline:
+                    array = spdl.io.to_numpy(batch.images)
+                    names = " ".join(dataset.classes[label] for label in batch.labels)
+                    print(f"epoch {epoch}: {array.dtype} {array.shape} {names}; {len(batch.images.failures)} replaced")
+
+
+if __name__ == "__main__":
+    main()
