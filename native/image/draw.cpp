@@ -34,9 +34,11 @@ bool is_subsampled(const Component& component, const Component& luma) noexcept {
 
 // Chroma of fewer samples than there are outputs is enlarged by the triangle filter, as libjpeg does before others
 // resample it: of 384 photographs cropped at random, the one least like the exact way then has 43.5 dB in place of 39.8
-// (bicubic), 43.7 of 37.7 (Lanczos), 38.1 of 33.0 (box).
+// (bicubic), 43.7 of 37.7 (Lanczos), 39.1 of 33.0 (box). A box shows where it ends for long: made a third as large, the
+// worst has 42 dB by the triangle and 35 by a box.
 Interpolation for_chroma(const Axis& axis) noexcept {
-  return axis.extent < axis.resized ? Interpolation::kBilinear : axis.interpolation;
+  const bool is_box = axis.interpolation == Interpolation::kBox;
+  return axis.extent < (is_box ? 4 : 1) * axis.resized ? Interpolation::kBilinear : axis.interpolation;
 }
 
 // Where the window goes, once the canvas has been mirrored.

@@ -86,10 +86,11 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const auto shrinking = [](const Direction& direction) {
     return static_cast<double>(direction.size) / direction.resized;
   };
-  // The nearest sample is one of the picture's own.
-  const double scale = transform.interpolation == Interpolation::kNearest
-                           ? 1.0
-                           : std::min(shrinking(stored.rows), shrinking(stored.columns));
+  // The nearest sample is one of the picture's own, and a box ends where it ends: without weights that fade, other blocks
+  // than the picture's show (28 dB in the worst of 128 photographs).
+  const bool may_shrink =
+      transform.interpolation != Interpolation::kNearest && transform.interpolation != Interpolation::kBox;
+  const double scale = may_shrink ? std::min(shrinking(stored.rows), shrinking(stored.columns)) : 1.0;
   const Picture picture = tools.decoder.decode(region, scale, wanted.luma_only);
   tools.artist.draw(picture, orientation, plan, transform, slot);
   return plan;

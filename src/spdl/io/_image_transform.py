@@ -70,7 +70,7 @@ class ImageTransform:
         orient: Whether to turn pictures upright first, as their EXIF data or properties say.
         exact: Whether to give the bytes that Pillow gives: decoded at full size, cut, then resized by its arithmetic.
             Otherwise JPEG is decoded at a smaller size where that will do, only where it is needed, and each plane is
-            resampled from its own resolution: faster, and within a level or two of it.
+            resampled from its own resolution: faster, and half a level from it on average.
 
     Raises:
         ValueError: A value is not one of those above, or values contradict each other; the message says what would do.
