@@ -179,7 +179,7 @@ nb::bytes to_elements(const Levels& levels, const std::string& kernels_name, con
 
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
-  for (const char* name : {"portable", "avx2", "avx512"}) {
+  for (const char* name : {"portable", "neon", "avx2", "avx512"}) {
     if (find_kernels(name) != nullptr) {
       names.emplace_back(name);
     }

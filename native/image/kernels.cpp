@@ -10,7 +10,11 @@ const Kernels& best_kernels() noexcept {
     }
   }
 #endif
+#if defined(SPDL_NEON_KERNELS)
+  return kNeonKernels;
+#else
   return kPortableKernels;
+#endif
 }
 
 const Kernels* find_kernels(std::string_view name) noexcept {
@@ -23,6 +27,11 @@ const Kernels* find_kernels(std::string_view name) noexcept {
   }
   if (name == kAvx2Kernels.name) {
     return has_avx2 ? &kAvx2Kernels : nullptr;
+  }
+#endif
+#if defined(SPDL_NEON_KERNELS)
+  if (name == kNeonKernels.name) {
+    return &kNeonKernels;
   }
 #endif
   return name == kPortableKernels.name ? &kPortableKernels : nullptr;

@@ -76,6 +76,9 @@ extern const Kernels kPortableKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 #endif
+#if defined(SPDL_NEON_KERNELS)
+extern const Kernels kNeonKernels;
+#endif
 
 // The fastest table that this processor runs.
 const Kernels& best_kernels() noexcept;
