@@ -19,11 +19,21 @@ def load() -> Any:
 @pytest.mark.parametrize("name", ["failures", "origins", "applied"])
 def test_there_is_nothing_to_tell_by_default(name: str) -> None:
     """An empty tuple, which nobody can replace."""
-    buffer = load()
+    buffer = spdl.io.convert_array([1, 2])
     assert getattr(buffer, name) == ()
-    assert getattr(spdl.io.convert_array([1, 2]), name) == ()
     with pytest.raises(AttributeError):
         setattr(buffer, name, (1,))
+
+
+def test_batch_of_a_size_tells_where_pictures_were_put() -> None:
+    """It is a transform as well, but where FFmpeg's filters make it."""
+    sources: list[Any] = [b"junk", make_jpeg(40, 30)]
+    buffer = spdl.io.load_image_batch(sources, width=20, height=20, strict=False)
+    assert buffer.origins == (1,)
+    assert [applied and (applied.offset, applied.resized) for applied in buffer.applied] == [((2, 0), (15, 20))]
+    description = spdl.io.get_video_filter_desc(scale_width=20, scale_height=20)
+    filtered = spdl.io.load_image_batch(sources, width=20, height=20, filter_desc=description, strict=False)
+    assert (filtered.origins, filtered.applied) == ((1,), ())
 
 
 def test_origins_are_what_was_set() -> None:

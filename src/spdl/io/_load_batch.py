@@ -120,8 +120,8 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
         its type, ``(images, *transform.shape)``.
 
         ``failures`` tell what could not be loaded, and why; their ``index`` is the position in ``srcs``, or
-        ``len(srcs) + k`` for spare ``k``. After a transform, for each image ``origins`` have this index, and
-        ``applied`` an ``AppliedTransform``; both are ``None`` for zeros.
+        ``len(srcs) + k`` for spare ``k``. For each image ``origins`` have this index, and ``applied`` an
+        ``AppliedTransform``; both are ``None`` for zeros. ``applied`` is empty after FFmpeg's filters.
 
     Raises:
         ValueError: ``srcs`` is empty, or a size is less than 1. ``seeds`` are missing where the transform is random.
@@ -206,7 +206,7 @@ def _load_fitted(
     report(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
     frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
-    _native.core.set_failures(batch, failures)
+    _tell(batch, len(sources), failures)
     return batch
 
 
@@ -241,10 +241,20 @@ def _load_by_short_way(
 
     failures = with_general_way(load)
     if failures:
-        failed = {failure.index for failure in failures}
-        _native.core.keep_slots(buffer, [slot for slot in slots if slot not in failed])
-        _native.core.set_failures(buffer, failures)
+        _native.core.keep_slots(buffer, list(_origins(len(sources), failures)))
+    _tell(buffer, len(sources), failures)
     return buffer
+
+
+def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, ...]:
+    failed = {failure.index for failure in failures}
+    return tuple(index for index in range(num_sources) if index not in failed)
+
+
+def _tell(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
+    """What the batch is to know of its images."""
+    _native.core.set_failures(buffer, failures)
+    _native.core.set_origins(buffer, _origins(num_sources, failures))
 
 
 @lru_cache(maxsize=64)
