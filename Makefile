@@ -7,7 +7,7 @@ help:
 	@echo "make demo    real photographs through a pipeline, beside Pillow and torch's DataLoader"
 	@echo "make test    all tests"
 	@echo "make check   format, lint, types, layers, native stubs"
-	@echo "make bench   all benchmarks (minutes); scripts/bench NAME runs one"
+	@echo "make bench   all benchmarks (two hours); scripts/bench NAME runs one"
 	@echo "make clean   removes what the others made: .venv, build, .cache and tool caches"
 
 demo:
