@@ -26,8 +26,9 @@ constinit std::atomic<LargeMemory*> current_memory{&own_memory};
 // without them and 140 ms with them, of which the copying alone is the greater part.
 constexpr std::size_t kLargePagesFrom = std::size_t{4} << 20;
 
-// Kept memory is memory that others cannot have: no more than that, and than this share of what the machine has.
-constexpr std::size_t kMostKept = std::size_t{256} << 20;
+// Kept memory is memory that others cannot have: no more than that, and than this share of what the machine has. Ten
+// seconds of 1280x720 are 691 MB: where they are kept, loading them takes 4.7 ms a frame, and where not, 9.6.
+constexpr std::size_t kMostKept = std::size_t{1} << 30;
 constexpr std::size_t kShareKept = 16;
 
 void ask_for_large_pages(LargeMemory::Block block) noexcept {

@@ -83,7 +83,7 @@ def test_small_memory_is_not_kept() -> None:
 
 def test_what_is_kept_has_a_limit() -> None:
     """Those that were kept longest go first; a block above it is not kept at all."""
-    limit = min(256 * MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
+    limit = min(1024 * MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
     make(limit + MB)
     assert _native.core.large_memory() == (0, 0)
     size = limit // 8 // MB * MB
