@@ -123,7 +123,9 @@ def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
         progress.clear()
     if code is ExitCode.OK and counts.images == 0:
         code = ExitCode.NOTHING_LOADED
-    return Outcome(options, found, code, counts, tuple(failed.values()), elapsed, stats)
+    # Batches end in any order; a report should not.
+    files = tuple(sorted(failed.values(), key=lambda file: file.path))
+    return Outcome(options, found, code, counts, files, elapsed, stats)
 
 
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
