@@ -37,8 +37,8 @@ bool is_subsampled(const Component& component, const Component& luma) noexcept {
 // (bicubic), 43.7 of 37.7 (Lanczos), 39.1 of 33.0 (box). A box shows where it ends for long: made a third as large, the
 // worst has 42 dB by the triangle and 35 by a box.
 Interpolation for_chroma(const Axis& axis) noexcept {
-  const bool is_box = axis.interpolation == Interpolation::kBox;
-  return axis.extent < (is_box ? 4 : 1) * axis.resized ? Interpolation::kBilinear : axis.interpolation;
+  const double limit = axis.interpolation == Interpolation::kBox ? 4 : 1;
+  return axis.extent < limit * axis.resized ? Interpolation::kBilinear : axis.interpolation;
 }
 
 // Where the window goes, once the canvas has been mirrored.
