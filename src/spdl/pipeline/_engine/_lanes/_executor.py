@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._failures import log_failure
 from spdl.pipeline._engine._stages._generator import GeneratorStage
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import Ticket
 
 __all__ = ["ExecutorLane", "is_process_pool"]
+
+#: Before 3.12.1, a process pool that breaks while it holds a cancelled call loses its managing thread, as
+#: ``set_exception`` raises there, and the exit of the interpreter then waits for the pool's workers for ever.
+_MAY_CANCEL_REMOTE_CALLS: Final = sys.version_info >= (3, 12, 1)
 
 
 def is_process_pool(executor: Executor) -> bool:
@@ -51,6 +55,7 @@ class ExecutorLane:
         self.engine = engine
         self.executor = executor
         self.is_remote = is_process_pool(executor)
+        self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None  # set by the graph
         self.thread: EngineThread | None = None
         self.waiting: Callable[[], None] | None = None
@@ -67,7 +72,7 @@ class ExecutorLane:
     def cancel_calls(self, stage: CallStage) -> None:
         for ticket in self.tickets:
             ticket.cancelled = True
-            if ticket.handle is not None:
+            if ticket.handle is not None and self.may_cancel:
                 # Runs callbacks on this thread, which would take the lock again: leave it to somebody without the lock.
                 self.engine.to_close.append(ticket.handle.cancel)
 
@@ -135,7 +140,7 @@ class ExecutorLane:
         future.add_done_callback(lambda done: self._done(ticket, done))
         with self.engine.lock:
             stop = ticket.cancelled
-        if stop:
+        if stop and self.may_cancel:
             future.cancel()
 
     def _task(self, ticket: Ticket) -> tuple[Callable[[Any], Any], Any]:
