@@ -53,6 +53,7 @@ RULES = [
         allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe", f"{P}._marks"),
         lazily=(f"{P}.config",),
     ),
+    Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}.lib")),
     # inside the media package
     Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),
@@ -103,6 +104,7 @@ FORBIDDEN = {
 }
 # (module or package, imported): allowed inside a function all the same.
 ON_USE = {
+    ("spdl.pipeline", "torch"): "tensors that cross between processes are taken apart and made by those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }

@@ -1,0 +1,16 @@
+"""Moving objects between two processes: what is small goes through a socket, what is large through shared memory.
+
+Knows nothing of pipelines. ``_pickling`` takes an object apart into a small head and large buffers, a ``Store`` puts
+the buffers where the other side can read them in place, a ``Link`` carries the heads.
+"""
+
+from ._link import Frame as Frame
+from ._link import Link as Link
+from ._link import LinkEnd as LinkEnd
+from ._link import link_pair as link_pair
+from ._pickling import NOTHING as NOTHING
+from ._pickling import Encoded as Encoded
+from ._stores import Shelf as Shelf
+from ._stores import Store as Store
+
+__all__ = ["NOTHING", "Encoded", "Frame", "Link", "LinkEnd", "Shelf", "Store", "link_pair"]

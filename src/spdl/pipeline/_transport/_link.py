@@ -1,0 +1,397 @@
+"""``Link``: one end of a two-way connection between two processes.
+
+A message is a *frame*: a kind and a number, which both sides read without unpickling anything, and a payload. On the
+wire: a header, the places of the payload's buffers, its head, and the buffers themselves if no store has taken them.
+Many frames go in one write, so that small items cost a fraction of a system call.
+
+One thread may receive; any number may send. Nothing here waits for a condition of the other side, except that a write
+blocks while the socket is full: each side has somebody who always reads.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import socket
+import struct
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final
+
+from ._pickling import NOTHING, Encoded, Encoder, Form, decode
+from ._stores import Shelf, Store
+
+__all__ = ["Frame", "Link", "LinkEnd", "link_pair", "wait_readable"]
+
+#: Kind, form, flags; number of persistent buffers; number; bytes of the places; bytes of the head.
+_HEADER: Final = struct.Struct("<BBHIQQQ")
+_INLINE: Final = 1  # flag: the buffers follow the head
+_RECEIVE_AT_ONCE: Final = 1 << 17
+#: Gather writes take at most so many pieces (IOV_MAX is 1024 on Linux and macOS).
+_MAX_PIECES: Final = 1000
+#: Frames smaller than this are joined before they are written: a copy is cheaper than a piece.
+_SMALL: Final = 1 << 14
+
+
+class Frame:
+    """A message that has arrived. Its payload is put together by ``load``, once, or given back by ``discard``."""
+
+    __slots__ = ("_form", "_head", "_link", "_num_deep", "_places", "kind", "number")
+
+    def __init__(self, link: Link, kind: int, number: int, form: int, head: bytes, num_deep: int, places: Any) -> None:
+        self.kind = kind
+        self.number = number
+        self._link: Link | None = link
+        self._form = form
+        self._head = head
+        self._num_deep = num_deep
+        self._places = places  # a list of buffers, or spans for the shelf as bytes
+
+    def load(self) -> Any:
+        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory."""
+        link, self._link = self._link, None
+        assert link is not None, "a frame is loaded or discarded once"
+        places, self._places = self._places, None
+        if places is None:
+            if self._form == Form.PICKLE:
+                return pickle.loads(self._head)
+            buffers: list[Any] = []
+        elif type(places) is bytes:
+            buffers = link._get(pickle.loads(places))
+        else:
+            buffers = places
+        as_views = link.shelf is not None and link.shelf.bytes_as_views
+        return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
+
+    def discard(self) -> None:
+        """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
+        link, self._link = self._link, None
+        places, self._places = self._places, None
+        if link is not None and type(places) is bytes:
+            link._drop(pickle.loads(places))
+
+
+class Link:
+    """Made by ``link_pair``, or by ``LinkEnd.open`` in the other process.
+
+    Args:
+        sock: This end.
+        store: Takes the buffers of what is sent; ``None``: they go through the socket.
+        shelf: Gives the buffers of what is received.
+    """
+
+    def __init__(self, sock: socket.socket, store: Store | None, shelf: Shelf | None) -> None:
+        self._socket = sock
+        self.store = store
+        self.shelf = shelf
+        self._encoder = Encoder()
+        self._put_lock = threading.Lock()
+        self._get_lock = threading.Lock()
+        self._send_lock = threading.Lock()
+        self._frames: deque[Frame] = deque()
+        self._data = b""  # received, and not yet a whole frame
+        self._chunks: list[bytes] = []  # the same, after _data
+        self._num_received = 0  # bytes in _data and _chunks
+        self._num_needed = _HEADER.size  # so many must be there before it is worth looking again
+        self._is_closed = False
+        _forget_in_forked_children(self)
+
+    @property
+    def sender(self) -> Any:
+        """The store, if it is one in which memory can be had before it is sent."""
+        return self.store if hasattr(self.store, "slot") else None
+
+    # -- sending
+
+    def encode(self, payload: Any) -> Encoded:
+        """Take ``payload`` apart and put its buffers in the store. Give it to ``send_encoded``, or to ``discard``.
+
+        Raises:
+            Exception: What pickling raises; what the store raises (``BufferError``).
+        """
+        encoded = self._encoder.encode(payload)
+        if encoded.buffers and self.store is not None:
+            with self._put_lock:
+                encoded.spans = self.store.put(encoded.buffers)
+            if encoded.spans is not None:
+                encoded.buffers = ()
+        return encoded
+
+    def discard(self, encoded: Encoded) -> None:
+        """Give back the memory of what will not be sent."""
+        spans, encoded.spans, encoded.buffers = encoded.spans, None, ()
+        if spans is not None and self.store is not None:
+            with self._put_lock:
+                self.store.take_back(spans)
+
+    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
+        """Send one frame.
+
+        Raises:
+            OSError: The other end is gone.
+            Exception: What pickling raises; then nothing was written.
+        """
+        self.send_encoded([(kind, number, self.encode(payload))])
+
+    def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
+        """Send frames, as few writes as possible. Blocks while the socket is full.
+
+        Raises:
+            OSError: The other end is gone. What had not been sent is lost with it.
+        """
+        pieces: list[Any] = []
+        small: list[bytes] = []
+        num_small = 0
+        for kind, number, encoded in frames:
+            head = encoded.head
+            if encoded.spans is not None:
+                places, flags = pickle.dumps(encoded.spans, 5), 0
+            elif encoded.buffers:
+                raws = [pickle.PickleBuffer(each).raw() for each in encoded.buffers]
+                places, flags = struct.pack(f"<{len(raws)}Q", *(raw.nbytes for raw in raws)), _INLINE
+            else:
+                places, flags = b"", 0
+            header = _HEADER.pack(kind, encoded.form, flags, encoded.num_deep, number, len(places), len(head))
+            small.append(header)
+            if places:
+                small.append(places)
+            if len(head) <= _SMALL:
+                small.append(head)
+                num_small += len(head)
+            else:
+                pieces += [b"".join(small), head]
+                small, num_small = [], 0
+            if flags & _INLINE:
+                pieces += [b"".join(small), *raws]
+                small, num_small = [], 0
+            elif num_small > _SMALL:
+                pieces.append(b"".join(small))
+                small, num_small = [], 0
+        if small:
+            pieces.append(b"".join(small))
+        with self._send_lock:
+            self._write(pieces)
+
+    def _write(self, pieces: list[Any]) -> None:
+        sock = self._socket
+        if len(pieces) == 1:
+            sock.sendall(pieces[0])
+            return
+        if not hasattr(sock, "sendmsg"):  # Windows
+            for piece in pieces:
+                sock.sendall(piece)
+            return
+        first = 0
+        while first < len(pieces):
+            num_sent = sock.sendmsg(pieces[first : first + _MAX_PIECES])
+            while first < len(pieces) and num_sent >= (size := memoryview(pieces[first]).nbytes):
+                num_sent -= size
+                first += 1
+            if num_sent:
+                pieces[first] = memoryview(pieces[first]).cast("B")[num_sent:]
+
+    # -- receiving
+
+    def fileno(self) -> int:
+        """The descriptor to wait for; -1 when closed. Only if ``has_frame`` says no."""
+        return self._socket.fileno()
+
+    def has_frame(self) -> bool:
+        """A whole frame is here: ``recv`` will not wait."""
+        return bool(self._frames)
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        """The next frame.
+
+        Args:
+            timeout: Seconds to wait; 0: take what is there; ``None``: for ever.
+
+        Raises:
+            EOFError: The other end is gone, or this one was closed.
+            TimeoutError: No whole frame came in time; what came is kept.
+        """
+        if self._frames:
+            return self._frames.popleft()
+        deadline = None if timeout is None else monotonic() + timeout
+        while not self._frames:
+            if deadline is not None and not self._wait(deadline - monotonic()):
+                raise TimeoutError(f"no message within {timeout} s")
+            self._receive()
+        return self._frames.popleft()
+
+    def _wait(self, seconds: float) -> bool:
+        try:
+            return bool(wait_readable([self._socket.fileno()], max(0.0, seconds)))
+        except ValueError as exc:  # closed by another thread
+            raise EOFError from exc
+
+    def _receive(self) -> None:
+        try:
+            chunk = self._socket.recv(_RECEIVE_AT_ONCE)
+        except OSError as exc:
+            raise EOFError from exc
+        if not chunk:
+            raise EOFError
+        self._chunks.append(chunk)
+        self._num_received += len(chunk)
+        if self._num_received >= self._num_needed:
+            data = b"".join([self._data, *self._chunks]) if self._data or len(self._chunks) > 1 else chunk
+            self._chunks.clear()
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Cut ``data`` into frames; keep the rest."""
+        position, end = 0, len(data)
+        unpack, header_size = _HEADER.unpack_from, _HEADER.size
+        needed = header_size
+        while end - position >= header_size:
+            kind, form, flags, num_deep, number, num_places, num_head = unpack(data, position)
+            at = position + header_size
+            needed = header_size + num_places + num_head
+            if end - position < needed:
+                break
+            if not num_places:
+                self._frames.append(Frame(self, kind, number, form, data[at : at + num_head], num_deep, None))
+                position += needed
+                continue
+            places: Any = data[at : at + num_places]
+            at += num_places
+            head = data[at : at + num_head]
+            if flags & _INLINE:
+                sizes = struct.unpack(f"<{num_places // 8}Q", places)
+                needed += sum(sizes)
+                if end - position < needed:
+                    break
+                at += num_head
+                places = []
+                with memoryview(data) as view:
+                    for size in sizes:
+                        places.append(bytearray(view[at : at + size]))
+                        at += size
+            self._frames.append(Frame(self, kind, number, form, head, num_deep, places))
+            position += needed
+            needed = header_size
+        self._data = data[position:]
+        self._num_received = end - position
+        self._num_needed = needed if self._num_received >= header_size else header_size
+
+    def _get(self, spans: Any) -> list[Any]:
+        assert self.shelf is not None, "the sender has a store and this side no shelf"
+        with self._get_lock:
+            return self.shelf.get(spans)
+
+    def _drop(self, spans: Any) -> None:
+        if self.shelf is not None:
+            with self._get_lock:
+                self.shelf.drop(spans)
+
+    # -- the end
+
+    def close(self) -> None:
+        """Close this end. The other one sees the end of the stream, and whoever receives here gets ``EOFError``.
+
+        Idempotent, from any thread. Objects that were received stay valid. Frames that were not loaded are discarded.
+        """
+        self._is_closed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in it
+        self._socket.close()
+        while self._frames:
+            with suppress(IndexError):
+                self._frames.popleft().discard()
+
+    def __enter__(self) -> Link:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class LinkEnd:
+    """The other end, before it is opened. Picklable only as an argument of a process that is being started."""
+
+    def __init__(self, sock: socket.socket, sending: Any, receiving: Any) -> None:
+        self._socket = sock
+        self._sending = sending  # arenas, or None
+        self._receiving = receiving
+
+    def open(self) -> Link:
+        """In the process that is to use it; once."""
+        store = None if self._sending is None else _open_store(self._sending)
+        shelf = None if self._receiving is None else _open_shelf(self._receiving)
+        return Link(self._socket, store, shelf)
+
+    def close(self) -> None:
+        """Let go of it in a process that does not use it. Idempotent."""
+        self._socket.close()
+
+
+def _open_store(arena: Any) -> Store:
+    return arena.open_sender()  # type: ignore[no-any-return]
+
+
+def _open_shelf(arena: Any) -> Shelf:
+    return arena.open_receiver()  # type: ignore[no-any-return]
+
+
+def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: Any = None) -> tuple[Link, LinkEnd]:
+    """Both ends of a new connection.
+
+    Args:
+        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory.
+        inbound_only: Only what the other end sends may use shared memory.
+        arena: An explicit arena of the user's for what the other end sends, in place of the automatic one.
+
+    Returns:
+        This process's end, and the one for the other process.
+    """
+    here, there = socket.socketpair()
+    inbound = outbound = None
+    return Link(here, outbound, inbound), LinkEnd(there, inbound, outbound)
+
+
+def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
+    """Those of the descriptors that can be read from, or whose other end is gone; waits for at least one.
+
+    Args:
+        descriptors: At least one.
+        timeout: Seconds; ``None``: for ever.
+
+    Returns:
+        Empty if none was ready in time.
+    """
+    if not hasattr(select, "poll"):  # Windows
+        return select.select(list(descriptors), [], [], timeout)[0]
+    poll = select.poll()
+    for each in descriptors:
+        poll.register(each, select.POLLIN)
+    # Rounded up, so that a wait of a microsecond does not become a busy loop.
+    milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
+    return [ready for ready, _ in poll.poll(milliseconds)]
+
+
+# -- fork
+
+_links: weakref.WeakSet[Link] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """In a forked child: an end that stays open there would hide that its process has died."""
+    for link in list(_links):
+        link._is_closed = True
+        with suppress(OSError):
+            link._socket.close()
+    _links.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_all)
+
+
+def _forget_in_forked_children(link: Link) -> None:
+    _links.add(link)

@@ -1,0 +1,262 @@
+"""Objects taken apart for another process, and put together there: pickle protocol 5 with out-of-band buffers.
+
+An object becomes an ``Encoded``: a *head* (the pickle stream, small) and *buffers* (large memory, not copied here).
+What offers its memory to pickle (NumPy arrays, ``spdl.io`` buffers and packets) is taken as it is; besides:
+
+- ``bytes`` and ``bytearray`` are known to pickle itself and offer nothing. At the top they are a buffer without any
+  pickling. Inside of containers they are found by ``persistent_id``, which pickle then calls for *every* object; so
+  that is done only for streams that turn out large, and remembered for the next.
+- ``memoryview`` and torch's CPU tensors of every dtype get reducers of ours.
+- A class may define ``__reduce_transport__(self)``: like ``__reduce__``, but asked only for the way between processes
+  of one pipeline (frames of ``spdl.io``, which do not pickle otherwise).
+
+Source: PEP 574.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "decode", "encode"]
+
+#: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
+LARGE: Final = 4096
+#: A head of so many bytes may have bytes objects inside that are worth a search.
+_SUSPICIOUS: Final = 4 * LARGE
+#: After a search in vain, so many large heads are not searched.
+_PATIENCE: Final = 64
+
+
+class _Nothing(Enum):
+    NOTHING = "no payload"
+
+
+NOTHING: Final = _Nothing.NOTHING
+
+
+class Form(IntEnum):
+    """How a payload is written."""
+
+    NOTHING = 0
+    PICKLE = 1
+    DEEP = 2  # a pickle whose persistent ids stand for bytes objects
+    BYTES = 3  # the only buffer is the object
+    BYTEARRAY = 4
+
+
+class Encoded:
+    """A payload taken apart. ``buffers`` refer to the object's own memory until a store has put them."""
+
+    __slots__ = ("buffers", "form", "head", "num_deep", "spans")
+
+    def __init__(self, form: Form, head: bytes, buffers: Sequence[Any] = (), num_deep: int = 0) -> None:
+        self.form = form
+        self.head = head
+        self.buffers = buffers
+        self.num_deep = num_deep  # how many of the buffers, the last ones, stand for persistent ids
+        self.spans: Any = None  # where a store has put the buffers
+
+    @property
+    def num_bytes(self) -> int:
+        """What the other side will hold, about."""
+        return len(self.head) + sum(memoryview(each).nbytes for each in self.buffers)
+
+
+_EMPTY: Final = Encoded(Form.NOTHING, b"")
+#: Nothing inside of these can be large without being large itself.
+_SCALARS: Final = frozenset({int, float, bool, type(None), complex})
+
+
+class Encoder:
+    """Takes objects apart. Remembers what kind of objects come. May be used by several threads."""
+
+    __slots__ = ("_num_unsearched", "_search")
+
+    def __init__(self) -> None:
+        self._search = False
+        self._num_unsearched = 0
+
+    def encode(self, payload: Any) -> Encoded:
+        """Take ``payload`` apart.
+
+        Raises:
+            Exception: What pickling raises, which may be anything: ``__reduce__`` is the user's code.
+        """
+        kind = type(payload)
+        if payload is NOTHING:
+            return _EMPTY
+        if kind in _SCALARS:
+            return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
+        if kind is bytes or kind is bytearray:
+            if len(payload) < LARGE:
+                return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
+            return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
+        if self._search:
+            encoded = _encode_deep(payload)
+            if not encoded.num_deep:
+                self._search = False
+                self._num_unsearched = 0
+            return encoded
+        buffers: list[pickle.PickleBuffer] = []
+        stream = io.BytesIO()
+        _Pickler(stream, 5, buffer_callback=_collector(buffers)).dump(payload)
+        head = stream.getvalue()
+        if len(head) >= _SUSPICIOUS and kind is not str:
+            self._num_unsearched -= 1
+            if self._num_unsearched < 0:
+                self._num_unsearched = _PATIENCE
+                encoded = _encode_deep(payload)
+                self._search = encoded.num_deep > 0
+                return encoded
+        return Encoded(Form.PICKLE, head, buffers)
+
+
+def encode(payload: Any) -> Encoded:
+    """Take one object apart."""
+    return Encoder().encode(payload)
+
+
+def _collector(buffers: list[pickle.PickleBuffer]) -> Callable[[pickle.PickleBuffer], bool]:
+    def collect(buffer: pickle.PickleBuffer) -> bool:
+        """True: pickle writes it into the stream."""
+        try:
+            if buffer.raw().nbytes < LARGE:
+                return True
+        except BufferError:  # it is not contiguous: pickle says so
+            return True
+        buffers.append(buffer)
+        return False
+
+    return collect
+
+
+def _encode_deep(payload: Any) -> Encoded:
+    buffers: list[Any] = []
+    found: list[bytes | bytearray] = []
+    numbers: dict[int, int] = {}
+
+    def persistent_id(obj: Any) -> tuple[bool, int] | None:
+        kind = type(obj)
+        if (kind is bytes or kind is bytearray) and len(obj) >= LARGE:
+            number = numbers.setdefault(id(obj), len(found))
+            if number == len(found):
+                found.append(obj)
+            return kind is bytearray, number
+        return None
+
+    stream = io.BytesIO()
+    pickler = _Pickler(stream, 5, buffer_callback=_collector(buffers))
+    pickler.persistent_id = persistent_id  # type: ignore[method-assign]
+    pickler.dump(payload)
+    form = Form.DEEP if found else Form.PICKLE
+    return Encoded(form, stream.getvalue(), [*buffers, *found], len(found))
+
+
+def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_as_views: bool = False) -> Any:
+    """Put an object together. Its large parts are views of ``buffers`` and keep them alive.
+
+    Args:
+        form: How it was written.
+        head: Its pickle stream.
+        buffers: Objects with the buffer protocol, in the order of ``Encoded.buffers``.
+        num_deep: As in ``Encoded``.
+        bytes_as_views: Give writable memoryviews for bytes-likes, instead of copies of their own type.
+
+    Raises:
+        Exception: What unpickling raises, which may be anything.
+    """
+    if form is Form.PICKLE:
+        return pickle.loads(head, buffers=buffers)
+    if form is Form.NOTHING:
+        return NOTHING
+    if form is Form.DEEP:
+        first = len(buffers) - num_deep
+        made: dict[int, Any] = {}  # one object for all that refer to it
+
+        def persistent_load(pid: tuple[bool, int]) -> Any:
+            is_bytearray, number = pid
+            if number not in made:
+                made[number] = _as_bytes(buffers[first + number], bytearray if is_bytearray else bytes, bytes_as_views)
+            return made[number]
+
+        unpickler = pickle.Unpickler(io.BytesIO(head), buffers=buffers[:first])
+        unpickler.persistent_load = persistent_load  # type: ignore[method-assign]
+        return unpickler.load()
+    return _as_bytes(buffers[0], bytes if form is Form.BYTES else bytearray, bytes_as_views)
+
+
+def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -> Any:
+    if as_view:
+        return memoryview(buffer)
+    return buffer if type(buffer) is kind else kind(buffer)
+
+
+# -- reducers
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        """Called for all that pickle does not know itself."""
+        kind = type(obj)
+        if kind is memoryview:
+            return _reduce_memoryview(obj)
+        hook = getattr(kind, "__reduce_transport__", None)
+        if hook is not None:
+            return hook(obj)
+        if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
+            return _reduce_tensor(obj)
+        return NotImplemented
+
+
+def _reduce_memoryview(view: memoryview) -> Any:
+    memory = view if view.c_contiguous and view.nbytes else view.tobytes()
+    return _make_memoryview, (pickle.PickleBuffer(memory), view.format, view.shape, view.readonly)
+
+
+def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: bool) -> memoryview:
+    view: memoryview = memoryview(buffer).cast("B")
+    # Memoryviews cannot be cast to a shape that has a zero.
+    view = view.cast(code) if 0 in shape else view.cast(code, shape)
+    return view.toreadonly() if readonly else view
+
+
+def _reduce_tensor(tensor: Any) -> Any:
+    """A strided CPU tensor of torch: its memory, and what that means. All else is left to torch."""
+    import torch
+
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
+        return NotImplemented
+    requires_grad = tensor.requires_grad
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    # Dense tensors keep the order of their dimensions in memory (channels_last, transposed); others become contiguous.
+    order = sorted(range(tensor.dim()), key=lambda d: (-tensor.stride(d), -tensor.shape[d]))
+    stored = tensor.permute(order)
+    if not stored.is_contiguous():
+        order, stored = list(range(tensor.dim())), tensor.contiguous()
+    memory = stored.reshape(-1).view(torch.uint8).numpy() if stored.numel() else b""
+    data = pickle.PickleBuffer(memory)
+    dtype = str(stored.dtype).removeprefix("torch.")
+    return _make_tensor, (data, dtype, tuple(stored.shape), tuple(order), requires_grad)
+
+
+def _make_tensor(data: Any, dtype: str, shape: tuple[int, ...], order: tuple[int, ...], requires_grad: bool) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if math.prod(shape) == 0:
+        stored = torch.empty(shape, dtype=kind)
+    else:
+        if memoryview(data).readonly:
+            data = bytearray(data)
+        stored = torch.frombuffer(data, dtype=kind).reshape(shape)
+    inverse = [0] * len(order)
+    for position, dim in enumerate(order):
+        inverse[dim] = position
+    tensor = stored.permute(inverse)
+    return tensor.requires_grad_() if requires_grad else tensor

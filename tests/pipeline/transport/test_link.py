@@ -1,0 +1,184 @@
+"""Frames over a connection: order, many in one write, ends, and memory that comes back."""
+
+import contextlib
+import pickle
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.pipeline._transport import NOTHING, Link, link_pair
+from spdl.pipeline._transport._link import _HEADER
+
+from .stores import FakeStore
+
+
+@contextlib.contextmanager
+def pair(store: FakeStore | None = None) -> Iterator[tuple[Link, Link]]:
+    here, end = link_pair(0)
+    there = end.open()
+    here.store, there.shelf = store, store
+    with here, there:
+        yield here, there
+
+
+def test_frames_arrive_in_order_with_kind_and_number() -> None:
+    """Both ways at once."""
+    with pair() as (here, there):
+        for number in range(100):
+            here.send(3, number, {"n": number})
+            there.send(4, 2**63 + number)
+        for number in range(100):
+            frame = there.recv(timeout=10)
+            assert (frame.kind, frame.number, frame.load()) == (3, number, {"n": number})
+            frame = here.recv()
+            assert (frame.kind, frame.number, frame.load()) == (4, 2**63 + number, NOTHING)
+        assert not there.has_frame()
+
+
+@given(st.lists(st.integers(-9, 9000), max_size=6), st.lists(st.integers(50, 5000), min_size=1), st.booleans())
+def test_frames_may_arrive_in_any_pieces(sizes: list[int], cuts: list[int], has_store: bool) -> None:
+    """However the stream is cut, the same frames come out."""
+    items: list[Any] = [bytes([size % 251]) * size if size >= 0 else size for size in sizes]
+    store = FakeStore() if has_store else None
+
+    class Written:
+        def __init__(self) -> None:
+            self.data = b""
+
+        def sendall(self, data: bytes) -> None:
+            self.data += data
+
+        def sendmsg(self, pieces: list[Any]) -> int:
+            data = b"".join(bytes(pickle.PickleBuffer(each).raw()) for each in pieces)[:10007]
+            self.data += data
+            return len(data)
+
+    written: Any = Written()
+    sending = Link(written, store, None)
+    sending.send_encoded([(1, number, sending.encode(item)) for number, item in enumerate(items)])
+    receiving = Link(written, None, store)
+    position = 0
+    while position < len(written.data):
+        for cut in cuts:
+            receiving._data += written.data[position : position + cut]
+            position += cut
+            receiving._parse(receiving._data)
+    assert [receiving.recv().load() for _ in items] == items
+    assert receiving._data == b""
+    assert not store or not store.kept
+
+
+def test_many_threads_may_send() -> None:
+    """No frame is torn."""
+    with pair() as (here, there):
+
+        def send(who: int) -> None:
+            for number in range(60):
+                here.send(who, number, b"x" * number * 100)
+
+        senders = [threading.Thread(target=send, args=(who,)) for who in range(4)]
+        for sender in senders:
+            sender.start()
+        got: dict[int, list[int]] = {who: [] for who in range(4)}
+        for _ in range(240):
+            frame = there.recv(timeout=30)
+            assert frame.load() == b"x" * frame.number * 100
+            got[frame.kind].append(frame.number)
+        for sender in senders:
+            sender.join()
+        assert all(numbers == list(range(60)) for numbers in got.values())
+
+
+def test_a_closed_end_is_the_end_of_the_stream() -> None:
+    """What had been sent arrives first."""
+    with pair() as (here, there):
+        here.send(1, 0, "last")
+        here.close()
+        assert there.recv().load() == "last"
+        with pytest.raises(EOFError):
+            there.recv()
+        with pytest.raises(EOFError):
+            there.recv(timeout=1)
+        with pytest.raises(OSError):
+            there.send(1, 0, b"x" * 10**6)
+
+
+def test_close_wakes_a_waiting_receiver_of_the_same_end() -> None:
+    """From another thread."""
+    with pair() as (here, _there):
+        errors: list[BaseException] = []
+
+        def receive() -> None:
+            try:
+                here.recv()
+            except EOFError as exc:
+                errors.append(exc)
+
+        thread = threading.Thread(target=receive)
+        thread.start()
+        here.close()
+        thread.join(10)
+        assert len(errors) == 1
+        with pytest.raises(EOFError):
+            here.recv(timeout=0)
+
+
+def test_nothing_in_time_is_a_timeout_and_nothing_is_lost() -> None:
+    """Also in the middle of a frame."""
+    with pair() as (here, there):
+        with pytest.raises(TimeoutError):
+            there.recv(timeout=0)
+        encoded = here.encode("whole")
+        header = _HEADER.pack(7, encoded.form, 0, 0, 1, 0, len(encoded.head))
+        here._socket.sendall(header + encoded.head[:3])
+        with pytest.raises(TimeoutError):
+            there.recv(timeout=0)
+        here._socket.sendall(encoded.head[3:])
+        assert there.recv(timeout=5).load() == "whole"
+
+
+def test_what_cannot_be_pickled_leaves_the_link_usable() -> None:
+    """Nothing was written."""
+    with pair() as (here, there):
+        with pytest.raises((pickle.PicklingError, AttributeError)):
+            here.send(1, 0, lambda: None)
+        here.send(1, 1, "next")
+        assert there.recv().load() == "next"
+
+
+def test_memory_comes_back() -> None:
+    """When a frame is loaded, discarded, never sent, or still there when the link is closed."""
+    store = FakeStore()
+    with pair(store) as (here, there):
+        here.send(1, 0, bytes(10000))
+        assert there.recv().load() == bytes(10000)
+        here.send(1, 0, [bytes(100000)])
+        frame = there.recv()
+        assert store.kept
+        frame.discard()
+        frame.discard()
+        assert not store.kept
+        here.discard(here.encode(bytes(10000)))
+        assert not store.kept
+        for _ in range(3):
+            here.send(1, 0, bytearray(10000))
+        there.recv().load()
+        there.close()
+        assert not store.kept
+
+
+def test_a_full_store_sends_through_the_socket() -> None:
+    """Nothing waits, nothing fails."""
+    store = FakeStore(limit=10000)
+    with pair(store) as (here, there):
+        result: list[Any] = []
+        receiver = threading.Thread(target=lambda: result.append(there.recv().load()))
+        receiver.start()
+        here.send(1, 0, {"large": bytes(1_000_000), "small": bytes(5000)})
+        receiver.join(30)
+        assert result == [{"large": bytes(1_000_000), "small": bytes(5000)}]
+        assert not store.kept
