@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline._errors import InvalidOpError
-from spdl.pipeline.defs import Pipe, PipeConfig
+from spdl.pipeline.defs import Pipe, PipeConfig, Retry
 
 
 def sync_op(item: Any) -> Any:
@@ -291,6 +291,7 @@ def test_defaults() -> None:
     config = Pipe(sync_op)
     assert (config._concurrency, config._executor, config._output_order) == (1, None, "completion")
     assert config._max_failures is None
+    assert (config._isolate, config._retry, config._timeout) == (False, None, None)
 
 
 @pytest.mark.parametrize("concurrency", [0, -1])
@@ -381,6 +382,60 @@ def test_max_failures_is_kept(limit: int | Fraction) -> None:
     assert Pipe(sync_op, max_failures=limit)._max_failures == limit
 
 
+@pytest.mark.parametrize("op", [async_op, async_generator_op, AsyncCallable(), AsyncContainer()])
+def test_async_op_cannot_be_isolated(op: Any) -> None:
+    """Async ops run on the event loop, nowhere else."""
+    with pytest.raises(ValueError, match="isolate=True cannot be given with an async op"):
+        Pipe(op, isolate=True)
+
+
+def test_isolated_op_cannot_have_an_executor() -> None:
+    """A stage runs in one place."""
+    with pytest.raises(ValueError, match="isolate=True cannot be given with an executor"):
+        Pipe(sync_op, isolate=True, executor=NoExecutor())
+
+
+@pytest.mark.parametrize("value", [1, None, "yes"])
+def test_isolate_must_be_a_bool(value: Any) -> None:
+    """A number of processes is what ``concurrency`` is for."""
+    with pytest.raises(TypeError, match="isolate must be a bool"):
+        Pipe(sync_op, isolate=value)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.0, float("inf"), float("nan")])
+def test_timeout_that_no_call_can_keep_is_refused(seconds: float) -> None:
+    """No limit is ``None``, and a limit is above zero."""
+    with pytest.raises(ValueError, match="timeout must be"):
+        Pipe(sync_op, timeout=seconds)
+
+
+@pytest.mark.parametrize("seconds", [True, "5", [1]])
+def test_timeout_must_be_a_number(seconds: Any) -> None:
+    """Neither bool nor text stands for seconds."""
+    with pytest.raises(TypeError, match="timeout must be a number"):
+        Pipe(sync_op, timeout=seconds)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, None), (3, Retry(3)), (Retry(2, delay=0), Retry(2, delay=0.0))])
+def test_retry_is_a_number_of_attempts_or_all_of_it(given: Any, kept: Retry | None) -> None:
+    """A number is short for ``Retry`` of it."""
+    assert Pipe(sync_op, retry=given)._retry == kept
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "3", ValueError])
+def test_retry_must_be_one_or_an_int(value: Any) -> None:
+    """The message says what it can be."""
+    with pytest.raises(TypeError, match="retry must be an int"):
+        Pipe(sync_op, retry=value)
+
+
+@pytest.mark.parametrize("attempts", [0, -1])
+def test_less_than_one_attempt_is_refused(attempts: int) -> None:
+    """The first call counts."""
+    with pytest.raises(ValueError, match="retry must be >= 1"):
+        Pipe(sync_op, retry=attempts)
+
+
 @pytest.mark.parametrize(
     "op",
     [
@@ -398,10 +453,11 @@ def test_max_failures_is_kept(limit: int | Fraction) -> None:
 )
 def test_config_pickles_if_the_op_does(op: Any) -> None:
     """A description can go to another process."""
-    config = Pipe(op, concurrency=2, name="x", output_order="input", max_failures=Fraction(1, 2))
+    limits: dict[str, Any] = {"max_failures": Fraction(1, 2), "retry": Retry(3, on=OSError), "timeout": 1.5}
+    config = Pipe(op, concurrency=2, name="x", output_order="input", **limits)
     restored = pickle.loads(pickle.dumps(config))
     assert isinstance(restored, PipeConfig)
-    for field in ("name", "_kind", "_concurrency", "_executor", "_output_order", "_max_failures"):
+    for field in ("name", "_kind", "_concurrency", "_executor", "_output_order", "_max_failures", "_retry", "_timeout"):
         assert getattr(restored, field) == getattr(config, field)
 
 

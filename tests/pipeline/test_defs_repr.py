@@ -28,6 +28,7 @@ from spdl.pipeline.defs import (
     PipelineConfig,
     PlacementConfig,
     ProcessPoolExecutorConfig,
+    Retry,
     SinkConfig,
     SourceConfig,
 )
@@ -127,6 +128,13 @@ def test_pipe_shows_what_was_chosen() -> None:
         r"max_failures=1/3, op=.*\.op at .*test_defs_repr\.py:\d+\)",
         repr(config),
     )
+
+
+def test_pipe_shows_what_becomes_of_failing_calls() -> None:
+    """A plain number of attempts is shown as one."""
+    config = Pipe(op, name="x", isolate=True, retry=3, timeout=20)
+    assert repr(config).startswith("x(isolate=True, retry=3, timeout=20, op=")
+    assert "retry=Retry(3, delay=1), op=" in repr(Pipe(op, retry=Retry(3, delay=1)))
 
 
 @pytest.mark.parametrize(

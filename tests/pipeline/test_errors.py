@@ -18,6 +18,7 @@ from spdl.pipeline._errors import (
     PipelineStateError,
     PipelineStructureError,
     RemoteOpError,
+    StageTimeoutError,
     UnsupportedPythonError,
     WorkerDiedError,
     WorkerError,
@@ -39,6 +40,7 @@ ERRORS: list[tuple[Exception, dict[str, object]]] = [
         RemoteOpError("a", type_name="KeyError", remote_traceback="tb"),
         {"type_name": "KeyError", "remote_traceback": "tb"},
     ),
+    (StageTimeoutError("a", stage="0:1:x", seconds=2.5), {"stage": "0:1:x", "seconds": 2.5}),
     (WorkerError("a", remote_traceback="tb"), {"remote_traceback": "tb"}),
     (WorkerDiedError("a", exit_code=-9), {"exit_code": -9, "remote_traceback": None}),
     (WorkerTimeoutError("a", remote_traceback="tb"), {"remote_traceback": "tb"}),
@@ -69,6 +71,7 @@ def test_error_keeps_text_attributes_and_notes_through_pickle(
         UnsupportedPythonError,
         FailureLimitError,
         RemoteOpError,
+        StageTimeoutError,
         WorkerError,
         InternalError,
     ],
@@ -84,6 +87,11 @@ def test_worker_errors_are_also_what_their_name_says() -> None:
     assert issubclass(WorkerDiedError, WorkerError)
     assert issubclass(WorkerTimeoutError, WorkerError)
     assert issubclass(WorkerTimeoutError, TimeoutError)
+
+
+def test_stage_timeout_is_a_timeout() -> None:
+    """Code that catches TimeoutError gets it."""
+    assert issubclass(StageTimeoutError, TimeoutError)
 
 
 def test_invalid_op_is_a_type_error_and_an_assertion_error() -> None:

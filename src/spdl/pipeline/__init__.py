@@ -18,6 +18,7 @@ from ._errors import PipelineFailure as PipelineFailure
 from ._errors import PipelineStateError as PipelineStateError
 from ._errors import PipelineStructureError as PipelineStructureError
 from ._errors import RemoteOpError as RemoteOpError
+from ._errors import StageTimeoutError as StageTimeoutError
 from ._errors import UnsupportedPythonError as UnsupportedPythonError
 from ._errors import WorkerDiedError as WorkerDiedError
 from ._errors import WorkerError as WorkerError
@@ -72,6 +73,7 @@ __all__ = [
     "RemoteOpError",
     "StageInfo",
     "StageStats",
+    "StageTimeoutError",
     "StatsQueue",
     "TaskHook",
     "TaskPerfStats",

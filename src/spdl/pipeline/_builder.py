@@ -19,6 +19,7 @@ from spdl.pipeline.defs import (
     Pipe,
     PipelineConfig,
     PlacementConfig,
+    Retry,
     SinkConfig,
     SourceConfig,
     StageConfig,
@@ -88,6 +89,9 @@ class PipelineBuilder(Generic[T, U]):
         name: str | None = None,
         output_order: OutputOrder = "completion",
         max_failures: int | Fraction | None = None,
+        isolate: bool = False,
+        retry: int | Retry | None = None,
+        timeout: float | None = None,
     ) -> "PipelineBuilder[T, U]":
         """Add a stage that runs ``op`` on every item. Its errors are those of :func:`~spdl.pipeline.defs.Pipe`.
 
@@ -99,6 +103,9 @@ class PipelineBuilder(Generic[T, U]):
             name: Name of the stage; that of the op by default.
             output_order: ``"completion"``, or ``"input"`` to emit results in the order of their inputs.
             max_failures: Limit of this stage in place of the pipeline's.
+            isolate: Run the calls in processes of their own: a crash of the op costs the item, not the pipeline.
+            retry: How many attempts an item gets, or a :class:`~spdl.pipeline.defs.Retry`.
+            timeout: Seconds that one call may take.
         """
         self._stages.append(
             Pipe(
@@ -108,6 +115,9 @@ class PipelineBuilder(Generic[T, U]):
                 name=name,
                 output_order=output_order,
                 max_failures=max_failures,
+                isolate=isolate,
+                retry=retry,
+                timeout=timeout,
             )
         )
         return self

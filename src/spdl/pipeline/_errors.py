@@ -17,6 +17,7 @@ __all__ = [
     "PipelineStateError",
     "PipelineStructureError",
     "RemoteOpError",
+    "StageTimeoutError",
     "UnsupportedPythonError",
     "WorkerDiedError",
     "WorkerError",
@@ -82,6 +83,23 @@ class RemoteOpError(PipelineError):
         super().__init__(message)
         self.type_name = type_name
         self.remote_traceback = remote_traceback
+
+
+class StageTimeoutError(PipelineError, TimeoutError):
+    """A call took longer than the ``timeout`` of its stage.
+
+    Attributes:
+        stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
+        seconds: The limit.
+    """
+
+    def __new__(cls, message: str = "", **_: object) -> "StageTimeoutError":
+        return TimeoutError.__new__(cls, message)  # as WorkerTimeoutError, below
+
+    def __init__(self, message: str = "", *, stage: str, seconds: float) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.seconds = seconds
 
 
 class WorkerError(PipelineError):

@@ -222,6 +222,7 @@ class _Builder:
         return tail
 
     def add_pipe(self, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
+        _refuse_what_no_lane_keeps(config)
         info = self.info(config.name, config._concurrency)
         wiring = self.options.wire(info, "stage", out.capacity)
         make = self.make_hooked if wiring.task_hooks else self.make_plain
@@ -384,6 +385,13 @@ class _Builder:
         merge: Node = BatchedPathMerge(engine, info, router) if config.batched else MergeStage(engine, info)
         router.members = engine.nodes[first:]
         self.add(merge, tails, [out], wiring)
+
+
+def _refuse_what_no_lane_keeps(config: PipeConfig[Any, Any]) -> None:
+    given = {"isolate": config._isolate, "retry": config._retry is not None, "timeout": config._timeout is not None}
+    if any(given.values()):
+        names = ", ".join(name for name, is_given in given.items() if is_given)
+        raise PipelineError(f"{config!r}: {names} of a stage is not available in this version")
 
 
 def _is_limited(value: int | Fraction) -> bool:

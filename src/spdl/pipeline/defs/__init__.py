@@ -29,6 +29,7 @@ from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutor
 from ._placement import MainProcess as MainProcess
 from ._placement import PlacementConfig as PlacementConfig
 from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
+from ._retry import Retry as Retry
 from ._sink import SinkConfig as SinkConfig
 from ._source import SourceConfig as SourceConfig
 from ._variants import PathStage as PathStage
@@ -54,6 +55,7 @@ __all__ = [
     "PipelineConfig",
     "PlacementConfig",
     "ProcessPoolExecutorConfig",
+    "Retry",
     "SinkConfig",
     "SourceConfig",
 ]

@@ -1,9 +1,10 @@
-"""Checks of arguments that several descriptions share: whole numbers and failure limits."""
+"""Checks of arguments that several descriptions share: whole numbers, seconds and failure limits."""
 
+import math
 import operator
 from fractions import Fraction
 
-__all__ = ["as_int", "check_max_failures", "validate_max_failures"]
+__all__ = ["as_int", "as_seconds", "check_max_failures", "validate_max_failures"]
 
 
 def as_int(name: str, value: object) -> int:
@@ -18,6 +19,21 @@ def as_int(name: str, value: object) -> int:
         except TypeError:
             pass
     raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
+
+
+def as_seconds(name: str, value: object) -> float:
+    """Get ``value`` as a finite ``float``. Real numbers of other kinds count; ``bool`` and text do not.
+
+    Raises:
+        TypeError: It is no number; the message has ``name``.
+        ValueError: It is not finite.
+    """
+    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__qualname__}")
+    number = float(value)  # type: ignore[arg-type]  # it has __float__
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
 
 
 def check_max_failures(value: object) -> int | Fraction:

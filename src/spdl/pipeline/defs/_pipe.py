@@ -10,8 +10,9 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from spdl.pipeline._errors import InvalidOpError
 
-from ._arguments import as_int, check_max_failures
+from ._arguments import as_int, as_seconds, check_max_failures
 from ._repr import describe_callable, describe_object, layers_of
+from ._retry import Retry, as_retry
 
 __all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem"]
 
@@ -45,6 +46,9 @@ class PipeConfig(Generic[T, U]):
     _executor: Executor | None = None
     _output_order: OutputOrder = "completion"
     _max_failures: int | Fraction | None = None  # None: what the pipeline says
+    _isolate: bool = False
+    _retry: Retry | None = None
+    _timeout: float | None = None  # seconds
 
     @property
     def _location(self) -> str:
@@ -61,6 +65,13 @@ class PipeConfig(Generic[T, U]):
             options.append(f"output_order={self._output_order!r}")
         if self._max_failures is not None:
             options.append(f"max_failures={self._max_failures}")
+        if self._isolate:
+            options.append("isolate=True")
+        if self._retry is not None:
+            is_plain = self._retry == Retry(self._retry.attempts)
+            options.append(f"retry={self._retry.attempts if is_plain else self._retry}")
+        if self._timeout is not None:
+            options.append(f"timeout={self._timeout:g}")
         options.append(f"op={self._location}")
         return f"{self.name}({', '.join(options)})"
 
@@ -74,6 +85,9 @@ def Pipe(
     name: str | None = None,
     output_order: OutputOrder = "completion",
     max_failures: int | Fraction | None = None,
+    isolate: bool = False,
+    retry: int | Retry | None = None,
+    timeout: float | None = None,
 ) -> PipeConfig[Any, Any]:
     """Describe a stage that runs ``op`` on every item.
 
@@ -87,11 +101,19 @@ def Pipe(
         output_order: ``"completion"``: results are emitted as calls end. ``"input"``: in the order of their inputs.
         max_failures: How many calls may fail (``int``; negative: any number), or which share of them
             (:class:`~fractions.Fraction`), before the stage is given up. ``None``: the pipeline's limit.
+        isolate: Run the calls in processes of their own, ``concurrency`` of them. A crash of the op costs the item,
+            not the pipeline. For sync ops. The op, items and results are pickled; a generator is collected there.
+        retry: How often to call the op again with an item on which it raised: the number of attempts in all, or a
+            :class:`Retry`.
+        timeout: Seconds that one call (of a generator: one item) may take. What takes longer fails with
+            :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process killed, a
+            thread left behind.
 
     Raises:
         InvalidOpError: ``op`` is nothing that can be run.
         ValueError: ``concurrency`` is less than 1, ``output_order`` is neither of the two, an async op has an
-            ``executor``, or an async generator is to keep the order of its inputs.
+            ``executor`` or is to be isolated, or an async generator is to keep the order of its inputs; ``isolate``
+            and ``executor`` are given together; ``retry`` is less than 1, ``timeout`` is not above 0.
         TypeError: An argument has the wrong type.
     """
     call, kind, default_name = _resolve(op)
@@ -110,6 +132,16 @@ def Pipe(
         raise ValueError(f"output_order must be 'completion' or 'input', got {output_order!r}")
     if output_order == "input" and kind == "async_generator":
         raise ValueError(f"output_order='input' does not work with an async generator, got {describe_callable(call)}")
+    if not isinstance(isolate, bool):
+        raise TypeError(f"isolate must be a bool, got {isolate!r} of type {type(isolate).__qualname__}")
+    if isolate and executor is not None:
+        raise ValueError("isolate=True cannot be given with an executor: the stage has processes of its own")
+    if isolate and kind in ("async", "async_generator"):
+        raise ValueError(
+            f"isolate=True cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
+        )
+    if timeout is not None and (timeout := as_seconds("timeout", timeout)) <= 0:
+        raise ValueError(f"timeout must be > 0 seconds, or None for no limit, got {timeout:g}")
     return PipeConfig(
         default_name if name is None else name,
         call,
@@ -118,6 +150,9 @@ def Pipe(
         executor,
         output_order,
         None if max_failures is None else check_max_failures(max_failures),
+        isolate,
+        as_retry(retry),
+        timeout,
     )
 
 

@@ -1,0 +1,116 @@
+"""``Retry``: when a call that raised is made again."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from ._arguments import as_int, as_seconds
+
+__all__ = ["Retry", "as_retry"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Retry:
+    """Call an op again with an item on which it raised.
+
+    Before the k-th attempt (k >= 2) the stage waits ``min(max_delay, delay * backoff ** (k - 2))`` seconds, less a
+    random share of up to ``jitter`` of that, so that calls that failed together do not come back together. The last
+    exception is the item's failure, with a note that says how many attempts there were. A generator is called again
+    only as long as it has not yielded anything.
+
+    .. code-block:: python
+
+        builder.pipe(download, concurrency=8, retry=Retry(5, on=ConnectionError, delay=1.0))
+
+    Args:
+        attempts: Most calls per item, the first one included.
+        on: Class of exceptions, or several, after which it is called again. Others are the item's failure at once.
+        delay: Seconds before the second attempt.
+        backoff: How many times longer each wait is than the one before.
+        max_delay: Most seconds of one wait.
+        jitter: Share of a wait, in [0, 1], that is left to chance.
+
+    Raises:
+        ValueError: A number is out of its range.
+        TypeError: An argument has the wrong type, or ``on`` names what is no ordinary exception.
+    """
+
+    attempts: int
+    on: type[Exception] | tuple[type[Exception], ...] = (Exception,)
+    delay: float = 0.1
+    backoff: float = 2.0
+    max_delay: float = 30.0
+    jitter: float = 0.5
+
+    def __post_init__(self) -> None:
+        if (attempts := as_int("attempts", self.attempts)) < 1:
+            raise ValueError(f"attempts must be >= 1, got {attempts}: it counts the first call too")
+        object.__setattr__(self, "attempts", attempts)
+        object.__setattr__(self, "on", _as_classes(self.on))
+        for name, lowest, highest in (
+            ("delay", 0.0, math.inf),
+            ("backoff", 1.0, math.inf),
+            ("max_delay", 0.0, math.inf),
+            ("jitter", 0.0, 1.0),
+        ):
+            value = as_seconds(name, getattr(self, name))
+            if not lowest <= value <= highest:
+                accepted = f">= {lowest:g}" if highest == math.inf else f"in [{lowest:g}, {highest:g}]"
+                raise ValueError(f"{name} must be {accepted}, got {value:g}")
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        given = [str(self.attempts)]
+        for field in fields(self)[1:]:
+            if (value := getattr(self, field.name)) != field.default:
+                shown = " | ".join(cls.__name__ for cls in value) if field.name == "on" else f"{value:g}"
+                given.append(f"{field.name}={shown}")
+        return f"Retry({', '.join(given)})"
+
+    def covers(self, error: BaseException) -> bool:
+        """Whether a call that raised ``error`` may be made again."""
+        return isinstance(error, self.on)
+
+    def delay_before(self, attempt: int, random: Callable[[], float]) -> float:
+        """Seconds to wait before an attempt.
+
+        Args:
+            attempt: Number of the attempt, from 2 on: nothing is waited for before the first.
+            random: Gives numbers in [0, 1), as :func:`random.random` does.
+        """
+        try:
+            longest = min(self.max_delay, self.delay * self.backoff ** (attempt - 2))
+        except OverflowError:  # so many attempts that the power is beyond a float
+            longest = self.max_delay if self.delay > 0 else 0.0
+        return longest * (1.0 - self.jitter * random())
+
+
+def as_retry(value: object) -> Retry | None:
+    """Get what was given as ``retry=``: nothing, a number of attempts, or all of it.
+
+    Raises:
+        TypeError: It is something else.
+        ValueError: A number of attempts is less than 1.
+    """
+    if value is None or isinstance(value, Retry):
+        return value
+    try:
+        attempts = as_int("retry", value)
+    except TypeError:
+        raise TypeError(
+            "retry must be an int (how many attempts, the first included) or a spdl.pipeline.defs.Retry, "
+            f"got {value!r} of type {type(value).__qualname__}"
+        ) from None
+    if attempts < 1:
+        raise ValueError(f"retry must be >= 1, got {attempts}: it counts the first call too")
+    return Retry(attempts)
+
+
+def _as_classes(value: object) -> tuple[type[Exception], ...]:
+    classes = value if isinstance(value, tuple) else (value,)
+    for cls in classes:
+        if not (isinstance(cls, type) and issubclass(cls, Exception)):
+            raise TypeError(f"on must be a class of exceptions below Exception, or a tuple of such, got {cls!r}")
+    if not classes:
+        raise ValueError("on must name at least one class of exceptions, got none")
+    return classes
