@@ -1,0 +1,1 @@
+"""What does it cost to move a batch out of another process?"""

@@ -1,0 +1,35 @@
+"""How long until a pipeline in a subprocess gives its first item: ``python -m benchmarks.transport._start METHOD``.
+
+Run by an interpreter that has ours or the reference. Prints milliseconds as JSON: ``first``, of the first one of a
+fresh process, and ``second``, of another one after that has ended. Both from the call to the item.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+
+
+def _same(item: int) -> int:
+    return item
+
+
+def _milliseconds(method: str) -> float:
+    config: Any = PipelineBuilder().add_source(range(10)).pipe(_same).add_sink(3).get_config()
+    start = time.perf_counter()
+    items: Iterable[int] = run_pipeline_in_subprocess(config, num_threads=1, mp_context=method)
+    for item in items:
+        taken = time.perf_counter() - start
+        assert item == 0
+        break
+    del items
+    gc.collect()
+    return 1e3 * taken
+
+
+if __name__ == "__main__":
+    print(json.dumps({"first": _milliseconds(sys.argv[1]), "second": _milliseconds(sys.argv[1])}))

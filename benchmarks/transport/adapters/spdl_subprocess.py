@@ -1,0 +1,32 @@
+"""``iterate_in_subprocess``: that of this checkout or of the reference, whichever the interpreter has.
+
+``plain``: nothing said about memory. ``pool`` and ``ring``: an arena given, with room for what may wait, what is being
+written and what is being read. Bytes of less than a page never go through an arena.
+"""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import partial
+from importlib import metadata
+from typing import Any
+
+from benchmarks.transport._work import Producer, Work
+from spdl.pipeline import SharedMemoryRingBuffer, SharedMemorySegmentPool, iterate_in_subprocess
+
+_PAGE = 4096
+
+
+def versions() -> dict[str, str]:
+    return {"spdl": metadata.version("spdl")}
+
+
+def open_way(stack: ExitStack, way: str, work: Work, num_items: int) -> Iterable[Any] | None:
+    if way != "plain" and work.num_bytes < _PAGE:
+        return None
+    room, size = work.buffer_size + 2, work.num_bytes + _PAGE
+    arena = None
+    if way == "pool":
+        arena = SharedMemorySegmentPool(size, room)
+    if way == "ring":
+        arena = SharedMemoryRingBuffer(size * room)
+    return iterate_in_subprocess(partial(Producer, work, num_items), buffer_size=work.buffer_size, arena=arena)
