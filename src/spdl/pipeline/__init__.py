@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
+    from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
+    from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
 
 __all__ = [
     "AsyncQueue",
@@ -87,6 +89,8 @@ __all__ = [
     "create_task",
     "is_eof",
     "is_epoch_end",
+    "iterate_in_subinterpreter",
+    "run_pipeline_in_subinterpreter",
 ]
 
 #: What few programs use is found on first use: these modules are a tenth of the import's time.
@@ -97,6 +101,8 @@ _ON_USE = {
     "PriorityThreadPoolExecutor": "._priority",
     "ProcessGroupResourceUsage": "._observe._resource_usage",
     "ProcessGroupStatsMonitor": "._observe._process_group",
+    "iterate_in_subinterpreter": "._workers._interpreters",
+    "run_pipeline_in_subinterpreter": "._workers._interpreters",
 }
 
 

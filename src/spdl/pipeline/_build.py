@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -14,13 +13,13 @@ from ._engine import GraphOptions, build_graph
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._pipeline import Pipeline
+from ._pipeline_ids import PIPELINE_IDS
 from ._wiring import Wiring, make_merge_queues
 from .defs import PipelineConfig, validate_max_failures
 
 __all__ = ["build_pipeline", "default_num_threads"]
 
 _LOG = logging.getLogger("spdl.pipeline")
-_pipeline_ids = itertools.count()
 
 U = TypeVar("U")
 
@@ -95,7 +94,7 @@ def _build(
     engine = build_graph(
         cfg,
         GraphOptions(
-            pipeline_id=next(_pipeline_ids),
+            pipeline_id=PIPELINE_IDS.take(),
             num_threads=num_threads,
             max_failures=max_failures,
             first_stage_id=first_stage_id,

@@ -1,0 +1,80 @@
+"""Subinterpreters as workers: the names, and a clear error where they cannot be had."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from spdl.pipeline._errors import UnsupportedPythonError
+
+if TYPE_CHECKING:
+    from spdl.pipeline._builder import PipelineBuilder
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+    from spdl.pipeline.defs import PipelineConfig
+
+__all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
+
+T = TypeVar("T")
+
+
+def iterate_in_subinterpreter(
+    fn: Callable[[], Iterable[T]],
+    *,
+    buffer_size: int = 3,
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
+    timeout: float | None = None,
+) -> Iterable[T]:
+    """Iterate over what ``fn`` returns in a subinterpreter. Requires Python 3.14.
+
+    Args:
+        fn: Called once, there; returns what is iterated.
+        buffer_size: Items that are made ahead.
+        initializer: Called there before ``fn``: one, or several in order.
+        timeout: Seconds to wait for an item.
+
+    Raises:
+        UnsupportedPythonError: This Python is older than 3.14; and on later ones as long as this is not implemented.
+    """
+    _refuse("iterate_in_subinterpreter", "iterate_in_subprocess")
+
+
+def run_pipeline_in_subinterpreter(
+    config: PipelineConfig[T] | PipelineBuilder[Any, T],
+    /,
+    *,
+    num_threads: int | None = None,
+    max_failures: int | Fraction = -1,
+    report_stats_interval: float = -1,
+    queue_class: Callable[..., AsyncQueue] | None = None,
+    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
+    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
+    use_thread_output_queue: bool = False,
+    **kwargs: Any,
+) -> Iterable[T]:
+    """Run a pipeline in a subinterpreter. Requires Python 3.14.
+
+    Args:
+        config: The pipeline, or its builder.
+        num_threads: As in :func:`~spdl.pipeline.build_pipeline`, like the following ones.
+        max_failures: See there.
+        report_stats_interval: See there.
+        queue_class: See there.
+        task_hook_factory: See there.
+        background_tasks: See there.
+        use_thread_output_queue: See there.
+        **kwargs: For :func:`iterate_in_subinterpreter`.
+
+    Raises:
+        UnsupportedPythonError: This Python is older than 3.14; and on later ones as long as this is not implemented.
+    """
+    _refuse("run_pipeline_in_subinterpreter", "run_pipeline_in_subprocess")
+
+
+def _refuse(name: str, instead: str) -> NoReturn:
+    version = sys.version.split()[0]
+    if sys.version_info < (3, 14):
+        raise UnsupportedPythonError(f"{name} requires Python 3.14 or later, this is {version}; use {instead}")
+    raise UnsupportedPythonError(f"{name} is not implemented yet, though Python {version} could run it; use {instead}")

@@ -1,0 +1,125 @@
+"""The global random state of one process, taken along to another.
+
+That of ``random``, of NumPy's legacy functions and of torch on the CPU; the last two if they are imported. A module
+that the other process has not imported is not imported for this: a loader that never needs torch is spared its seconds
+and its memory. Its state is set at the end of its import, should there be one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+__all__ = ["RandomState", "capture", "restore"]
+
+#: What ``capture`` returns: pickles, and means nothing to a reader. Keyed by the module that the state is of.
+RandomState = dict[str, Any]
+
+
+def capture() -> RandomState:
+    """The state as it is now in this process. Changes nothing."""
+    state: RandomState = {"random": random.getstate()}
+    for name, (get, _) in _OTHERS.items():
+        module = sys.modules.get(name)
+        # One that another thread is importing just now has no state that anybody could have set.
+        if module is not None and not _is_being_imported(module):
+            state[name] = get(module)
+    return state
+
+
+def restore(state: RandomState) -> None:
+    """Set the state in this process; for modules that are not imported, when they are."""
+    random.setstate(state["random"])
+    later: dict[str, Any] = {}
+    for name, (_, put) in _OTHERS.items():
+        if name not in state:
+            continue
+        module = sys.modules.get(name)
+        if module is None:
+            later[name] = state[name]
+        else:
+            put(module, state[name])
+    if later:
+        sys.meta_path.insert(0, _OnImport(later))
+
+
+# As plain bytes: pickled arrays and tensors would import their modules wherever they arrive.
+
+
+def _get_numpy(numpy_random: Any) -> bytes:
+    return pickle.dumps(numpy_random.get_state(legacy=False), 5)
+
+
+def _put_numpy(numpy_random: Any, state: bytes) -> None:
+    values = pickle.loads(state)
+    kind = values["bit_generator"]
+    if kind != numpy_random.get_state(legacy=False)["bit_generator"]:
+        numpy_random.set_bit_generator(getattr(numpy_random, kind)())
+    numpy_random.set_state(values)
+
+
+def _get_torch(torch: Any) -> bytes:
+    return bytes(torch.get_rng_state().tolist())
+
+
+def _put_torch(torch: Any, state: bytes) -> None:
+    torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+
+_OTHERS: Final[dict[str, tuple[Callable[[Any], bytes], Callable[[Any, bytes], None]]]] = {
+    "numpy.random": (_get_numpy, _put_numpy),
+    "torch": (_get_torch, _put_torch),
+}
+
+
+def _is_being_imported(module: ModuleType) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+class _OnImport(MetaPathFinder):
+    """Finds nothing itself: it sets the state of a module at the end of its import, which others do."""
+
+    def __init__(self, state: RandomState) -> None:
+        self._state = state
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._state:
+            return None
+        for finder in sys.meta_path:
+            if finder is self:
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Restoring(spec.loader, fullname, self._state)
+                return spec
+        return None
+
+
+class _Restoring(Loader):
+    """A loader that does what another does, and then sets the state of the module."""
+
+    def __init__(self, loader: Any, name: str, state: RandomState) -> None:
+        self._loader = loader
+        self._name = name
+        self._state = state
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)  # type: ignore[no-any-return]
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader  # who asks the module where its data is must get the real one
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        state = self._state.pop(self._name, None)
+        if state is not None:
+            _OTHERS[self._name][1](module, state)

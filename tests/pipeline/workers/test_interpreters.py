@@ -1,0 +1,58 @@
+"""Names of subinterpreters: they are there, and say what they need."""
+
+import sys
+
+import pytest
+
+import spdl.pipeline
+from spdl.pipeline import (
+    PipelineBuilder,
+    PriorityInterpreterPoolExecutor,
+    UnsupportedPythonError,
+    iterate_in_subinterpreter,
+    run_pipeline_in_subinterpreter,
+)
+from spdl.pipeline.defs import MAIN_PROCESS, InterpreterPoolExecutorConfig
+
+pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="about the error before")
+
+
+def test_names_are_public() -> None:
+    """They are found and listed, whatever the Python."""
+    assert {"iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"} <= set(spdl.pipeline.__all__)
+
+
+def test_iterating_says_what_it_requires() -> None:
+    """A RuntimeError of its own type, with the way out."""
+    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14.*iterate_in_subprocess"):
+        iterate_in_subinterpreter(lambda: range(3), buffer_size=1, initializer=None, timeout=1.0)
+
+
+def test_running_says_what_it_requires() -> None:
+    """The same for a pipeline, with every argument that will be."""
+    builder = PipelineBuilder[int, int]().add_source(range(3)).add_sink(1)
+    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14.*run_pipeline_in_subprocess"):
+        run_pipeline_in_subinterpreter(
+            builder,
+            num_threads=1,
+            max_failures=0,
+            report_stats_interval=-1,
+            queue_class=None,
+            task_hook_factory=None,
+            background_tasks=None,
+            use_thread_output_queue=False,
+            timeout=1.0,
+        )
+
+
+def test_pools_say_what_they_require() -> None:
+    """At the constructor."""
+    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14"):
+        PriorityInterpreterPoolExecutor(1)
+
+
+def test_regions_say_what_they_require() -> None:
+    """When the builder is asked for its description."""
+    builder = PipelineBuilder[int, int]().add_source(range(3)).to(InterpreterPoolExecutorConfig(1)).pipe(str)
+    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14"):
+        builder.to(MAIN_PROCESS).add_sink(1).get_config()
