@@ -54,6 +54,11 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}.lib")),
+    Rule(
+        f"{P}._workers",
+        allows=tuple(f"{P}.{name}" for name in ("_transport", "_errors", "_info", "_marks", "lib", "defs", "_engine")),
+        lazily=(f"{P}._build", f"{P}._builder", f"{P}._pipeline", f"{P}.config"),
+    ),
     # inside the media package
     Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),

@@ -1,0 +1,42 @@
+"""Names of every message between this process and its children. One enumeration for each direction of a conversation.
+
+A message is a frame of ``_transport``: a kind, a number, and a payload.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["AnyChild", "FromIterator", "ToIterator"]
+
+
+class AnyChild(IntEnum):
+    """What each child may say, whatever its body is."""
+
+    #: It ends because of an exception. Payload: ``RemoteFailure``. Number: a ``Phase``.
+    FAILED = 255
+
+
+class Phase(IntEnum):
+    """How far a child was when it failed."""
+
+    ARRIVING = 0  #: its function and arguments could not be put together
+    RUNNING = 1  #: its function raised
+
+
+class ToIterator(IntEnum):
+    """To a child that iterates. The number is that of the iteration, from 1."""
+
+    START = 1  #: stop the present iteration, if any, and begin this one
+    CREDIT = 2  #: so many more items may be sent. Payload: int
+    STOP = 3  #: end the process
+
+
+class FromIterator(IntEnum):
+    """From a child that iterates. The number is that of the iteration."""
+
+    READY = 1  #: initializers and function have returned
+    ITEM = 2  #: payload: the item
+    END = 3  #: the iterator is exhausted
+    #: The child stops. Payload: (what was attempted, ``RemoteFailure``)
+    BROKEN = 4

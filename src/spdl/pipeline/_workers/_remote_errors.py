@@ -1,0 +1,55 @@
+"""An exception on its way to another process: as text, because the object need not pickle, nor its type exist there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spdl.pipeline._errors import WorkerError
+
+__all__ = ["RemoteFailure"]
+
+#: A message, or a traceback, longer than this is cut in the middle: some print all of their data.
+_MOST_CHARACTERS = 100_000
+
+
+class RemoteFailure(NamedTuple):
+    """What is known of an exception that was raised in another process."""
+
+    type_name: str  #: name of its class there, without the module
+    message: str  #: its ``str``; may be empty
+    traceback: str  #: as the interpreter would print it, causes, notes and groups included
+
+    @classmethod
+    def of(cls, exc: BaseException) -> RemoteFailure:
+        """Describe ``exc``. Never raises, whatever the exception's own methods do."""
+        import traceback  # slow to import, and rarely needed
+
+        try:
+            message = _cut(str(exc))
+        except Exception as error:  # noqa: BLE001 - the user's __str__
+            message = f"<its message cannot be shown: {type(error).__name__}>"
+        try:
+            lines = "".join(traceback.format_exception(exc))
+        except Exception as error:  # noqa: BLE001 - notes and attributes of the user's
+            lines = f"<its traceback cannot be shown: {type(error).__name__}>\n"
+        return cls(type(exc).__qualname__, message, _cut(lines))
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.type_name})" if self.message else self.type_name
+
+    def as_error(self, attempt: str) -> WorkerError:
+        """The error to raise here.
+
+        Args:
+            attempt: What failed, as the message is to begin: ``Failed to fetch the next item``.
+        """
+        error = WorkerError(f"{attempt}: {self}", remote_traceback=self.traceback)
+        error.add_note(f"Traceback in the worker:\n{self.traceback.rstrip()}")
+        return error
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    half = _MOST_CHARACTERS // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

@@ -1,0 +1,135 @@
+"""Starting a process: which start method, a fork server that has imported what children need, and clear errors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from spdl.pipeline._errors import PipelineStateError, WorkerError
+
+__all__ = ["ForkServerGone", "context_of", "is_threaded", "launch", "lock"]
+
+#: What the fork server imports before it forks, so that no child has to.
+_PRELOADED: Final = "spdl.pipeline._workers._preloaded"
+#: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
+_NUM_DESCRIPTORS: Final = 16
+
+#: Held for every start and every look at an exit code: ``multiprocessing`` looks at the codes of all children when it
+#: starts one, and the code of a child of the fork server can be read once only.
+lock = threading.RLock()
+
+
+class ForkServerGone(WorkerError):
+    """The fork server died before it answered. There will be a new one: trying again, with new pipes, makes sense."""
+
+
+def context_of(mp_context: str | BaseContext | None) -> BaseContext:
+    """The context for a start method.
+
+    Args:
+        mp_context: Its name. ``None``: what ``multiprocessing.set_start_method`` has chosen; without a choice
+            ``forkserver`` where it exists, else ``spawn``.
+
+    Raises:
+        ValueError: There is no such method here.
+    """
+    if isinstance(mp_context, BaseContext):
+        return mp_context
+    methods = multiprocessing.get_all_start_methods()
+    if mp_context is not None:
+        if mp_context not in methods:
+            raise ValueError(f"mp_context must be one of {', '.join(methods)}, got {mp_context!r}")
+        return multiprocessing.get_context(mp_context)
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    # Where fork is the default, any use of multiprocessing leaves it as the method, as if it had been chosen. So it is
+    # taken only where it does no harm.
+    if chosen is None or (chosen == "fork" and is_threaded()):
+        chosen = "forkserver" if "forkserver" in methods else "spawn"
+    return multiprocessing.get_context(chosen)
+
+
+def is_threaded() -> bool:
+    """This process runs threads besides the caller's, whose locks a forked child would inherit as they are."""
+    return threading.active_count() > 1
+
+
+def launch(
+    context: BaseContext, target: Callable[..., None], args: tuple[Any, ...], *, name: str, daemon: bool
+) -> BaseProcess:
+    """Start a process. If that fails, nothing is left.
+
+    Raises:
+        PipelineStateError: This process is a daemon of ``multiprocessing``, which may not have children.
+        ForkServerGone: See there.
+        WorkerError: The system refuses: no more processes, memory or descriptors.
+        Exception: What pickling ``args`` raises.
+    """
+    if multiprocessing.current_process().daemon:
+        raise PipelineStateError(
+            f"cannot start {name}: this process is a daemon of multiprocessing, which may not have children"
+        )
+    method = context.get_start_method()
+    if method == "forkserver":
+        _preload()
+    elif method == "fork" and is_threaded():
+        warnings.warn(
+            f"{name} is started by fork while {threading.active_count() - 1} other thread(s) run: the child inherits"
+            " the locks that they hold and can deadlock. Use the start method forkserver or spawn",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    # Only the contexts of concrete methods have it in typeshed, and all contexts at run time.
+    process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
+    try:
+        _check_descriptors()
+        with lock:
+            process.start()
+    except (EOFError, ConnectionError) as exc:
+        if method != "forkserver":
+            raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
+        raise ForkServerGone(
+            f"cannot start {name}: the fork server of multiprocessing ended, which it also does when the system has no"
+            " process or memory for it; its message is on stderr"
+        ) from exc
+    except OSError as exc:
+        raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
+    return process
+
+
+def _preload() -> None:
+    """Tell the fork server, if it is yet to be started, what to import. What the user has told it stays.
+
+    The list so far has no public reader. Without it nothing is told: the user's list counts more than our time.
+    """
+    from multiprocessing import forkserver
+
+    modules = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
+    if isinstance(modules, list) and _PRELOADED not in modules:
+        forkserver.set_forkserver_preload([*modules, _PRELOADED])
+
+
+def _check_descriptors() -> None:
+    """Raise ``OSError`` if a start would run out of descriptors half way."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _NUM_DESCRIPTORS:
+            opened += os.pipe()
+    finally:
+        for each in opened:
+            os.close(each)
+
+
+def _renew_lock() -> None:
+    """The inherited lock may be held by a thread that does not exist in the child."""
+    global lock
+    lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
