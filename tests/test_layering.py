@@ -54,10 +54,16 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}.lib")),
+    # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
+    Rule(f"{P}._workers", allows=(P,)),
+    *(
+        Rule(f"{P}._workers.{name}", allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")))
+        for name in ("_start", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main", "_watch_parent")
+    ),
     Rule(
-        f"{P}._workers",
-        allows=tuple(f"{P}.{name}" for name in ("_transport", "_errors", "_info", "_marks", "lib", "defs", "_engine")),
-        lazily=(f"{P}._build", f"{P}._builder", f"{P}._pipeline", f"{P}.config"),
+        f"{P}._workers._child_main",
+        allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")),
+        lazily=(f"{P}._engine",),
     ),
     # inside the media package
     Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
