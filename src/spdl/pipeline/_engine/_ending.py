@@ -19,7 +19,7 @@ from ._lanes._base import EngineThread
 if TYPE_CHECKING:
     from ._scheduler import Engine
 
-__all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_all", "register"]
+__all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_all", "register", "stack_of"]
 
 #: How long a stop without a timeout waits for sync ops.
 DEFAULT_JOIN_TIMEOUT = 10.0
@@ -39,7 +39,7 @@ class Stuck(NamedTuple):
     stack: str
 
 
-def _stack(ident: int | None) -> str:
+def stack_of(ident: int | None) -> str:
     """Where a thread is. ``None``: the call runs where it cannot be seen, in another process for example."""
     frame = sys._current_frames().get(ident) if ident is not None else None
     return "".join(traceback.format_stack(frame)) if frame is not None else "  (its stack cannot be seen from here)\n"
@@ -58,7 +58,9 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     deadline = perf_counter() + timeout
     if engine.starting.acquire(timeout=max(0.0, timeout)):  # the lanes are all there, or will not come
         engine.starting.release()
-    stuck = _join_sources(engine, deadline)
+    engine.deadlines.stop()
+    stuck = _join(engine, engine.deadlines.thread, deadline)
+    stuck += _join_sources(engine, deadline)
     for lane in engine.executors:  # before their calls are collected: one may be submitting
         stuck += _join(engine, lane.thread, deadline)
     stuck += _join_executors(engine, deadline)
@@ -78,7 +80,7 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
         assert loop.thread is not None
         calls = [Stuck(str(t.stage.info), short_repr(t.value), stack) for t, stack in loop.running_calls()]
         calls += [Stuck(f"{info} (its stage hook)", "(none)", stack) for info, stack in loop.running_hooks()]
-        stuck += calls or [Stuck(loop.thread.name, "(none)", _stack(loop.thread.ident))]
+        stuck += calls or [Stuck(loop.thread.name, "(none)", stack_of(loop.thread.ident))]
     if engine.to_close:  # no worker was left to do it; close() is user code: it gets a thread that may be left behind
         closer = EngineThread(f"spdl-{engine.pipeline_id}-closer", lambda _: engine.close_generators())
         closer.start()
@@ -96,8 +98,8 @@ def _join(engine: Engine, thread: EngineThread | None, until: float) -> list[Stu
     engine.given_up.add(thread)
     ticket = thread.ticket
     if ticket is None:
-        return [Stuck(thread.name, "(none)", _stack(thread.ident))]
-    return [Stuck(str(ticket.stage.info), short_repr(ticket.value), _stack(thread.ident))]
+        return [Stuck(thread.name, "(none)", stack_of(thread.ident))]
+    return [Stuck(str(ticket.stage.info), short_repr(ticket.value), stack_of(thread.ident))]
 
 
 def _join_sources(engine: Engine, deadline: float) -> list[Stuck]:
@@ -123,7 +125,7 @@ def _join_executors(engine: Engine, deadline: float) -> list[Stuck]:
     remaining = concurrent.futures.wait(waited_for, max(0.0, deadline - perf_counter())).not_done
     engine.given_up.update(remaining)
     unfinished = [tickets[future] for future in remaining]
-    return [Stuck(str(t.stage.info), short_repr(t.value), _stack(t.thread_id)) for t in unfinished]
+    return [Stuck(str(t.stage.info), short_repr(t.value), stack_of(t.thread_id)) for t in unfinished]
 
 
 def abandon(engine: Engine) -> None:

@@ -37,11 +37,19 @@ from spdl.pipeline._engine._stages import (
     MergeStage,
     Node,
     OrderedCallStage,
+    RemoteRetried,
     RouterStage,
     Sink,
     SourceNode,
+    TimedCallStage,
+    TimedGeneratorStage,
+    TimedJobStage,
+    TimedOrderedCallStage,
     begin,
+    in_time,
+    retried,
     steps_on_thread,
+    timed_async,
     to_its_end,
 )
 from spdl.pipeline._errors import PipelineError
@@ -236,8 +244,9 @@ class _Builder:
 
     def make_plain(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
         """A stage whose op runs on its natural lane."""
-        engine, op, kind = self.engine, config._op, config._kind
+        engine, kind, timeout = self.engine, config._kind, config._timeout
         ordered = config._output_order == "input" and config._concurrency > 1
+        op = self.wrapped_op(config, info)
         lane: Any = engine.pool
         if kind in ("async", "async_generator"):
             lane = engine.loop
@@ -248,15 +257,33 @@ class _Builder:
         if kind == "async_generator":
             stage = AsyncGeneratorStage(engine, info, op, **arguments)
         elif kind == "generator":
-            stage = GeneratorStage(engine, info, op, ordered=ordered, **arguments)
-        else:
+            made = GeneratorStage if timeout is None else TimedGeneratorStage
+            stage = made(engine, info, op, ordered=ordered, **arguments)
+        elif timeout is None or kind == "async":
             stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+        else:
+            stage = (TimedOrderedCallStage if ordered else TimedCallStage)(engine, info, op, **arguments)
+        if timeout is not None and lane is not engine.loop:
+            stage.timeout = timeout  # type: ignore[attr-defined] # it is a timed one
+            engine.deadlines.is_needed = True
         if isinstance(lane, ExecutorLane):
             lane.stage = stage
             engine.executors.append(lane)
         else:
             lane.stages.append(stage)
         return stage
+
+    def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        """The op with the retries that it was given, and on the loop with its time limit."""
+        op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
+        if retry is not None:
+            if executor is not None and is_process_pool(executor):
+                op = RemoteRetried(op, kind, retry)
+            else:
+                op = retried(op, kind, retry, self.engine.stopped)
+        if config._timeout is not None and kind in ("async", "async_generator"):
+            op = timed_async(op, kind, config._timeout, info)
+        return op
 
     def make_hooked(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
         """A stage with the user's task hooks: its calls are async, on the loop."""
@@ -273,24 +300,28 @@ class _Builder:
         engine.loop.stages.append(stage)
         return stage
 
-    def job_stage(self, info: StageInfo) -> JobStage:
+    def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
         job = JobStage(self.engine, info)
+        if timeout is not None:
+            job = TimedJobStage(self.engine, info, timeout)
+            self.engine.deadlines.is_needed = True
         self.engine.pool.stages.append(job)  # type: ignore[arg-type] # looks like a stage to the pool
         return job
 
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        op, executor = config._op, config._executor
+        op, executor = self.wrapped_op(config, info), config._executor
         if config._kind == "async":
             return lambda item: begin(op, item)
         if executor is None:
-            job = self.job_stage(info)
+            job = self.job_stage(info, config._timeout)
             return lambda item: to_its_end(job.call(op, item, item))
+        end = self.end_in_time(config, info)
         if not is_process_pool(executor):
-            return lambda item: to_its_end(asyncio.get_running_loop().run_in_executor(executor, op, item))
+            return lambda item: end(asyncio.get_running_loop().run_in_executor(executor, op, item))
 
         async def remote(item: Any) -> Any:
             call = asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
-            outcome = await to_its_end(call)
+            outcome = await end(call)
             value, error = unpack_remote(outcome)
             if error is not None:
                 raise error
@@ -298,23 +329,29 @@ class _Builder:
 
         return remote
 
+    def end_in_time(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        """Waits for a call in an executor: to its end, or as long as it may take."""
+        timeout = config._timeout
+        return to_its_end if timeout is None else lambda call: in_time(call, timeout, info)
+
     def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
-        op, executor = config._op, config._executor
+        op, executor = self.wrapped_op(config, info), config._executor
         if config._kind == "async_generator":
             return lambda item: begin(op, item)
         if executor is None:
-            job = self.job_stage(info)
+            job = self.job_stage(info, config._timeout)
             return lambda item: steps_on_thread(job.call, op, item)
+        end = self.end_in_time(config, info)
         if not is_process_pool(executor):
 
             async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-                return await asyncio.get_running_loop().run_in_executor(executor, function, argument)
+                return await end(asyncio.get_running_loop().run_in_executor(executor, function, argument))
 
             return lambda item: steps_on_thread(call, op, item)
 
         async def remote(item: Any) -> AsyncIterator[Any]:
             call = asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
-            outcome = await to_its_end(call)
+            outcome = await end(call)
             collected = unpack_remote_generator(outcome)
             for value in collected.values:
                 yield value
@@ -388,10 +425,8 @@ class _Builder:
 
 
 def _refuse_what_no_lane_keeps(config: PipeConfig[Any, Any]) -> None:
-    given = {"isolate": config._isolate, "retry": config._retry is not None, "timeout": config._timeout is not None}
-    if any(given.values()):
-        names = ", ".join(name for name, is_given in given.items() if is_given)
-        raise PipelineError(f"{config!r}: {names} of a stage is not available in this version")
+    if config._isolate:
+        raise PipelineError(f"{config!r}: isolate of a stage is not available in this version")
 
 
 def _is_limited(value: int | Fraction) -> bool:

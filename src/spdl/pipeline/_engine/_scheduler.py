@@ -23,6 +23,7 @@ from spdl.pipeline._errors import InternalError
 from ._channel import MARK
 from ._ending import Stuck, join_all, register
 from ._lanes import LoopLane, PoolLane
+from ._lanes._deadlines import Deadlines
 from ._origin import Ledger
 from ._stages import CallStage, Sink
 
@@ -71,6 +72,9 @@ class Engine:
         self.loop = LoopLane(self)
         self.executors: list[ExecutorLane] = []
         self.sources: list[SourceLane] = []
+        self.deadlines = Deadlines(self)
+        #: Set when the pipeline ends or is stopped: calls that wait before another attempt give up.
+        self.stopped = threading.Event()
         self.state = EngineState.NEW
         self.starting = threading.Lock()  # held while the lanes are started: a join from elsewhere waits for that
         self.started = 0.0
@@ -105,6 +109,7 @@ class Engine:
                 self.loop.start()
                 if not self.hooks_entered.wait(timeout):
                     return False
+            self.deadlines.start()
             self.pool.start()
             for executor in self.executors:
                 executor.start()
@@ -173,6 +178,8 @@ class Engine:
             self._release_lanes()
 
     def _release_lanes(self) -> None:
+        self.stopped.set()
+        self.deadlines.stop()
         self.pool.stop()
         self.loop.stop()
         for executor in self.executors:
@@ -329,6 +336,7 @@ class Engine:
             for node in reversed(self.nodes):
                 if not node.ended:
                     node.cancel(now)
+            self.stopped.set()
             # Nothing will be claimed any more. The loop stays until the stage hooks have left.
             self.pool.stop()
             for executor in self.executors:

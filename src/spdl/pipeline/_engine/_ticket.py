@@ -24,6 +24,7 @@ class Ticket:
     fatal: BaseException | None = None  # the stage fails
     done = False  # ordered stages: finished, waiting for its turn. Guarded by the lock
     cancelled = False  # the result is not wanted any more
+    given_up = False  # it took too long: the item has failed, and whoever runs the call discards what it returns
     sample_cpu = False
     # generator calls only
     exhausted = False  # no more steps

@@ -105,9 +105,11 @@ def Pipe(
             not the pipeline. For sync ops. The op, items and results are pickled; a generator is collected there.
         retry: How often to call the op again with an item on which it raised: the number of attempts in all, or a
             :class:`Retry`.
-        timeout: Seconds that one call (of a generator: one item) may take. What takes longer fails with
-            :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process killed, a
-            thread left behind.
+        timeout: Seconds that an item may take, all attempts and the waits between them included; of a generator on
+            threads or the event loop, each output. What takes longer fails with
+            :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process killed, and a
+            thread left behind, for it cannot be interrupted: another takes its place in the pool. In a process pool
+            of the user's, the time that a call waits for a worker counts.
 
     Raises:
         InvalidOpError: ``op`` is nothing that can be run.

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._failures import log_failure
 from spdl.pipeline._engine._stages._generator import GeneratorStage
+from spdl.pipeline._engine._stages._timed import give_up
 from spdl.pipeline._errors import PipelineError
 
 from ._base import EngineThread
+from ._deadlines import close_given_up
 from ._remote import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def is_process_pool(executor: Executor) -> bool:
 def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
     """On a thread of the executor: run the call, and note where, for the report about stuck calls."""
     ticket.thread_id = threading.get_ident()
+    if (timeout := getattr(ticket.stage, "timeout", None)) is not None:
+        ticket.stage.engine.deadlines.watch(ticket, timeout, give_up, ticket.thread_id)
     return function(argument)
 
 
@@ -75,6 +79,13 @@ class ExecutorLane:
             if ticket.handle is not None and self.may_cancel:
                 # Runs callbacks on this thread, which would take the lock again: leave it to somebody without the lock.
                 self.engine.to_close.append(ticket.handle.cancel)
+
+    def lose_call(self, ticket: Ticket) -> None:
+        """A call has been given up: nobody waits for it any more."""
+        self.tickets.discard(ticket)
+        if ticket.handle is not None and self.may_cancel:
+            self.engine.to_close.append(ticket.handle.cancel)
+        self.offer(ticket.stage)
 
     def _wake(self) -> None:
         waiting, self.waiting = self.waiting, None
@@ -121,6 +132,7 @@ class ExecutorLane:
     def _submit(self, thread: EngineThread, ticket: Ticket) -> None:
         stage = ticket.stage
         function, argument = self._task(ticket)
+        timeout: float | None = getattr(stage, "timeout", None)
         thread.ticket = ticket
         try:
             if self.is_remote:
@@ -137,6 +149,9 @@ class ExecutorLane:
         finally:
             thread.ticket = None
         ticket.handle = future
+        if timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
+            # When a worker elsewhere begins cannot be seen: the time it waits for one counts.
+            self.engine.deadlines.watch(ticket, timeout, give_up)
         future.add_done_callback(lambda done: self._done(ticket, done))
         with self.engine.lock:
             stop = ticket.cancelled
@@ -151,6 +166,9 @@ class ExecutorLane:
     def _done(self, ticket: Ticket, future: Future[Any]) -> None:
         """Callback of the future, on a thread of the executor."""
         stage = ticket.stage
+        if not self.engine.deadlines.forget(ticket):
+            close_given_up(ticket, self.engine)
+            return
         # Asked for, not raised: a traceback through here would keep the pool's own threads and descriptors alive.
         if future.cancelled():
             ticket.exhausted = True

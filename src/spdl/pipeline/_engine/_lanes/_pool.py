@@ -20,6 +20,7 @@ from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._base import EngineThread
+from ._deadlines import close_given_up
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
@@ -123,6 +124,21 @@ class PoolLane:
                     self._wake()
                     return
 
+    def lose_worker(self, ticket: Ticket) -> bool:
+        """The thread that runs ``ticket`` may never come back. True: the caller must start another."""
+        self.busy -= 1
+        self.num_started -= 1
+        for thread in self.threads:
+            if thread.ticket is ticket:
+                self.engine.given_up.add(thread)
+        if self.stopping:
+            return False
+        if self.num_started == 0:
+            self.num_started += 1
+            self.num_waking += 1
+            return True
+        return self.pass_on()
+
     def stop(self) -> None:
         """Workers leave as soon as they have nothing in hand."""
         self.stopping = True
@@ -195,6 +211,9 @@ class PoolLane:
                 thread.ticket = ticket
                 ticket.stage.run(ticket)
                 thread.ticket = None
+                if ticket.given_up:  # another thread has this one's place
+                    close_given_up(ticket, engine)
+                    break
             else:
                 wake_up.acquire()
                 was_waking = True

@@ -18,8 +18,17 @@ from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
 from ._merge import MergeStage as MergeStage
 from ._ordered import OrderedCallStage as OrderedCallStage
+from ._retried import RemoteRetried as RemoteRetried
+from ._retried import retried as retried
 from ._sink import Sink as Sink
 from ._source import SourceNode as SourceNode
+from ._timed import TimedCallStage as TimedCallStage
+from ._timed import TimedGeneratorStage as TimedGeneratorStage
+from ._timed import TimedJobStage as TimedJobStage
+from ._timed import TimedOrderedCallStage as TimedOrderedCallStage
+from ._timed import give_up as give_up
+from ._timed import in_time as in_time
+from ._timed import timed_async as timed_async
 from ._variants import BatchedPathMerge as BatchedPathMerge
 from ._variants import RouterStage as RouterStage
 
@@ -37,10 +46,19 @@ __all__ = [
     "MergeStage",
     "Node",
     "OrderedCallStage",
+    "RemoteRetried",
     "RouterStage",
     "Sink",
     "SourceNode",
+    "TimedCallStage",
+    "TimedGeneratorStage",
+    "TimedJobStage",
+    "TimedOrderedCallStage",
     "begin",
+    "give_up",
+    "in_time",
+    "retried",
     "steps_on_thread",
+    "timed_async",
     "to_its_end",
 ]

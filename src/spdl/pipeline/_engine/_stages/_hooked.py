@@ -15,12 +15,13 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._errors import StageTimeoutError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["HookedGenerator", "HookedOp", "JobStage", "steps_on_thread", "to_its_end"]
+__all__ = ["HookedGenerator", "HookedOp", "JobStage", "next_or_end", "steps_on_thread", "to_its_end"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 _END: Final = object()
@@ -183,12 +184,16 @@ async def steps_on_thread(
     """A sync generator as an async one: every step is a ``call(function, argument, item)`` on some thread."""
     generator = await to_its_end(call(op, item, item))
     try:
-        while (value := await to_its_end(call(_next_or_end, generator, item))) is not _END:
+        while (value := await to_its_end(call(next_or_end, generator, item))) is not _END:
             yield value
+    except StageTimeoutError:  # the step still runs: its thread closes the generator
+        generator = None
+        raise
     finally:
         if (close := getattr(generator, "close", None)) is not None:
             close()
 
 
-def _next_or_end(generator: Any) -> Any:
+def next_or_end(generator: Any) -> Any:
+    """One step: the next output, or a mark of the end."""
     return next(generator, _END)

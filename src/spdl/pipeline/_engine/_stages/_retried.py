@@ -1,0 +1,130 @@
+"""Ops that are called again when they fail, as ``pipe(retry=...)`` asks.
+
+The op is wrapped once, when the graph is made; a stage without retries pays nothing. A call with all its attempts is
+one call to everybody else: hooks, statistics, limits. Between attempts a sync op keeps its thread, which a stop wakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from ._call import WrongParameters, begin
+
+if TYPE_CHECKING:
+    from spdl.pipeline.defs import Retry
+
+__all__ = ["RemoteRetried", "retried"]
+
+_END: Final = object()
+
+
+def retried(op: Callable[[Any], Any], kind: str, retry: Retry, stopped: threading.Event) -> Callable[[Any], Any]:
+    """``op``, of the kind that ``PipeConfig`` names, with retries.
+
+    Args:
+        op: What the user gave.
+        kind: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``.
+        retry: When and how often.
+        stopped: Ends waits; a call that is stopped between attempts fails as its last attempt did.
+    """
+    policy = _Policy(retry)
+    if kind == "async":
+        return lambda item: _retry_async(op, item, policy)
+    if kind == "async_generator":
+        return lambda item: _retry_async_generator(op, item, policy)
+    if kind == "generator":
+        return lambda item: _retry_generator(op, item, policy, stopped.wait)
+    return lambda item: _retry(op, item, policy, stopped.wait)
+
+
+class RemoteRetried:
+    """For a process pool: picklable, and asks for retries where the exception's type is known.
+
+    A stop cannot reach a wait there; the worker ends it by itself.
+    """
+
+    def __init__(self, op: Callable[[Any], Any], kind: str, retry: Retry) -> None:
+        self.op, self.kind, self.retry = op, kind, retry
+
+    def __call__(self, item: Any) -> Any:
+        call = _retry_generator if self.kind == "generator" else _retry
+        return call(self.op, item, _Policy(self.retry), _sleep)
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+class _Policy:
+    def __init__(self, retry: Retry) -> None:
+        self.retry = retry
+
+    def delay_after(self, attempt: int, exc: Exception) -> float | None:
+        """Seconds to wait before the next attempt; ``None``: there is none, and ``exc`` is the outcome."""
+        if self.retry.covers(exc) and attempt < self.retry.attempts:
+            return self.retry.delay_before(attempt + 1, random.random)
+        if attempt > 1:
+            exc.add_note(f"attempt {attempt} of {self.retry.attempts}; those before failed too")
+        return None
+
+
+def _retry(op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[[float], bool]) -> Any:
+    attempt = 1
+    while True:
+        try:
+            return op(item)
+        except Exception as exc:
+            delay = policy.delay_after(attempt, exc)
+            if delay is None or wait(delay):
+                raise
+        attempt += 1
+
+
+def _retry_generator(
+    op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[[float], bool]
+) -> Iterator[Any]:
+    """Only up to the first output: what was emitted cannot be taken back."""
+
+    def begin_one(item: Any) -> tuple[Any, Any]:
+        generator = iter(op(item))
+        return next(generator, _END), generator
+
+    first, generator = _retry(begin_one, item, policy, wait)
+    if first is not _END:
+        yield first
+        yield from generator
+
+
+async def _retry_async(op: Callable[[Any], Any], item: Any, policy: _Policy) -> Any:
+    attempt = 1
+    while True:
+        try:
+            return await begin(op, item)
+        except WrongParameters:
+            raise
+        except Exception as exc:
+            delay = policy.delay_after(attempt, exc)
+            if delay is None:
+                raise
+        await asyncio.sleep(delay)
+        attempt += 1
+
+
+async def _retry_async_generator(op: Callable[[Any], Any], item: Any, policy: _Policy) -> AsyncIterator[Any]:
+    async def begin_one(item: Any) -> tuple[Any, Any]:
+        generator = begin(op, item)
+        return await anext(generator, _END), generator
+
+    first, generator = await _retry_async(begin_one, item, policy)
+    try:
+        while first is not _END:
+            yield first
+            first = await anext(generator, _END)
+    finally:
+        await generator.aclose()

@@ -1,0 +1,149 @@
+"""Stages whose calls may take only so long, as ``pipe(timeout=...)`` asks.
+
+An async call is cancelled. A call on a thread cannot be: it is given up (see ``_lanes/_deadlines``). The thread that
+runs it is lost to the pool, which starts another; it ends when the call returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl.pipeline._engine._failures import log_failure
+from spdl.pipeline._errors import StageTimeoutError
+
+from ._call import CallStage, begin
+from ._generator import GeneratorStage
+from ._hooked import JobStage, next_or_end
+from ._ordered import OrderedCallStage
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._ticket import Ticket
+    from spdl.pipeline._info import StageInfo
+
+__all__ = [
+    "TimedCallStage",
+    "TimedGeneratorStage",
+    "TimedJobStage",
+    "TimedOrderedCallStage",
+    "give_up",
+    "in_time",
+    "timed_async",
+]
+
+_END: Final = object()
+
+
+def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
+    """The call's time is over: its item has failed. Not under the lock, on the thread of the deadlines."""
+    stage: Any = ticket.stage
+    engine = stage.engine
+    record = None
+    if not stage.cancelled:
+        record = log_failure(engine.report_failure, stage.info, ticket.origin, ticket.value, error, stage.location)
+    must_start = False
+    with engine.lock:
+        try:
+            # The thread that runs the call still writes to the ticket: what it may have left is replaced.
+            ticket.result, ticket.error, ticket.fatal, ticket.exhausted = None, record, None, True
+            generator, ticket.generator = ticket.generator, None  # it is running, so nobody else may close it
+            stage.finish(ticket, engine.clock())
+            ticket.generator = generator
+            if stage.lane is engine.pool:
+                must_start = engine.pool.lose_worker(ticket)
+            else:
+                stage.lane.lose_call(ticket)
+        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+            engine.broken(exc)
+    if must_start:
+        engine.pool.start_worker()
+    engine.close_generators()
+
+
+class _Timed(CallStage):
+    """What the three kinds of calls on threads have in common."""
+
+    timeout: float
+
+    def run(self, ticket: Ticket) -> None:
+        deadlines = self.engine.deadlines
+        deadlines.watch(ticket, self.timeout, give_up, threading.get_ident())
+        super().run(ticket)
+        deadlines.forget(ticket)
+
+    def count_success(self, wall: float, was_sampled: bool) -> None:
+        super().count_success(wall, was_sampled)
+        self.cheap_score = 0  # a source's own thread must not run what may have to be given up
+
+
+class TimedCallStage(_Timed):
+    """``CallStage`` with a time limit."""
+
+
+class TimedOrderedCallStage(_Timed, OrderedCallStage):
+    """``OrderedCallStage`` with a time limit."""
+
+
+class TimedGeneratorStage(_Timed, GeneratorStage):
+    """``GeneratorStage`` with a time limit for each step."""
+
+
+class TimedJobStage(JobStage):
+    """``JobStage`` with a time limit for each call."""
+
+    def __init__(self, engine: Engine, info: StageInfo, timeout: float) -> None:
+        super().__init__(engine, info)
+        self.timeout = timeout
+
+    def run(self, ticket: Ticket) -> None:
+        deadlines = self.engine.deadlines
+        function, argument = ticket.generator
+        deadlines.watch(ticket, self.timeout, self.give_up, threading.get_ident())
+        super().run(ticket)
+        if not deadlines.forget(ticket):
+            ticket.generator = argument if function is next_or_end else None
+
+    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
+        """The coroutine that waits for the call gets the error; hooks see it as the op's."""
+        engine = self.engine
+        with engine.lock:
+            ticket.fatal = error
+            engine.loop.notify(ticket.handle)
+            must_start = engine.pool.lose_worker(ticket)
+        if must_start:
+            engine.pool.start_worker()
+
+
+def timed_async(op: Callable[[Any], Any], kind: str, seconds: float, info: StageInfo) -> Callable[[Any], Any]:
+    """An async op, or an async generator function, whose call, or each step, is cancelled after ``seconds``."""
+
+    async def call(item: Any) -> Any:
+        return await in_time(begin(op, item), seconds, info)
+
+    async def generate(item: Any) -> AsyncIterator[Any]:
+        generator = begin(op, item)
+        try:
+            while (value := await in_time(anext(generator, _END), seconds, info)) is not _END:
+                yield value
+        finally:
+            await generator.aclose()
+
+    return generate if kind == "async_generator" else call
+
+
+async def in_time(awaitable: Any, seconds: float, info: StageInfo) -> Any:
+    """What ``awaitable`` gives; it is cancelled when its time is over."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await awaitable
+    except TimeoutError as exc:
+        if not limit.expired():
+            raise
+        raise StageTimeoutError(
+            f"a call of stage {info} has not returned within {seconds:g} s and was cancelled",
+            stage=str(info),
+            seconds=seconds,
+        ) from exc
