@@ -119,8 +119,11 @@ ON_USE = {
     ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
-# Only these may reach the built extension.
-LOADS_THE_EXTENSION = {"spdl.io._native"}
+# Folder of built extensions: the modules, and those below them, that may reach them.
+LOADS_EXTENSIONS = {
+    "spdl.io.lib": ("spdl.io._native",),
+    "spdl.pipeline.lib": (f"{P}._transport", f"{P}._workers"),
+}
 
 # Folder of native code: folders that it may include. tests and fuzz may include all.
 INCLUDES: dict[str, set[str]] = {
@@ -131,8 +134,9 @@ INCLUDES: dict[str, set[str]] = {
     "jpeg": {"image", "base"},
     "wav": {"base"},
     "archive": {"base"},
+    "shared": {"base"},
     "cuda": {"media", "av", "base"},
-    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "cuda"},
+    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "shared", "cuda"},
 }
 
 
@@ -191,6 +195,10 @@ def _below(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
+def _is_built(module: str) -> bool:
+    return any(_below(module, folder) for folder in LOADS_EXTENSIONS)
+
+
 def _rule_of(module: str) -> Rule:
     return max((rule for rule in RULES if _below(module, rule.of)), key=lambda rule: len(rule.of))
 
@@ -237,7 +245,7 @@ def test_private_modules_stay_in_their_package() -> None:
     for arrow in ARROWS:
         parts = arrow.imported.split(".")
         depth = next((i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
-        if parts[0] != "spdl" or depth is None or _below(arrow.imported, "spdl.io.lib"):  # see the next test
+        if parts[0] != "spdl" or depth is None or _is_built(arrow.imported):  # see the next test
             continue
         owner, private = ".".join(parts[:depth]), ".".join(parts[: depth + 1])
         # `spdl` owns its front door only; the packages below it are worlds of their own.
@@ -247,14 +255,14 @@ def test_private_modules_stay_in_their_package() -> None:
     assert found == []
 
 
-def test_one_module_loads_the_extension() -> None:
-    """Only ``spdl.io._native`` knows where the built extension is."""
+@pytest.mark.parametrize("folder", LOADS_EXTENSIONS)
+def test_few_modules_load_the_extensions(folder: str) -> None:
+    """Only those in the table know where the built extensions are."""
     found = [
         str(arrow)
         for arrow in ARROWS
-        if _below(arrow.imported, "spdl.io.lib")
-        and arrow.importer not in LOADS_THE_EXTENSION
-        and not _below(arrow.importer, "spdl.io.lib")
+        if _below(arrow.imported, folder)
+        and not any(_below(arrow.importer, allowed) for allowed in (folder, *LOADS_EXTENSIONS[folder]))
     ]
     assert found == []
 

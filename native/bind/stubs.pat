@@ -10,3 +10,13 @@ spdl.io.lib._core.CPUStorage.__buffer__:
 
 spdl.io.lib._core.CPUStorage.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+spdl.pipeline.lib._memory.View.__buffer__:
+
+spdl.pipeline.lib._memory.View.__suffix__:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+spdl.pipeline.lib._memory.Exporter.__buffer__:
+
+spdl.pipeline.lib._memory.Exporter.__suffix__:
+    def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -1,0 +1,442 @@
+#include "bind/bind_shared.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "shared/area.h"
+#include "shared/process.h"
+#include "shared/sender.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spdl::bind {
+namespace {
+
+constexpr const char* kAreaDoc = R"(Memory that this process shares with another: blocks with counts, and a few words.
+
+Args:
+    num_bytes: Room for data. Only what is written takes memory.
+    num_blocks: How many blocks it may be divided into.
+    has_bell: Whether one side will wait for the other.
+
+Raises:
+    OSError: The system has no such memory, or no descriptor, left.)";
+
+constexpr const char* kSenderDoc = R"(The sending side of an area, which decides what lies where. One for each area.
+
+Safe to use from several threads. In the child of a fork it never has room.)";
+
+constexpr const char* kViewDoc = R"(A writable buffer of bytes in shared memory.
+
+It keeps the mapping, and holds a reference to its block, if it has one, until it and all that was made of it is
+gone.)";
+
+constexpr const char* kExporterDoc = R"(A buffer of bytes in memory that another object keeps alive, and it that.
+
+``exporter`` makes them.)";
+
+constexpr const char* kPutDoc = R"(Copy each buffer to a block of its own; one that lies in a slot stays where it is.
+
+Args:
+    buffers: Contiguous buffers, of any type and in either order.
+
+Returns:
+    For each buffer its block, its offset in the data and its size in bytes.
+    None, and nothing is put, if there is no room.)";
+
+// Below this, letting go of the GIL and taking it again costs more than others gain.
+constexpr std::size_t kReleaseFrom = std::size_t{1} << 15;
+
+std::size_t as_size(Py_ssize_t size) { return static_cast<std::size_t>(size); }
+
+// What other threads can do meanwhile, if it is worth it.
+template <class Work>
+auto without_gil_if(bool is_long, Work&& work) {
+  if (!is_long) {
+    return work();
+  }
+  const nb::gil_scoped_release released;
+  return work();
+}
+
+// Another object's memory, held for the duration of a call.
+class Held {
+ public:
+  Held(nb::handle object, int flags) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
+      throw nb::python_error();
+    }
+  }
+  ~Held() {
+    if (view_.obj != nullptr) {
+      PyBuffer_Release(&view_);
+    }
+  }
+  Held(Held&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
+  Held& operator=(Held&&) = delete;
+
+  std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
+  std::size_t size() const noexcept { return as_size(view_.len); }
+
+ private:
+  Py_buffer view_{};
+};
+
+struct View {
+  std::shared_ptr<Area> area;
+  std::optional<Lease> lease;
+  std::uint8_t* data;
+  std::size_t size;
+};
+
+struct Exporter {
+  std::uint8_t* data;
+  std::size_t size;
+  nb::object owner;
+  bool is_readonly;
+};
+
+int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const auto* shared = nb::inst_ptr<View>(self);
+  return PyBuffer_FillInfo(view, self, shared->data, static_cast<Py_ssize_t>(shared->size), 0, flags);
+}
+
+int get_exporter(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const auto* memory = nb::inst_ptr<Exporter>(self);
+  return PyBuffer_FillInfo(view, self, memory->data, static_cast<Py_ssize_t>(memory->size),
+                           static_cast<int>(memory->is_readonly), flags);
+}
+
+int traverse_exporter(PyObject* self, visitproc visit, void* arg) noexcept {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) {
+    Py_VISIT(nb::inst_ptr<Exporter>(self)->owner.ptr());
+  }
+  return 0;
+}
+
+PyType_Slot kViewSlots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_view)},
+    {0, nullptr},
+};
+// No tp_clear: views of the memory may live while a cycle is broken, and the owner must not go before them. A cycle
+// through the owner goes when the owner's own side of it is cleared.
+PyType_Slot kExporterSlots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_exporter)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_exporter)},
+    {0, nullptr},
+};
+
+std::uint32_t checked_block(const Area& area, std::uint64_t block) {
+  if (block >= area.num_blocks()) {
+    throw nb::value_error("there is no such block");
+  }
+  return static_cast<std::uint32_t>(block);
+}
+
+std::atomic<std::uint64_t>& checked_word(const Area& area, std::uint32_t index) {
+  if (index >= Area::kNumWords) {
+    throw nb::index_error("there is no such word");
+  }
+  return area.word(index);
+}
+
+std::uint8_t* checked_data(const Area& area, std::size_t offset, std::size_t size) {
+  if (offset > area.size() || size > area.size() - offset) {
+    throw nb::value_error("it does not lie within the shared memory");
+  }
+  return area.data() + offset;
+}
+
+// One item of `spans`. The number after the last block stands for none.
+Span checked_span(const Area& area, nb::handle item) {
+  const auto [block, offset, size] = nb::cast<std::tuple<std::uint32_t, std::size_t, std::size_t>>(item);
+  if (block > area.num_blocks() || (block == area.num_blocks() && size != 0)) {
+    throw nb::value_error("there is no such block");
+  }
+  checked_data(area, offset, size);
+  return {.block = block, .offset = offset, .size = size};
+}
+
+nb::object make_view(const std::shared_ptr<Area>& area, const Span& span) {
+  View view{.area = area, .lease = std::nullopt, .data = area->data() + span.offset, .size = span.size};
+  if (span.block < area->num_blocks()) {
+    view.lease.emplace(area, span.block);
+  }
+  return nb::cast(std::move(view));
+}
+
+nb::tuple as_tuple(const Span& span) { return nb::make_tuple(span.block, span.offset, span.size); }
+
+std::vector<Span> checked_spans(const Area& area, const nb::sequence& items) {
+  std::vector<Span> spans;
+  for (const nb::handle item : items) {
+    spans.push_back(checked_span(area, item));
+  }
+  return spans;
+}
+
+nb::list get(const std::shared_ptr<Area>& area, const nb::sequence& items) {
+  nb::list views;
+  for (const Span& span : checked_spans(*area, items)) {
+    views.append(make_view(area, span));
+  }
+  return views;
+}
+
+void drop(Area& area, const nb::sequence& items) {
+  for (const Span& span : checked_spans(area, items)) {
+    if (span.block < area.num_blocks()) {
+      area.drop(span.block);
+    }
+  }
+}
+
+nb::object put(Sender& sender, const nb::sequence& buffers) {
+  std::vector<Held> held;
+  std::vector<Sender::Bytes> bytes;
+  std::size_t num_bytes = 0;
+  for (const nb::handle buffer : buffers) {
+    const Held& last = held.emplace_back(buffer, PyBUF_ANY_CONTIGUOUS);
+    bytes.emplace_back(last.data(), last.size());
+    num_bytes += last.size();
+  }
+  std::vector<Span> spans(bytes.size());
+  if (!without_gil_if(num_bytes >= kReleaseFrom, [&] { return sender.put(bytes, spans); })) {
+    return nb::none();
+  }
+  nb::list result;
+  for (const Span& span : spans) {
+    result.append(as_tuple(span));
+  }
+  return result;
+}
+
+nb::object slot(Sender& sender, std::size_t num_bytes) {
+  if (num_bytes == 0) {
+    return make_view(sender.area(), {.block = sender.area()->num_blocks(), .offset = 0, .size = 0});
+  }
+  const std::optional<Span> span =
+      without_gil_if(num_bytes >= kReleaseFrom, [&] { return sender.slot(num_bytes); });
+  return span ? make_view(sender.area(), *span) : nb::none();
+}
+
+bool wait_for_bell(Area& area, double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(seconds, 1e9));
+  while (true) {
+    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
+    const Doorbell::Outcome outcome = without_gil_if(true, [&] { return area.bell().wait(left.count()); });
+    if (outcome == Doorbell::Outcome::kInterrupted) {
+      if (PyErr_CheckSignals() != 0) {
+        throw nb::python_error();
+      }
+    } else if (outcome == Doorbell::Outcome::kClosed) {
+      throw nb::value_error("the shared memory is closed");
+    } else if (outcome == Doorbell::Outcome::kRung || left.count() <= 0) {
+      return outcome == Doorbell::Outcome::kRung;
+    }
+  }
+}
+
+void reserve(Area& area, std::size_t offset, std::size_t num_bytes) {
+  checked_data(area, offset, num_bytes);
+  const int code =
+      num_bytes == 0 ? 0 : without_gil_if(true, [&] {
+        return area.file().reserve(area.data_offset() + offset, num_bytes);
+      });
+  if (code != 0) {
+    throw std::system_error(code, std::generic_category(), "reserve shared memory");
+  }
+}
+
+void copy_in(Area& area, std::size_t offset, nb::handle buffer) {
+  const Held source(buffer, PyBUF_ANY_CONTIGUOUS);
+  std::uint8_t* to = checked_data(area, offset, source.size());
+  without_gil_if(source.size() >= kReleaseFrom, [&] {
+    if (source.size() > 0) {
+      std::memcpy(to, source.data(), source.size());
+    }
+    return 0;
+  });
+}
+
+void copy_out(const Area& area, std::size_t offset, nb::handle into) {
+  const Held target(into, PyBUF_CONTIG);
+  const std::uint8_t* from = checked_data(area, offset, target.size());
+  without_gil_if(target.size() >= kReleaseFrom, [&] {
+    if (target.size() > 0) {
+      std::memcpy(target.data(), from, target.size());
+    }
+    return 0;
+  });
+}
+
+nb::bytes copy_to_bytes(nb::handle view) {
+  const Held source(view, PyBUF_ANY_CONTIGUOUS);
+  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source.size())));
+  if (!bytes.is_valid()) {
+    throw nb::python_error();
+  }
+  // Nobody else knows the object yet.
+  char* to = PyBytes_AsString(bytes.ptr());
+  without_gil_if(source.size() >= kReleaseFrom, [&] {
+    if (source.size() > 0) {
+      std::memcpy(to, source.data(), source.size());
+    }
+    return 0;
+  });
+  return nb::borrow<nb::bytes>(bytes);
+}
+
+void register_area(nb::module_& module) {
+  nb::class_<Area>(module, "Area", kAreaDoc)
+      .def(nb::init<std::size_t, std::uint32_t, bool>(), "num_bytes"_a, "num_blocks"_a, nb::kw_only(), "has_bell"_a)
+      .def_static(
+          "attach",
+          [](int fd, std::optional<std::pair<int, int>> bell) {
+            const auto [read_fd, write_fd] = bell.value_or(std::pair(-1, -1));
+            return std::make_shared<Area>(fd, read_fd, write_fd);
+          },
+          "fd"_a, "bell"_a.none() = nb::none(),
+          "What another process made, by its descriptors, which the area takes over.")
+      .def_prop_ro("num_bytes", &Area::size, "Room for data.")
+      .def_prop_ro("num_blocks", &Area::num_blocks, "How many blocks there may be.")
+      .def_prop_ro(
+          "fd", [](const Area& area) { return area.file().fd(); }, "Descriptor of the file; -1 when closed.")
+      .def_prop_ro(
+          "bell",
+          [](Area& area) -> std::optional<std::pair<int, int>> {
+            if (area.bell().read_fd() < 0) {
+              return std::nullopt;
+            }
+            return std::pair(area.bell().read_fd(), area.bell().write_fd());
+          },
+          "Descriptors of the bell, to wait and to ring, which may be the same; None without one.")
+      .def("close", &Area::close, "Close the descriptors. The memory stays until the last view of it is gone.")
+      .def("get", &get, "spans"_a,
+           nb::sig("def get(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> list[View]"),
+           "A view for each span, which takes its reference over. ValueError for what is no span of this area.")
+      .def("drop", &drop, "spans"_a,
+           nb::sig("def drop(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> None"),
+           "Drop the references of spans that nobody will get.")
+      .def(
+          "view",
+          [](const std::shared_ptr<Area>& area, std::size_t offset, std::size_t num_bytes) {
+            return nb::cast(View{area, std::nullopt, checked_data(*area, offset, num_bytes), num_bytes});
+          },
+          "offset"_a, "num_bytes"_a, nb::sig("def view(self, offset: int, num_bytes: int) -> View"),
+          "A part of the data. It holds no reference to a block.")
+      .def("reserve", &reserve, "offset"_a, "num_bytes"_a,
+           "Have the system give a part of the data memory, so that writing cannot fail. OSError if it has none.")
+      .def("copy_in", &copy_in, "offset"_a, "buffer"_a,
+           nb::sig("def copy_in(self, offset: int, buffer: typing_extensions.Buffer) -> None"),
+           "Copy a buffer to the data.")
+      .def("copy_out", &copy_out, "offset"_a, "into"_a,
+           nb::sig("def copy_out(self, offset: int, into: typing_extensions.Buffer) -> None"),
+           "Fill a writable buffer from the data.")
+      .def(
+          "count_up",
+          [](const Area& area, std::uint32_t block, std::uint32_t count) {
+            area.add(checked_block(area, block), count);
+          },
+          "block"_a, "count"_a = 1, "Count more references to a block.")
+      .def(
+          "count_down", [](Area& area, std::uint32_t block) { area.drop(checked_block(area, block)); }, "block"_a,
+          "Drop one. The last one frees the block, and rings.")
+      .def(
+          "collect",
+          [](const Area& area) {
+            std::vector<std::uint32_t> blocks;
+            area.collect([&](std::uint32_t block) { blocks.push_back(block); });
+            return blocks;
+          },
+          "The blocks that were freed since the last call.")
+      .def(
+          "load", [](const Area& area, std::uint32_t word) { return checked_word(area, word).load(); }, "word"_a,
+          "Value of a word.")
+      .def(
+          "store",
+          [](const Area& area, std::uint32_t word, std::uint64_t value) { checked_word(area, word).store(value); },
+          "word"_a, "value"_a, "Set a word.")
+      .def(
+          "add",
+          [](const Area& area, std::uint32_t word, std::uint64_t value) {
+            return checked_word(area, word).fetch_add(value) + value;
+          },
+          "word"_a, "value"_a, "Add to a word, and tell the sum.")
+      .def("announce_wait", &Area::announce_wait, "Say that this side will wait. Look at the state after it.")
+      .def("wait", &wait_for_bell, "seconds"_a,
+           "Wait until the other side rings; False if it did not in time. Look at the state in any case.")
+      .def("ring", &Area::ring, "Wake the other side, if it said that it waits.");
+}
+
+}  // namespace
+
+void register_shared(nb::module_& module) {
+  watch_forks();
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::system_error& error) {
+      const nb::object args = nb::make_tuple(error.code().value(), nb::str(error.what()));
+      PyErr_SetObject(PyExc_OSError, args.ptr());
+    }
+  });
+  nb::class_<View>(module, "View", nb::type_slots(kViewSlots), nb::is_weak_referenceable(), kViewDoc)
+      .def("__len__", [](const View& view) { return view.size; });
+  register_area(module);
+  nb::class_<Sender>(module, "Sender", kSenderDoc)
+      .def(nb::init<std::shared_ptr<Area>>(), "area"_a)
+      .def("put", &put, "buffers"_a,
+           nb::sig("def put(self, buffers: collections.abc.Sequence[typing_extensions.Buffer]) "
+                   "-> list[tuple[int, int, int]] | None"),
+           kPutDoc)
+      .def(
+          "take_back",
+          [](Sender& sender, const nb::sequence& spans) { sender.take_back(checked_spans(*sender.area(), spans)); },
+          "spans"_a, nb::sig("def take_back(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> None"),
+          "Undo a put that nobody was told of.")
+      .def("slot", &slot, "num_bytes"_a, nb::sig("def slot(self, num_bytes: int) -> View | None"),
+           "A block to be filled in place, aligned to 64 bytes; None if there is no room.")
+      .def("trim", &Sender::trim, nb::call_guard<nb::gil_scoped_release>(),
+           "Give the memory of everything that is free back to the system.")
+      .def("close", &Sender::close, "Close its descriptor. From now on there is no room.")
+      .def_prop_ro("num_bytes_used", &Sender::num_bytes_used, "Bytes in blocks that somebody refers to.")
+      .def_prop_ro("num_bytes_reserved", &Sender::num_bytes_reserved, "Bytes of the system's memory for data.");
+  nb::class_<Exporter>(module, "Exporter", nb::type_slots(kExporterSlots), nb::is_weak_referenceable(), kExporterDoc)
+      .def("__len__", [](const Exporter& memory) { return memory.size; });
+  module.def(
+      "exporter",
+      [](std::uintptr_t address, std::size_t num_bytes, nb::object owner, bool readonly) {
+        return nb::cast(Exporter{reinterpret_cast<std::uint8_t*>(address), num_bytes, std::move(owner), readonly});
+      },
+      "address"_a, "num_bytes"_a, "owner"_a.none(), "readonly"_a,
+      nb::sig("def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter"),
+      "A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.");
+  module.def("copy_to_bytes", &copy_to_bytes, "view"_a,
+             nb::sig("def copy_to_bytes(view: typing_extensions.Buffer) -> bytes"),
+             "Copy a contiguous buffer, once, and without the GIL if it is large.");
+  module.def("exit_on_hangup", &exit_on_hangup, "fd"_a, "grace_seconds"_a,
+             R"(End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` is gone.
+
+A native thread watches a duplicate of ``fd`` for as long as the process lives; it needs no GIL. Nothing is cleaned
+up.)");
+}
+
+}  // namespace spdl::bind

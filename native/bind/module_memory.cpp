@@ -1,0 +1,14 @@
+// The extension spdl.pipeline.lib._memory: memory that two processes share. It needs no library but the system's.
+
+#include <nanobind/nanobind.h>
+
+#include <cstdlib>
+
+#include "bind/bind_shared.h"
+
+NB_MODULE(_memory, module) {
+  module.doc() = "Native part of spdl.pipeline: memory that two processes share.";
+  // Views that live at exit are the user's: our tests want to know, users not.
+  nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
+  spdl::bind::register_shared(module);
+}

@@ -1,0 +1,40 @@
+// A wake-up between two processes: one rings, the other waits with a limit. Linux: an eventfd; elsewhere a pipe.
+//
+// It holds no count that matters: who waits looks at the shared state again after every ring, and before the first wait.
+// Owns its descriptors. Ring and close may meet on two threads; one thread at a time waits.
+
+#pragma once
+
+#include <mutex>
+
+namespace spdl {
+
+class Doorbell {
+ public:
+  Doorbell() = default;  // one that cannot be rung
+  // Takes both descriptors over; they may be the same.
+  Doorbell(int read_fd, int write_fd) noexcept : read_fd_(read_fd), write_fd_(write_fd) {}
+  ~Doorbell() { close_both(); }
+  Doorbell(const Doorbell&) = delete;
+  Doorbell& operator=(const Doorbell&) = delete;
+
+  // Throws std::system_error.
+  void open();
+  int read_fd() const noexcept { return read_fd_; }  // -1: none
+  int write_fd() const noexcept { return write_fd_; }
+  // Never blocks, never fails: who does not hear it finds it closed.
+  void ring() noexcept;
+  enum class Outcome { kRung, kTimedOut, kInterrupted, kClosed };
+  // Interrupted: a signal came, which is the caller's to handle.
+  Outcome wait(double seconds) noexcept;
+  void close() noexcept;
+
+ private:
+  void close_both() noexcept;
+
+  std::mutex mutex_;  // a ring must not go to a descriptor that was closed, and may be somebody else's by now
+  int read_fd_ = -1;
+  int write_fd_ = -1;
+};
+
+}  // namespace spdl
