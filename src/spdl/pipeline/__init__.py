@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
     from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
+    from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
 
 __all__ = [
     "AsyncQueue",
@@ -90,6 +91,7 @@ __all__ = [
     "is_eof",
     "is_epoch_end",
     "iterate_in_subinterpreter",
+    "iterate_in_subprocess",
     "run_pipeline_in_subinterpreter",
 ]
 
@@ -102,6 +104,7 @@ _ON_USE = {
     "ProcessGroupResourceUsage": "._observe._resource_usage",
     "ProcessGroupStatsMonitor": "._observe._process_group",
     "iterate_in_subinterpreter": "._workers._interpreters",
+    "iterate_in_subprocess": "._workers._iterate",
     "run_pipeline_in_subinterpreter": "._workers._interpreters",
 }
 

@@ -142,6 +142,7 @@ class Child:
         """
         link = self.link
         deadline = None if timeout is None else monotonic() + timeout
+        self._check_owned()
         try:
             if link.has_frame():
                 frame = link.recv()
@@ -173,7 +174,6 @@ class Child:
 
     def _descriptors(self) -> list[int]:
         """What can be read from when there is something to receive, or the child has died."""
-        self._check_owned()
         # Without a pidfd the end of the connection has to do, which comes with the death unless others hold it.
         return [self.link.fileno()] if self._pidfd is None else [self.link.fileno(), self._pidfd]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["AnyChild", "FromIterator", "ToIterator"]
+__all__ = ["AnyChild", "FromIterator", "Phase", "ToIterator"]
 
 
 class AnyChild(IntEnum):
@@ -25,11 +25,11 @@ class Phase(IntEnum):
 
 
 class ToIterator(IntEnum):
-    """To a child that iterates. The number is that of the iteration, from 1."""
+    """To a child that iterates. The number is that of the iteration, from 1. The end of the connection ends it."""
 
-    START = 1  #: stop the present iteration, if any, and begin this one
+    #: Stop the present iteration, if any, and begin this one. Payload: so many items may be sent; 0: no limit.
+    START = 1
     CREDIT = 2  #: so many more items may be sent. Payload: int
-    STOP = 3  #: end the process
 
 
 class FromIterator(IntEnum):

@@ -1,0 +1,221 @@
+"""``iterate_in_subprocess``: an iterable in another process, iterated from here without a thread of its own here."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
+
+from ._child import Child
+from ._iterate_main import run
+from ._protocol import FromIterator, ToIterator
+
+if TYPE_CHECKING:
+    from spdl.pipeline._transport import Frame
+
+__all__ = ["iterate_in_subprocess"]
+
+T = TypeVar("T")
+
+_WHAT: Final = "The worker subprocess"
+_numbers: Final = itertools.count(1)
+
+
+def iterate_in_subprocess(
+    fn: Callable[[], Iterable[T]],
+    *,
+    buffer_size: int = 3,
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
+    mp_context: str | None = None,
+    timeout: float | None = None,
+    daemon: bool = False,
+    arena: Any = None,
+) -> Iterable[T]:
+    """Iterate over what ``fn`` returns, in a process of its own.
+
+    The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
+    ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
+    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.
+
+    Args:
+        fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
+        buffer_size: Most items that are made ahead. 1: step by step, the next item is made when the one before it has
+            been taken. Less: no limit.
+        initializer: Called there before ``fn``: one, or several in order.
+        mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
+            where it exists, else ``spawn``.
+        timeout: Most seconds to wait for an item, and for the start. ``None``: no limit.
+        daemon: As for ``multiprocessing.Process``: a daemon may not start processes itself.
+        arena: Shared memory for the items' buffers. ``None``: sized by itself; an int: likewise, but with this limit in
+            bytes (0: none is used); or a :class:`~spdl.pipeline.SharedMemoryRingBuffer`, a
+            :class:`~spdl.pipeline.SharedMemorySegmentPool` or another arena, which is closed at the end.
+
+    Returns:
+        An iterable, for one thread at a time. In a forked child it raises ``PipelineStateError``.
+
+    Raises:
+        WorkerError: An initializer or ``fn`` raised (``Initializer failed``, ``Failed to create the iterable``), or the
+            process could not be started. Iterating raises it too: ``Failed to fetch the next item``, ``Failed to create
+            the iterator``. The other exception is in the text, its traceback in ``remote_traceback``.
+        WorkerDiedError: The process is gone. Items that had arrived come first.
+        WorkerTimeoutError: Nothing came for ``timeout`` seconds.
+        PipelineStateError: It is iterated again after such an error, which ends the process.
+        TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out.
+        ValueError: There is no start method ``mp_context`` here.
+    """
+    initializers = _as_sequence(initializer)
+    options: dict[str, Any] = {}
+    if arena is None or isinstance(arena, int):
+        if arena is not None and arena < 0:
+            raise ValueError(f"arena must be >= 0 bytes, got {arena}")
+        options["link_limit"] = arena
+    else:
+        options["arena"] = arena
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, got {fn!r}")
+    child = Child.start(
+        run,
+        fn,
+        initializers,
+        name=f"spdl-iterate-{next(_numbers)}",
+        what=_WHAT,
+        mp_context=mp_context,
+        daemon=daemon,
+        inbound_only=True,
+        **options,
+    )
+    worker: _Worker[T] = _Worker(child, buffer_size, timeout)
+    worker.wait_ready()
+    return worker
+
+
+def _as_sequence(
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None,
+) -> tuple[Callable[[], object], ...]:
+    if initializer is None:
+        return ()
+    if callable(initializer):
+        return (initializer,)
+    for each in initializer:
+        if not callable(each):
+            raise TypeError(f"initializer must be callable, or a sequence of callables, got {each!r} in it")
+    return tuple(initializer)
+
+
+class _Worker(Generic[T]):
+    """The iterable. It holds the process; iterators hold it."""
+
+    def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
+        self._child = child
+        self.buffer_size = max(0, buffer_size)  # 0: no limit
+        self._timeout = timeout
+        self.number = 0  # of the latest iteration
+        self._is_ended = False
+
+    def __iter__(self) -> Iterator[T]:
+        self.check()
+        return _Iteration(self)
+
+    def check(self) -> None:
+        """Raise if there is no process to ask any more."""
+        if self._is_ended:
+            raise PipelineStateError(f"{_WHAT} was ended after an error. Cannot iterate again")
+
+    def wait_ready(self) -> None:
+        """Wait until the iterable exists."""
+        try:
+            frame = self.receive()
+        except WorkerDiedError as exc:
+            exc.add_note(
+                "It died while it started. A main module that starts processes when it is imported needs the guard"
+                " `if __name__ == '__main__':`"
+            )
+            raise
+        assert frame.kind == FromIterator.READY
+
+    def begin(self) -> int:
+        """Tell the process to start another iteration; its number."""
+        self.check()
+        self.number += 1
+        self.tell(ToIterator.START, self.buffer_size)
+        return self.number
+
+    def tell(self, kind: ToIterator, payload: int) -> None:
+        """Send a command for the latest iteration. A dead process shows when its messages have been read."""
+        with suppress(OSError):
+            self._child.link.send(kind, self.number, payload)
+
+    def receive(self) -> Frame:
+        """The next message. Errors end the process."""
+        self.check()
+        try:
+            frame = self._child.recv(self._timeout)
+        except TimeoutError:
+            error: WorkerError = WorkerTimeoutError(f"{_WHAT} did not produce any data for {self._timeout:g} seconds")
+        except WorkerError as exc:
+            if not self.number and not isinstance(exc, WorkerDiedError):
+                exc.args = (f"Failed to create the iterable: {exc}",)
+            error = exc
+        else:
+            if frame.kind != FromIterator.BROKEN:
+                return frame
+            attempt, failure = frame.load()
+            error = failure.as_error(attempt)
+        if isinstance(error, TimeoutError):
+            self.end(0)  # asking it would only take longer
+        else:
+            self.end()
+        raise error
+
+    def end(self, timeout: float = 3.0) -> None:
+        """End the process; after so many seconds by force."""
+        self._is_ended = True
+        self._child.stop(timeout)
+
+
+class _Iteration(Generic[T]):
+    """An iterator over the items of one iteration. It begins with the first ``next``."""
+
+    def __init__(self, worker: _Worker[T]) -> None:
+        self._worker = worker
+        self._number = 0  # until it begins
+        self._is_over = False
+        self._num_taken = 0  # and not told to the process
+        # Told at once if the buffer is small. From half a buffer on, telling less often costs no waiting.
+        self._tell_after = max(1, worker.buffer_size // 2)
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._is_over:
+            raise StopIteration
+        worker = self._worker
+        if not self._number:
+            self._number = worker.begin()
+        elif self._number != worker.number:
+            raise PipelineStateError("a newer iterator of the same iterable has been used")
+        while True:
+            frame = worker.receive()
+            if frame.number != self._number:  # left over from an iteration that was left early
+                frame.discard()
+                continue
+            if frame.kind == FromIterator.END:
+                self._is_over = True
+                raise StopIteration
+            if worker.buffer_size:
+                self._num_taken += 1
+                if self._num_taken >= self._tell_after:
+                    worker.tell(ToIterator.CREDIT, self._num_taken)
+                    self._num_taken = 0
+            try:
+                item: T = frame.load()
+            except Exception as exc:
+                worker.end()
+                raise WorkerError(
+                    f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
+                ) from exc
+            return item
