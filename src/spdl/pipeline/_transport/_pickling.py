@@ -48,6 +48,7 @@ class Form(IntEnum):
     DEEP = 2  # a pickle whose persistent ids stand for bytes objects
     BYTES = 3  # the only buffer is the object
     BYTEARRAY = 4
+    RAW = 5  # the head is the object: bytes
 
 
 class Encoded:
@@ -95,6 +96,8 @@ class Encoder:
             return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
         if kind is bytes or kind is bytearray:
             if len(payload) < LARGE:
+                if kind is bytes:
+                    return Encoded(Form.RAW, payload)
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
             return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
         if self._search:
@@ -173,6 +176,8 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
     """
     if form is Form.PICKLE:
         return pickle.loads(head, buffers=buffers)
+    if form is Form.RAW:
+        return head
     if form is Form.NOTHING:
         return NOTHING
     if form is Form.DEEP:
