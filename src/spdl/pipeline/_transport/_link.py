@@ -23,6 +23,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
+from ._arena import Arena, default_limit
 from ._pickling import NOTHING, Encoded, Encoder, Form, decode
 from ._stores import Shelf, Store
 
@@ -60,6 +61,8 @@ class Frame:
         if places is None:
             if self._form == Form.PICKLE:
                 return pickle.loads(self._head)
+            if self._form == Form.RAW:
+                return self._head
             buffers: list[Any] = []
         elif type(places) is bytes:
             buffers = link._get(pickle.loads(places))
@@ -322,21 +325,16 @@ class LinkEnd:
 
     def open(self) -> Link:
         """In the process that is to use it; once."""
-        store = None if self._sending is None else _open_store(self._sending)
-        shelf = None if self._receiving is None else _open_shelf(self._receiving)
+        store = None if self._sending is None else self._sending.open_sender()
+        shelf = None if self._receiving is None else self._receiving.open_receiver()
         return Link(self._socket, store, shelf)
 
     def close(self) -> None:
         """Let go of it in a process that does not use it. Idempotent."""
         self._socket.close()
-
-
-def _open_store(arena: Any) -> Store:
-    return arena.open_sender()  # type: ignore[no-any-return]
-
-
-def _open_shelf(arena: Any) -> Shelf:
-    return arena.open_receiver()  # type: ignore[no-any-return]
+        for arena in (self._sending, self._receiving):
+            if isinstance(arena, Arena):
+                arena.close()
 
 
 def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: Any = None) -> tuple[Link, LinkEnd]:
@@ -345,14 +343,26 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
     Args:
         limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory.
         inbound_only: Only what the other end sends may use shared memory.
-        arena: An explicit arena of the user's for what the other end sends, in place of the automatic one.
+        arena: An explicit arena for what the other end sends, in place of the automatic one: an object with
+            ``open_sender`` and ``open_receiver``. Its owner closes it.
 
     Returns:
         This process's end, and the one for the other process.
+
+    Raises:
+        OSError: There are no descriptors, or there is no shared memory, to be had.
     """
+    if limit is None:
+        limit = default_limit()
+    inbound = arena if arena is not None else Arena(limit) if limit else None
+    outbound = Arena(limit) if limit and not inbound_only else None
     here, there = socket.socketpair()
-    inbound = outbound = None
-    return Link(here, outbound, inbound), LinkEnd(there, inbound, outbound)
+    link = Link(
+        here,
+        None if outbound is None else outbound.open_sender(),
+        None if inbound is None else inbound.open_receiver(),
+    )
+    return link, LinkEnd(there, inbound, outbound)
 
 
 def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
