@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
     from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
+    from ._workers._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
 
 __all__ = [
     "AsyncQueue",
@@ -93,6 +94,7 @@ __all__ = [
     "iterate_in_subinterpreter",
     "iterate_in_subprocess",
     "run_pipeline_in_subinterpreter",
+    "run_pipeline_in_subprocess",
 ]
 
 #: What few programs use is found on first use: these modules are a tenth of the import's time.
@@ -106,6 +108,7 @@ _ON_USE = {
     "iterate_in_subinterpreter": "._workers._interpreters",
     "iterate_in_subprocess": "._workers._iterate",
     "run_pipeline_in_subinterpreter": "._workers._interpreters",
+    "run_pipeline_in_subprocess": "._workers._run_pipeline",
 }
 
 

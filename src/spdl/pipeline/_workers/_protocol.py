@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["AnyChild", "FromIterator", "Phase", "ToIterator"]
+__all__ = ["AnyChild", "FromIterator", "FromLifted", "LiftedCall", "Phase", "ToIterator"]
 
 
 class AnyChild(IntEnum):
@@ -40,3 +40,18 @@ class FromIterator(IntEnum):
     END = 3  #: the iterator is exhausted
     #: The child stops. Payload: (what was attempted, ``RemoteFailure``)
     BROKEN = 4
+
+
+class FromLifted(IntEnum):
+    """From a worker of a lifted process pool to its owner, who sends nothing."""
+
+    READY = 1  #: its initializer has returned
+    INITIALIZER_FAILED = 2  #: it ends. Payload: ``RemoteFailure``
+
+
+class LiftedCall(IntEnum):
+    """Between a worker of a lifted process pool and the process where the pipeline runs. One call at a time."""
+
+    CALL = 1  #: to the worker. Payload: (function, positional arguments, keyword arguments)
+    RESULT = 2  #: from it. Payload: what the function returned
+    FAILED = 3  #: from it: the call could not be made, or what it returned cannot be sent. Payload: ``RemoteFailure``

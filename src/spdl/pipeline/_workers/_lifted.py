@@ -1,0 +1,299 @@
+"""Executors of a pipeline that moves to another process, which cannot move themselves.
+
+Thread pools are made again there. Workers of process pools are started here and belong to this process; the pipeline's
+process reaches them directly, by connections that both get when they are started.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from spdl.pipeline._errors import WorkerDiedError, WorkerError
+from spdl.pipeline._transport import LinkEnd
+from spdl.pipeline.defs import (
+    MainProcess,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+    PlacementConfig,
+)
+
+from ._child import Child, wait_any
+from ._lifted_main import work
+from ._lifted_pool import WORKER_IS_GONE, LiftedProcessPool
+from ._protocol import FromLifted
+
+__all__ = ["LiftedThreadPool", "LiftedWorkers", "lift_executors", "make_thread_pools"]
+
+U = TypeVar("U")
+
+#: How long the end of a worker may come after its connection's.
+_DEATH_TIMEOUT = 2.0
+
+
+class LiftedWorkers:
+    """Workers that this process owns and another process uses."""
+
+    def __init__(self) -> None:
+        self.children: list[Child] = []
+        self.ends: list[LinkEnd] = []  # for the process that uses them
+        self._num_ready = 0
+
+    def close_ends(self) -> None:
+        """The process that uses the workers has been started, or will not be: it alone holds its ends from now on."""
+        while self.ends:
+            self.ends.pop().close()
+
+    def wait_ready(self) -> None:
+        """Return when all initializers have.
+
+        Raises:
+            WorkerError: One has failed, or its worker has died.
+        """
+        for child in self.children[self._num_ready :]:
+            frame = child.recv()
+            if frame.kind == FromLifted.INITIALIZER_FAILED:
+                raise frame.load().as_error(f"Initializer failed in {child.what}")
+            frame.discard()
+            self._num_ready += 1
+
+    def explain(self, error: WorkerError) -> WorkerError:
+        """The error with the worker that died and how, if that is why the process that uses it failed."""
+        if isinstance(error, WorkerDiedError) or not self.children:
+            return error
+        dead = wait_any(self.children, _DEATH_TIMEOUT if WORKER_IS_GONE in str(error) else 0.0)
+        deaths = [child.died() for child in dead if not child.is_alive()]
+        if not deaths:
+            return error
+        text = "\n".join([str(error), *map(str, deaths)])
+        explained = WorkerDiedError(text, exit_code=deaths[0].exit_code, remote_traceback=error.remote_traceback)
+        for note in getattr(error, "__notes__", ()):
+            explained.add_note(note)
+        return explained
+
+    def stop(self) -> None:
+        """End all workers and wait for them. Idempotent."""
+        self.close_ends()
+        for child in self.children:
+            child.link.close()  # all get the word before any is waited for
+        while self.children:
+            self.children.pop().stop()
+
+
+def lift_executors(config: PipelineConfig[U], workers: LiftedWorkers, mp_context: Any) -> PipelineConfig[U]:
+    """The same pipeline with executors that can be sent to a new process. Starts the workers of process pools.
+
+    Args:
+        config: Executors of stages in regions are dropped: they count for nothing there.
+        workers: Gets the workers that are started, and the ends for the process where the pipeline runs.
+        mp_context: How to start them. ``None``: as the pool says, unless that is by fork.
+
+    Raises:
+        ValueError: A pool has been used or shut down.
+    """
+    lifted: dict[int, Executor] = {}
+    users = _users(config)
+
+    def lift(executor: Executor) -> Executor:
+        if id(executor) not in lifted:
+            lifted[id(executor)] = _lift(executor, users[id(executor)], workers, mp_context)
+        return lifted[id(executor)]
+
+    return _map_executors(config, lift)
+
+
+def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
+    """Where the pipeline runs: the same pipeline with thread pools in place of their descriptions."""
+    made: dict[int, Executor] = {}
+
+    def make(executor: Executor) -> Executor:
+        if not isinstance(executor, LiftedThreadPool):
+            return executor
+        if id(executor) not in made:
+            made[id(executor)] = executor.make()
+        return made[id(executor)]
+
+    return _map_executors(config, make)
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedThreadPool(Executor):
+    """A description of a thread pool, in the place of an executor."""
+
+    cls: type[ThreadPoolExecutor]
+    max_workers: int
+    thread_name_prefix: str
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+
+    def make(self) -> ThreadPoolExecutor:
+        """Make the pool."""
+        return self.cls(self.max_workers, self.thread_name_prefix, self.initializer, self.initargs)
+
+
+def _lift(executor: Executor, stages: Sequence[str], workers: LiftedWorkers, mp_context: Any) -> Executor:
+    # A subclass with arguments of its own has to know itself how it is pickled.
+    if type(executor).__init__ is ThreadPoolExecutor.__init__:
+        return _describe_threads(executor, stages)
+    parameters = _process_parameters(executor, stages)
+    return executor if parameters is None else _start_workers(parameters, stages, workers, mp_context)
+
+
+def _start_workers(
+    parameters: _ProcessParameters, stages: Sequence[str], workers: LiftedWorkers, mp_context: Any
+) -> LiftedProcessPool:
+    name = f"process pool of {_listed(stages)}"
+    ends = []
+    for number in range(1, parameters.max_workers + 1):
+        here, there = _link_ends()
+        ends.append(here)
+        workers.ends.append(here)
+        try:
+            child = Child.start(
+                work,
+                there,
+                parameters.initializer,
+                parameters.initargs,
+                name=f"spdl-lifted-{number}",
+                what=f"worker {number} of the {name}",
+                mp_context=parameters.start_method if mp_context is None else mp_context,
+                link_limit=0,
+            )
+        finally:
+            there.close()
+        workers.children.append(child)
+    return LiftedProcessPool(name, ends)
+
+
+def _link_ends() -> tuple[LinkEnd, LinkEnd]:
+    here, there = socket.socketpair()
+    return LinkEnd(here, None, None), LinkEnd(there, None, None)
+
+
+# -- what only private attributes of the standard library tell
+
+
+@dataclass(frozen=True)
+class _ProcessParameters:
+    max_workers: int
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    start_method: str | None
+
+
+def _describe_threads(executor: Any, stages: Sequence[str]) -> LiftedThreadPool:
+    try:
+        is_used = bool(executor._threads) or executor._shutdown
+        lifted = LiftedThreadPool(
+            type(executor),
+            executor._max_workers,
+            executor._thread_name_prefix,
+            executor._initializer,
+            tuple(executor._initargs),
+        )
+    except AttributeError as exc:
+        raise _unreadable(executor, stages) from exc
+    _check_unused(executor, stages, is_used=is_used)
+    return lifted
+
+
+def _process_parameters(executor: Any, stages: Sequence[str]) -> _ProcessParameters | None:
+    """``None``: it is no process pool of the standard library's."""
+    processes = sys.modules.get("concurrent.futures.process")  # whoever made one has imported it
+    if processes is None or type(executor).__init__ is not processes.ProcessPoolExecutor.__init__:
+        return None
+    try:
+        is_used = executor._queue_count > 0 or executor._shutdown_thread or bool(executor._broken)
+        method = executor._mp_context.get_start_method()
+        limit = executor._max_tasks_per_child
+        parameters = _ProcessParameters(
+            executor._max_workers,
+            executor._initializer,
+            tuple(executor._initargs),
+            None if method == "fork" else method,  # nobody can tell whether it was asked for or is the default
+        )
+    except AttributeError as exc:
+        raise _unreadable(executor, stages) from exc
+    _check_unused(executor, stages, is_used=is_used)
+    if limit is not None:
+        warnings.warn(
+            f"max_tasks_per_child={limit} of the process pool of {_listed(stages)} has no effect: its workers are"
+            " started once, for a pipeline in a subprocess",
+            RuntimeWarning,
+            stacklevel=7,
+        )
+    return parameters
+
+
+def _check_unused(executor: Executor, stages: Sequence[str], *, is_used: bool) -> None:
+    if is_used:
+        raise ValueError(
+            f"the {type(executor).__name__} of {_listed(stages)} was already used or shut down, so its workers cannot"
+            " be those of a pipeline in a subprocess: give the stage a new one, to which nothing was submitted"
+        )
+
+
+def _unreadable(executor: Executor, stages: Sequence[str]) -> TypeError:
+    return TypeError(
+        f"cannot send the {type(executor).__name__} of {_listed(stages)} to a subprocess: this Python does not show how"
+        " it was made. Use PriorityThreadPoolExecutor or PriorityProcessPoolExecutor, which can be sent"
+    )
+
+
+# -- through a description
+
+
+def _listed(stages: Sequence[str]) -> str:
+    return f"{'stage' if len(stages) == 1 else 'stages'} {', '.join(stages)}"
+
+
+def _users(config: PipelineConfig[Any]) -> dict[int, list[str]]:
+    """Names of the stages of each executor."""
+    users: dict[int, list[str]] = {}
+
+    def note(pipe: PipeConfig[Any, Any], executor: Executor) -> Executor:
+        users.setdefault(id(executor), []).append(pipe.name)
+        return executor
+
+    _map(config, note)
+    return users
+
+
+def _map_executors(config: PipelineConfig[U], change: Callable[[Executor], Executor]) -> PipelineConfig[U]:
+    return _map(config, lambda _, executor: change(executor))
+
+
+_Change = Callable[[PipeConfig[Any, Any], Executor], Executor | None]
+
+
+def _map(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
+    source = config.src
+    if isinstance(source, MergeConfig):
+        source = replace(source, pipeline_configs=tuple(_map(sub, change) for sub in source.pipeline_configs))
+    pipes = []
+    is_inside = False
+    for stage in config.pipes:
+        if isinstance(stage, PlacementConfig):
+            is_inside = not isinstance(stage.target, MainProcess)
+        pipes.append(_map_stage(stage, _drop if is_inside else change))
+    return replace(config, src=source, pipes=pipes)
+
+
+def _drop(pipe: PipeConfig[Any, Any], executor: Executor) -> None:
+    """Stages in regions run on threads of the workers."""
+
+
+def _map_stage(stage: Any, change: _Change) -> Any:
+    if isinstance(stage, PipeConfig) and stage._executor is not None:
+        changed = change(stage, stage._executor)
+        return stage if changed is stage._executor else replace(stage, _executor=changed)
+    if isinstance(stage, PathVariantsConfig):
+        return replace(stage, paths=tuple(tuple(_map_stage(inner, change) for inner in path) for path in stage.paths))
+    return stage

@@ -1,0 +1,72 @@
+"""A worker of a lifted process pool: what runs in it.
+
+It has two connections. By one, its owner, the process that started it, has it end. By the other, the process where the
+pipeline runs has it call functions. When that process is gone the worker waits for its owner's word: so the owner can
+take every end that it has not asked for as a death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from spdl.pipeline._engine._lanes._remote import call_remotely
+from spdl.pipeline._transport import Frame, Link, LinkEnd
+from spdl.pipeline._transport._link import wait_readable
+
+from ._protocol import FromLifted, LiftedCall
+from ._remote_errors import RemoteFailure
+
+__all__ = ["work"]
+
+
+def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+    """Serve calls until ``owner`` lets go.
+
+    Args:
+        owner: To the process that started this one.
+        there: To the process where the pipeline runs.
+        initializer: Called first.
+        initargs: Its arguments.
+    """
+    with there.open() as link:
+        if initializer is not None:
+            try:
+                initializer(*initargs)
+            except BaseException as exc:  # noqa: BLE001 - the user's code; a sys.exit() in it is a failure too
+                owner.send(FromLifted.INITIALIZER_FAILED, 0, RemoteFailure.of(exc))
+                return
+        owner.send(FromLifted.READY)
+        with suppress(EOFError, OSError):
+            while _may_receive(owner, link):
+                _answer(link, link.recv())
+    with suppress(EOFError):
+        owner.recv()  # nothing is ever sent: it is its end that is waited for
+
+
+def _may_receive(owner: Link, link: Link) -> bool:
+    """Wait for a call; False if the owner has let go."""
+    return link.has_frame() or owner.fileno() not in wait_readable([owner.fileno(), link.fileno()], None)
+
+
+def _answer(link: Link, frame: Frame) -> None:
+    """Run the call in ``frame`` and send what came of it. Nothing of it is left when this returns."""
+    value, failure = call_remotely(_run, frame)
+    if failure is None:
+        encoded, failure = call_remotely(link.encode, value)
+        del value
+        if failure is None:
+            link.send_encoded([(LiftedCall.RESULT, 0, encoded)])
+            return
+    link.send(LiftedCall.FAILED, 0, failure)
+
+
+def _run(frame: Frame) -> Any:
+    fn, args, kwargs = frame.load()
+    try:
+        return fn(*args, **kwargs)
+    except Exception:
+        raise
+    except BaseException as exc:  # sys.exit() of the user's: it costs the call, not the worker, as in other pools
+        raise RuntimeError(f"the call ended with {type(exc).__name__}: {exc}") from exc
