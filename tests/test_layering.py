@@ -115,6 +115,7 @@ FORBIDDEN = {
 }
 # (module or package, imported): allowed inside a function all the same.
 ON_USE = {
+    ("spdl.pipeline", "numpy"): "arrays that cross between processes are made by those who have NumPy",
     ("spdl.pipeline", "torch"): "tensors that cross between processes are taken apart and made by those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",

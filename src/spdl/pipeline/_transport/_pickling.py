@@ -6,7 +6,7 @@ What offers its memory to pickle (NumPy arrays, ``spdl.io`` buffers and packets)
 - ``bytes`` and ``bytearray`` are known to pickle itself and offer nothing. At the top they are a buffer without any
   pickling. Inside of containers they are found by ``persistent_id``, which pickle then calls for *every* object; so
   that is done only for streams that turn out large, and remembered for the next.
-- ``memoryview`` and torch's CPU tensors of every dtype get reducers of ours.
+- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype get reducers of ours.
 - A class may define ``__reduce_transport__(self)``: like ``__reduce__``, but asked only for the way between processes
   of one pipeline (frames of ``spdl.io``, which do not pickle otherwise).
 
@@ -214,6 +214,8 @@ class _Pickler(pickle.Pickler):
         hook = getattr(kind, "__reduce_transport__", None)
         if hook is not None:
             return hook(obj)
+        if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
+            return _reduce_array(obj)
         if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
             return _reduce_tensor(obj)
         return NotImplemented
@@ -229,6 +231,21 @@ def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: b
     # Memoryviews cannot be cast to a shape that has a zero.
     view = view.cast(code) if 0 in shape else view.cast(code, shape)
     return view.toreadonly() if readonly else view
+
+
+def _reduce_array(array: Any) -> Any:
+    """A contiguous array of numbers. NumPy does it too, but what it writes takes three times as long to read."""
+    dtype, flags = array.dtype, array.flags
+    if dtype.kind not in "biufc" or not (flags.c_contiguous or flags.f_contiguous):
+        return NotImplemented
+    order = "C" if flags.c_contiguous else "F"
+    return _make_array, (pickle.PickleBuffer(array), dtype.str, array.shape, order)
+
+
+def _make_array(data: Any, dtype: str, shape: tuple[int, ...], order: Any) -> Any:
+    import numpy
+
+    return numpy.ndarray(shape, dtype, data, order=order)
 
 
 def _reduce_tensor(tensor: Any) -> Any:
