@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from . import config as _config
 from ._cpus import usable_cpus
 from ._engine import GraphOptions, build_graph
+from ._engine._lanes import IsolatedTask, IsolatedWorker
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._pipeline import Pipeline
@@ -101,6 +102,7 @@ def _build(
             wire=wiring.wire,
             make_merge_queues=make_merge_queues,
             report_failure=_log_failed_item,
+            start_isolated=_start_isolated,
         ),
     )
     wiring.attach(engine)
@@ -114,6 +116,12 @@ def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:
         await factory().run()
 
     return run
+
+
+def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
+    from ._workers._isolated import IsolatedChild  # few pipelines need processes
+
+    return IsolatedChild(task)
 
 
 def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseException) -> None:

@@ -64,10 +64,11 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     for lane in engine.executors:  # before their calls are collected: one may be submitting
         stuck += _join(engine, lane.thread, deadline)
     stuck += _join_executors(engine, deadline)
-    position = 0
-    while position < len(engine.pool.threads):  # a worker may start another before it ends
-        stuck += _join(engine, engine.pool.threads[position], deadline)
-        position += 1
+    for pool in (*engine.isolated, engine.pool):
+        position = 0
+        while position < len(pool.threads):  # a worker may start another before it ends
+            stuck += _join(engine, pool.threads[position], deadline)
+            position += 1
     if stuck:
         # A call that does not return would keep the stage hooks, and so the loop, for ever.
         with engine.lock:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._failures import FailureReporter, Limit
-from spdl.pipeline._engine._lanes import ExecutorLane, SourceLane
+from spdl.pipeline._engine._lanes import (
+    ExecutorLane,
+    IsolatedJobs,
+    IsolatedLane,
+    IsolatedTask,
+    SourceLane,
+    StartIsolated,
+)
 from spdl.pipeline._engine._lanes._executor import is_process_pool
 from spdl.pipeline._engine._lanes._remote import (
     call_remotely,
@@ -101,6 +108,7 @@ class GraphOptions:
     wire: Callable[[StageInfo, NodeKind, int], StageWiring]
     make_merge_queues: Callable[[CustomMergeStage], tuple[list[Any], Any]]
     report_failure: FailureReporter
+    start_isolated: StartIsolated
 
 
 def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
@@ -230,7 +238,6 @@ class _Builder:
         return tail
 
     def add_pipe(self, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
-        _refuse_what_no_lane_keeps(config)
         info = self.info(config.name, config._concurrency)
         wiring = self.options.wire(info, "stage", out.capacity)
         make = self.make_hooked if wiring.task_hooks else self.make_plain
@@ -244,11 +251,14 @@ class _Builder:
 
     def make_plain(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
         """A stage whose op runs on its natural lane."""
-        engine, kind, timeout = self.engine, config._kind, config._timeout
+        engine, kind = self.engine, config._kind
+        timeout = None if config._isolate else config._timeout  # its lane sees to it
         ordered = config._output_order == "input" and config._concurrency > 1
         op = self.wrapped_op(config, info)
         lane: Any = engine.pool
-        if kind in ("async", "async_generator"):
+        if config._isolate:
+            lane = self.isolated_lane(config, info)
+        elif kind in ("async", "async_generator"):
             lane = engine.loop
         elif config._executor is not None:
             lane = ExecutorLane(engine, config._executor)
@@ -276,6 +286,8 @@ class _Builder:
     def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         """The op with the retries that it was given, and on the loop with its time limit."""
         op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
+        if config._isolate:  # its lane sees to all that
+            return op
         if retry is not None:
             if executor is not None and is_process_pool(executor):
                 op = RemoteRetried(op, kind, retry)
@@ -300,6 +312,20 @@ class _Builder:
         engine.loop.stages.append(stage)
         return stage
 
+    def isolated_lane(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedLane:
+        task = IsolatedTask(
+            info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
+        )
+        lane = IsolatedLane(self.engine, task, self.options.start_isolated)
+        self.engine.isolated.append(lane)
+        return lane
+
+    def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
+        lane = self.isolated_lane(config, info)
+        jobs = IsolatedJobs(self.engine, info, lane)
+        lane.stages.append(jobs)  # type: ignore[arg-type] # looks like a stage to the lane
+        return jobs
+
     def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
         job = JobStage(self.engine, info)
         if timeout is not None:
@@ -310,6 +336,8 @@ class _Builder:
 
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         op, executor = self.wrapped_op(config, info), config._executor
+        if config._isolate:
+            return self.isolated_jobs(config, info).call_isolated
         if config._kind == "async":
             return lambda item: begin(op, item)
         if executor is None:
@@ -336,6 +364,8 @@ class _Builder:
 
     def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
         op, executor = self.wrapped_op(config, info), config._executor
+        if config._isolate:
+            return self.isolated_jobs(config, info).generate_isolated
         if config._kind == "async_generator":
             return lambda item: begin(op, item)
         if executor is None:
@@ -422,11 +452,6 @@ class _Builder:
         merge: Node = BatchedPathMerge(engine, info, router) if config.batched else MergeStage(engine, info)
         router.members = engine.nodes[first:]
         self.add(merge, tails, [out], wiring)
-
-
-def _refuse_what_no_lane_keeps(config: PipeConfig[Any, Any]) -> None:
-    if config._isolate:
-        raise PipelineError(f"{config!r}: isolate of a stage is not available in this version")
 
 
 def _is_limited(value: int | Fraction) -> bool:

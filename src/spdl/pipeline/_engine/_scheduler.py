@@ -29,7 +29,7 @@ from ._stages import CallStage, Sink
 
 if TYPE_CHECKING:
     from ._failures import FailureRecord, FailureReporter, Limit
-    from ._lanes import ExecutorLane, SourceLane
+    from ._lanes import ExecutorLane, IsolatedLane, SourceLane
     from ._stages import Node
 
 __all__ = ["END", "EPOCH", "Engine", "EngineState"]
@@ -71,6 +71,7 @@ class Engine:
         self.pool = PoolLane(self, num_threads)
         self.loop = LoopLane(self)
         self.executors: list[ExecutorLane] = []
+        self.isolated: list[IsolatedLane] = []
         self.sources: list[SourceLane] = []
         self.deadlines = Deadlines(self)
         #: Set when the pipeline ends or is stopped: calls that wait before another attempt give up.
@@ -110,7 +111,8 @@ class Engine:
                 if not self.hooks_entered.wait(timeout):
                     return False
             self.deadlines.start()
-            self.pool.start()
+            for pool in (self.pool, *self.isolated):
+                pool.start()
             for executor in self.executors:
                 executor.start()
             for source in self.sources:
@@ -180,6 +182,8 @@ class Engine:
     def _release_lanes(self) -> None:
         self.stopped.set()
         self.deadlines.stop()
+        for isolated in self.isolated:
+            isolated.stop()
         self.pool.stop()
         self.loop.stop()
         for executor in self.executors:
@@ -338,7 +342,8 @@ class Engine:
                     node.cancel(now)
             self.stopped.set()
             # Nothing will be claimed any more. The loop stays until the stage hooks have left.
-            self.pool.stop()
+            for pool in (self.pool, *self.isolated):
+                pool.stop()
             for executor in self.executors:
                 executor.stop()
 
@@ -364,6 +369,8 @@ class Engine:
         """Let go of the user's ops and sources. The engine is a cycle of references: it may live until a collection."""
         for node in self.nodes:
             node.forget()
+        for lane in self.isolated:
+            lane.forget()
         self.loop.hooks.clear()
         self.loop.background.clear()
         self.loop.merges.clear()

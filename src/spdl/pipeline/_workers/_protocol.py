@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["AnyChild", "FromIterator", "FromLifted", "LiftedCall", "Phase", "ToIterator"]
+__all__ = [
+    "AnyChild",
+    "FromIsolated",
+    "FromIterator",
+    "FromLifted",
+    "LiftedCall",
+    "Phase",
+    "ToIsolated",
+    "ToIterator",
+]
 
 
 class AnyChild(IntEnum):
@@ -55,3 +64,19 @@ class LiftedCall(IntEnum):
     CALL = 1  #: to the worker. Payload: (function, positional arguments, keyword arguments)
     RESULT = 2  #: from it. Payload: what the function returned
     FAILED = 3  #: from it: the call could not be made, or what it returned cannot be sent. Payload: ``RemoteFailure``
+
+
+class ToIsolated(IntEnum):
+    """To a child of an isolated stage, one at a time: each is answered before the next."""
+
+    CALL = 1  #: run the op on the payload
+    AGAIN = 2  #: run the op again on the item of the last CALL
+
+
+class FromIsolated(IntEnum):
+    """From a child of an isolated stage."""
+
+    READY = 1  #: the op is here
+    RESULT = 2  #: payload: what the op returned; a list of what it yielded
+    #: The op raised. Payload: (list of what it had yielded, failure). Number: 1 if it may be tried again
+    RAISED = 3

@@ -106,7 +106,7 @@ def Pipe(
         retry: How often to call the op again with an item on which it raised: the number of attempts in all, or a
             :class:`Retry`.
         timeout: Seconds that an item may take, all attempts and the waits between them included; of a generator on
-            threads or the event loop, each output. What takes longer fails with
+            threads or the event loop, each output; in an isolated stage, each attempt. What takes longer fails with
             :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process killed, and a
             thread left behind, for it cannot be interrupted: another takes its place in the pool. In a process pool
             of the user's, the time that a call waits for a worker counts.

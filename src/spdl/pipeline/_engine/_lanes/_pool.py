@@ -32,8 +32,9 @@ __all__ = ["PoolLane"]
 class PoolLane:
     """Guarded by the engine's lock, except for what a worker does between two acquisitions."""
 
-    def __init__(self, engine: Engine, num_threads: int) -> None:
+    def __init__(self, engine: Engine, num_threads: int, name: str = "worker") -> None:
         self.engine = engine
+        self.name = name  # of its threads
         self.num_threads = num_threads
         self.stages: list[CallStage] = []  # the most downstream first; set by the graph
         self.threads: list[EngineThread] = []
@@ -157,7 +158,7 @@ class PoolLane:
         self.start_worker()
 
     def start_worker(self) -> None:
-        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-worker-{len(self.threads)}", self._work)
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{len(self.threads)}", self._work)
         try:
             thread.start()
         except RuntimeError:  # no threads left, or the interpreter exits: those that are there do the work
@@ -169,6 +170,13 @@ class PoolLane:
                 self.num_threads = self.num_started
         else:
             self.threads.append(thread)
+
+    def run(self, thread: EngineThread, ticket: Ticket) -> None:
+        """Make the call of ``ticket``. Never raises."""
+        ticket.stage.run(ticket)
+
+    def leave(self, thread: EngineThread) -> None:
+        """The thread is about to end."""
 
     def _work(self, thread: EngineThread) -> None:
         """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock."""
@@ -209,7 +217,7 @@ class PoolLane:
                 if must_start:
                     self.start_worker()
                 thread.ticket = ticket
-                ticket.stage.run(ticket)
+                self.run(thread, ticket)
                 thread.ticket = None
                 if ticket.given_up:  # another thread has this one's place
                     close_given_up(ticket, engine)
@@ -218,4 +226,5 @@ class PoolLane:
                 wake_up.acquire()
                 was_waking = True
             now = perf_counter()
+        self.leave(thread)
         engine.close_generators()

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 from spdl.pipeline._engine._stages._generator import Collected
 from spdl.pipeline._errors import RemoteOpError
 
-__all__ = ["RemoteFailure", "call_remotely", "collect_remotely", "unpack_remote", "unpack_remote_generator"]
+__all__ = [
+    "RemoteFailure",
+    "as_error",
+    "call_remotely",
+    "collect_remotely",
+    "describe_failure",
+    "unpack_remote",
+    "unpack_remote_generator",
+]
 
 
 class RemoteFailure(NamedTuple):
@@ -26,7 +34,8 @@ class RemoteFailure(NamedTuple):
     traceback: str
 
 
-def _describe(exc: Exception) -> RemoteFailure:
+def describe_failure(exc: BaseException) -> RemoteFailure:
+    """In the child: what crosses of an exception."""
     frames = traceback.extract_tb(exc.__traceback__)
     last = frames[-1] if frames else None
     place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}" if last else "?:0:?"
@@ -38,7 +47,7 @@ def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFail
     try:
         return op(value), None
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
-        return None, _describe(exc)
+        return None, describe_failure(exc)
 
 
 def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], RemoteFailure | None]:
@@ -48,11 +57,12 @@ def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], R
         for output in op(value):
             values.append(output)  # noqa: PERF402 - what came before an error must not be lost with it
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
-        return values, _describe(exc)
+        return values, describe_failure(exc)
     return values, None
 
 
-def _error(failure: RemoteFailure) -> RemoteOpError:
+def as_error(failure: RemoteFailure) -> RemoteOpError:
+    """What the item fails with here."""
     return RemoteOpError(
         f"Function failed in subprocess: {failure.type_name}: {failure.message} ({failure.place})",
         type_name=failure.type_name,
@@ -62,9 +72,9 @@ def _error(failure: RemoteFailure) -> RemoteOpError:
 
 def unpack_remote(outcome: tuple[Any, RemoteFailure | None]) -> tuple[Any, RemoteOpError | None]:
     value, failure = outcome
-    return value, None if failure is None else _error(failure)
+    return value, None if failure is None else as_error(failure)
 
 
 def unpack_remote_generator(outcome: tuple[list[Any], RemoteFailure | None]) -> Collected:
     values, failure = outcome
-    return Collected(values, None if failure is None else _error(failure))
+    return Collected(values, None if failure is None else as_error(failure))

@@ -18,6 +18,7 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError
 
 if TYPE_CHECKING:
+    from spdl.pipeline._engine._lanes import PoolLane
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
@@ -28,13 +29,17 @@ _END: Final = object()
 
 
 class JobStage:
-    """Single calls that the loop wants run on a worker thread. To the pool it looks like a stage; it never ends."""
+    """Single calls that the loop wants run on a worker thread. To the pool it looks like a stage; it never ends.
+
+    ``lane``: the pool that runs them; ``None``: the engine's.
+    """
 
     cheap_score = 0
 
-    def __init__(self, engine: Engine, info: StageInfo) -> None:
+    def __init__(self, engine: Engine, info: StageInfo, lane: PoolLane | None = None) -> None:
         self.engine = engine
         self.info = info
+        self.lane = engine.pool if lane is None else lane
         self.waiting: deque[Ticket] = deque()
 
     # -- what the pool uses, under the lock
@@ -65,18 +70,23 @@ class JobStage:
 
     async def call(self, function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
         """``function(argument)`` on a worker thread; ``item`` is what a report about a stuck op names."""
-        ticket = Ticket(self, item, (), 0.0)  # type: ignore[arg-type]
-        ticket.generator = (function, argument)
-        ticket.handle = asyncio.get_running_loop().create_future()
-        with self.engine.lock:
-            if self.engine.pool.stopping:
-                raise asyncio.CancelledError  # no worker will come any more
-            self.waiting.append(ticket)
-            self.engine.pool.offer(self)  # type: ignore[arg-type]
+        ticket = self.submit(item, (function, argument))
         await ticket.handle
         if ticket.fatal is not None:
             raise ticket.fatal
         return ticket.result
+
+    def submit(self, item: Any, job: Any = None) -> Ticket:
+        """A ticket for the lane; its ``handle`` is a future that is done when it has been run."""
+        ticket = Ticket(self, item, (), 0.0)  # type: ignore[arg-type]
+        ticket.generator = job
+        ticket.handle = asyncio.get_running_loop().create_future()
+        with self.engine.lock:
+            if self.lane.stopping:
+                raise asyncio.CancelledError  # no worker will come any more
+            self.waiting.append(ticket)
+            self.lane.offer(self)  # type: ignore[arg-type]
+        return ticket
 
 
 class _HookFailed(Exception):
