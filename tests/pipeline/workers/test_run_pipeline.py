@@ -63,6 +63,7 @@ def test_a_failure_names_its_stages_in_its_text() -> None:
     assert "FailureLimitError: The pipeline stage" in text
     assert "refuse" in text
     assert "exceeds the threshold (0)" in text
+    assert "because of ValueError: refused 0" in text
 
 
 def test_a_failure_in_an_epoch_names_its_stages_too() -> None:

@@ -27,7 +27,7 @@ from ._arena import Arena, default_limit
 from ._pickling import NOTHING, Encoded, Encoder, Form, decode
 from ._stores import Shelf, Store
 
-__all__ = ["Frame", "Link", "LinkEnd", "link_pair", "wait_readable"]
+__all__ = ["Frame", "Link", "LinkEnd", "link_ends", "link_pair", "wait_readable"]
 
 #: Kind, form, flags; number of persistent buffers; number; bytes of the places; bytes of the head.
 _HEADER: Final = struct.Struct("<BBHIQQQ")
@@ -332,9 +332,42 @@ class LinkEnd:
     def close(self) -> None:
         """Let go of it in a process that does not use it. Idempotent."""
         self._socket.close()
-        for arena in (self._sending, self._receiving):
+        arenas, self._sending, self._receiving = (self._sending, self._receiving), None, None
+        for arena in arenas:
             if isinstance(arena, Arena):
                 arena.close()
+
+
+class _SharedArena(Arena):
+    """An arena of both ends of a connection, as long as one process has both: it closes with the second of them."""
+
+    _num_holders = 1  # where it arrives
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._num_holders = 2
+
+    def close(self) -> None:
+        self._num_holders -= 1
+        if self._num_holders == 0:
+            super().close()
+
+
+def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
+    """A connection between two other processes: an end for each.
+
+    Args:
+        limit: As for ``link_pair``.
+
+    Returns:
+        Both ends, to be sent and closed. Each is closed as soon as it was sent: a process that is forked later would
+        hold a copy, and the other end not see the end of the stream.
+    """
+    if limit is None:
+        limit = default_limit()
+    forth, back = (_SharedArena(limit), _SharedArena(limit)) if limit else (None, None)
+    one, other = socket.socketpair()
+    return LinkEnd(one, forth, back), LinkEnd(other, back, forth)
 
 
 def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: Any = None) -> tuple[Link, LinkEnd]:

@@ -6,7 +6,6 @@ process reaches them directly, by connections that both get when they are starte
 
 from __future__ import annotations
 
-import socket
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
-from spdl.pipeline._transport import LinkEnd
+from spdl.pipeline._transport import LinkEnd, link_ends
 from spdl.pipeline.defs import (
     MainProcess,
     MergeConfig,
@@ -152,7 +151,7 @@ def _start_workers(
     name = f"process pool of {_listed(stages)}"
     ends = []
     for number in range(1, parameters.max_workers + 1):
-        here, there = _link_ends()
+        here, there = link_ends()
         ends.append(here)
         workers.ends.append(here)
         try:
@@ -170,11 +169,6 @@ def _start_workers(
             there.close()
         workers.children.append(child)
     return LiftedProcessPool(name, ends)
-
-
-def _link_ends() -> tuple[LinkEnd, LinkEnd]:
-    here, there = socket.socketpair()
-    return LinkEnd(here, None, None), LinkEnd(there, None, None)
 
 
 # -- what only private attributes of the standard library tell

@@ -13,6 +13,7 @@ from typing import Any
 
 from spdl.pipeline._engine._lanes._remote import call_remotely
 from spdl.pipeline._transport import Frame, Link, LinkEnd
+from spdl.pipeline._transport._arena import set_current
 from spdl.pipeline._transport._link import wait_readable
 
 from ._protocol import FromLifted, LiftedCall
@@ -31,6 +32,8 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
         initargs: Its arguments.
     """
     with there.open() as link:
+        if link.sender is not None:
+            set_current(link.sender)  # what ops make for the pipeline is made where it is sent from
         if initializer is not None:
             try:
                 initializer(*initargs)

@@ -251,9 +251,15 @@ def _told(failure: PipelineFailure) -> PipelineError:
     """The failure with its stages in the text: the text is what crosses to the other process."""
     lines = [f"{failure.message} ({len(failure.exceptions)}):"]
     for error in failure.exceptions:
-        notes = getattr(error, "__notes__", ())
-        lines.append("; ".join([f"  {type(error).__name__}: {error}", *(note.strip() for note in notes)]))
+        lines += [f"  {type(error).__name__}: {error}", *(f"    {note.strip()}" for note in _notes(error))]
+        # A limit that was crossed says little without the failure that crossed it.
+        if (cause := error.__cause__) is not None:
+            lines += [f"    because of {type(cause).__name__}: {cause}"]
     return PipelineError("\n".join(lines))
+
+
+def _notes(error: BaseException) -> Sequence[str]:
+    return getattr(error, "__notes__", ())
 
 
 def take_along() -> Callable[[], None]:
