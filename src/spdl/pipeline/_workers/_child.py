@@ -258,6 +258,7 @@ class Child:
     def disown(self) -> None:
         """This is a forked copy of the process that has the child."""
         self._is_forked = True
+        _start.forget(self._process)
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None

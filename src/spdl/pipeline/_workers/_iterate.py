@@ -42,8 +42,8 @@ def iterate_in_subprocess(
 
     Args:
         fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
-        buffer_size: Most items that are made ahead. 1: step by step, the next item is made when the one before it has
-            been taken. Less: no limit.
+        buffer_size: So many items are made ahead (of large numbers, up to an eighth more). 1: step by step, the next
+            item is made when the one before it has been taken. Less: no limit.
         initializer: Called there before ``fn``: one, or several in order.
         mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
             where it exists, else ``spawn``.
@@ -111,6 +111,9 @@ class _Worker(Generic[T]):
     def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
         self._child = child
         self.buffer_size = max(0, buffer_size)  # 0: no limit
+        # The process learns of what was taken at once if the buffer is small, and else every so many items. It may be
+        # ahead by as many more, so that it has made `buffer_size` items whenever nobody takes any.
+        self.tell_after = max(1, buffer_size // 8)
         self._timeout = timeout
         self.number = 0  # of the latest iteration
         self._is_ended = False
@@ -140,7 +143,7 @@ class _Worker(Generic[T]):
         """Tell the process to start another iteration; its number."""
         self.check()
         self.number += 1
-        self.tell(ToIterator.START, self.buffer_size)
+        self.tell(ToIterator.START, self.buffer_size and self.buffer_size + self.tell_after - 1)
         return self.number
 
     def tell(self, kind: ToIterator, payload: int) -> None:
@@ -184,8 +187,6 @@ class _Iteration(Generic[T]):
         self._number = 0  # until it begins
         self._is_over = False
         self._num_taken = 0  # and not told to the process
-        # Told at once if the buffer is small. From half a buffer on, telling less often costs no waiting.
-        self._tell_after = max(1, worker.buffer_size // 2)
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -208,7 +209,7 @@ class _Iteration(Generic[T]):
                 raise StopIteration
             if worker.buffer_size:
                 self._num_taken += 1
-                if self._num_taken >= self._tell_after:
+                if self._num_taken >= worker.tell_after:
                     worker.tell(ToIterator.CREDIT, self._num_taken)
                     self._num_taken = 0
             try:

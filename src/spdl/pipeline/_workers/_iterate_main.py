@@ -1,9 +1,7 @@
 """Iterating in a child: what runs in the process that ``iterate_in_subprocess`` starts.
 
 The main thread iterates, takes each item apart at once (so a source may reuse its buffer), and reads commands between
-items. A second thread writes: all that has gathered since its last write goes in one, so small items cross by the
-hundred and slow ones at once. An item that comes after a pause is written by the main thread itself, which spares it
-the change of threads.
+items. Items that come one by one are written at once; in a rush they gather, so small items cross by the hundred.
 """
 
 from __future__ import annotations
@@ -24,10 +22,14 @@ __all__ = ["run"]
 
 #: Commands are looked for so often at least, in seconds, while items are made: a system call costs as much as an item.
 _LOOK_INTERVAL: Final = 0.001
-#: After a pause of so many seconds an item is written by the thread that made it.
+#: After a pause of so many seconds a rush is over.
 _PAUSE: Final = 0.001
-#: If it is small enough for the socket to take it at once.
-_AT_ONCE: Final = 1 << 14
+#: So many items without a pause make one. Fewer gain nothing from gathering.
+_RUSH: Final = 32
+#: In a rush an item waits for others so many seconds at most.
+_GATHER: Final = 0.002
+#: Bytes that a socket takes without waiting for the other side, if it can be written to at all.
+_AT_ONCE: Final = 1 << 16
 
 
 def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Callable[[], object]]) -> None:
@@ -108,6 +110,7 @@ class _Worker:
         looked = monotonic()
         while True:
             if self._credits <= 0 or monotonic() - looked > _LOOK_INTERVAL:
+                self._sender.flush()
                 while self._credits <= 0 or self._has_command():
                     self._take_command()
                     if self._wanted != number:
@@ -117,6 +120,7 @@ class _Worker:
                 item = next(iterator)
             except StopIteration:
                 put(FromIterator.END, number, link.encode(NOTHING))
+                self._sender.flush()
                 return
             except BaseException as exc:
                 raise self._tell(attempt, exc) from exc
@@ -134,6 +138,7 @@ class _Worker:
     def _tell(self, attempt: str, exc: BaseException) -> _Broken:
         payload = attempt, RemoteFailure.of(exc)
         self._sender.put(FromIterator.BROKEN, self._wanted, self._link.encode(payload))
+        self._sender.flush()
         return _Broken()
 
     def _has_command(self) -> bool:
@@ -174,40 +179,75 @@ def _close(iterator: object) -> None:
 
 
 class _Sender:
-    """Frames on their way to the parent, in order. Used by the main thread; its own thread writes what has gathered."""
+    """Frames on their way to the parent, in order.
+
+    The main thread puts them and, as long as they come one by one, writes each before user code runs again: what was
+    made before a process dies arrives. In a rush of items they gather, and are written when the main thread has to
+    wait, or by a second thread after ``_GATHER`` seconds. That thread also writes what the socket may not take at once.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._written = 0.0  # when the main thread last put something
+        self._last = 0.0  # when the main thread last put something
+        self._num_quick = 0  # puts since the last pause
+        self._writable = select.poll() if hasattr(select, "poll") else None
+        if self._writable is not None:
+            self._writable.register(link.fileno(), select.POLLOUT)
         self._changed = threading.Condition(threading.Lock())
-        self._pending: list[tuple[int, int, Encoded]] = []  # under the lock
-        self._is_writing = False  # under the lock: order would be lost if both wrote
         self._thread: threading.Thread | None = None  # made when it is needed
+        # Under the lock:
+        self._pending: list[tuple[int, int, Encoded]] = []
+        self._num_bytes = 0  # in them
+        self._is_urgent = False  # the thread is to write now
+        self._is_waiting = False  # the thread waits for something to do
+        self._is_writing = False  # the thread writes: order would be lost if both did
 
     def put(self, kind: int, number: int, encoded: Encoded) -> None:
-        """Have a frame sent. Does not wait for the parent."""
+        """Have a frame sent, soon."""
         now = monotonic()
-        is_prompt = now - self._written > _PAUSE
-        self._written = now
+        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
+        self._last = now
         with self._changed:
-            if not is_prompt or self._pending or self._is_writing or encoded.num_bytes > _AT_ONCE:
-                self._pending.append((kind, number, encoded))
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="spdl-sender", daemon=True)
-                    self._thread.start()
-                elif len(self._pending) == 1:
-                    self._changed.notify()
+            self._pending.append((kind, number, encoded))
+            self._num_bytes += encoded.num_bytes if encoded.buffers else len(encoded.head)
+            if self._num_quick > _RUSH:
+                self._wake(urgently=self._num_bytes > _AT_ONCE)
                 return
-        self._link.send_encoded([(kind, number, encoded)])
+        self.flush()
+
+    def flush(self) -> None:
+        """Have all frames sent now. Does not wait for the parent."""
+        with self._changed:
+            if self._is_writing or not self._pending:
+                return
+            if self._num_bytes > _AT_ONCE or (self._writable is not None and not self._writable.poll(0)):
+                self._wake(urgently=True)
+                return
+            frames, self._pending, self._num_bytes = self._pending, [], 0
+        # Only this thread puts, so the other one finds nothing to write meanwhile.
+        self._link.send_encoded(frames)
+
+    def _wake(self, *, urgently: bool) -> None:
+        """Have the second thread look at what is pending."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="spdl-sender", daemon=True)
+            self._thread.start()
+        if self._is_waiting or (urgently and not self._is_urgent):
+            self._is_waiting = False
+            self._is_urgent = urgently
+            self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._is_writing = False
                 while not self._pending:
+                    self._is_urgent, self._is_waiting = False, True
                     self._changed.wait()
-                frames, self._pending = self._pending, []
-                self._is_writing = True
+                if not self._is_urgent:
+                    self._changed.wait(_GATHER)
+                frames, self._pending, self._num_bytes = self._pending, [], 0
+                self._is_urgent, self._is_writing = False, True
             try:
                 self._link.send_encoded(frames)
             except OSError:  # the parent is gone, which the main thread will see too

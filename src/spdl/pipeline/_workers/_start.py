@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from spdl.pipeline._errors import PipelineStateError, WorkerError
 
-__all__ = ["ForkServerGone", "context_of", "is_threaded", "launch", "lock"]
+__all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock"]
 
 #: What the fork server imports before it forks, so that no child has to.
 _PRELOADED: Final = "spdl.pipeline._workers._preloaded"
@@ -100,6 +100,17 @@ def launch(
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
     return process
+
+
+def forget(process: BaseProcess) -> None:
+    """In a forked child: a process of the parent's.
+
+    ``multiprocessing`` does this only in children that it has forked itself. In others, its exit would wait for the
+    process, which fails, or terminate it. Its list has no public access.
+    """
+    children = getattr(multiprocessing.process, "_children", None)
+    if isinstance(children, set):
+        children.discard(process)
 
 
 def _preload() -> None:
