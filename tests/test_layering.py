@@ -58,7 +58,7 @@ RULES = [
     Rule(f"{P}._workers", allows=(P,)),
     *(
         Rule(f"{P}._workers.{name}", allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")))
-        for name in ("_start", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main", "_watch_parent")
+        for name in ("_start", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
     ),
     Rule(
         f"{P}._workers._child_main",

@@ -31,6 +31,8 @@ __all__ = ["Child", "wait_any"]
 
 #: How long a death is waited for once the connection has ended, to have the exit code.
 _CODE_TIMEOUT: Final = 2.0
+#: What no process survives; Windows has one such end only.
+_SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 #: How long a child may take after SIGTERM, and after SIGKILL.
 _SIGNAL_TIMEOUT: Final = 2.0
 
@@ -221,7 +223,7 @@ class Child:
                 return
             self._is_stopped = True
             self.link.close()
-            for number in (None, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            for number in (None, signal.SIGTERM, _SIGKILL):
                 if number is not None:
                     self._send_signal(number)
                 if self._join(timeout if number is None else _SIGNAL_TIMEOUT):
@@ -233,6 +235,10 @@ class Child:
             if self._pidfd is not None:
                 os.close(self._pidfd)
                 self._pidfd = None
+
+    def kill(self) -> None:
+        """End the process now. Does not wait; its death shows as any other. From any thread."""
+        self._send_signal(_SIGKILL)
 
     def _send_signal(self, number: int) -> None:
         with suppress(OSError):

@@ -15,10 +15,13 @@ from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl.pipeline._transport._arena import set_current
+from spdl.pipeline.lib._memory import exit_on_hangup
+
 from ._protocol import AnyChild, Phase
 
 if TYPE_CHECKING:
-    from spdl.pipeline._transport import Link, LinkEnd
+    from spdl.pipeline._transport import LinkEnd
 
 __all__ = ["Call", "UnpicklableError", "run"]
 
@@ -118,7 +121,10 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
     # Ctrl-C goes to all processes of a terminal. The parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = there.open()
-    _end_with_parent(link)
+    # Even if user code never lets go of the interpreter.
+    exit_on_hangup(link.fileno(), GRACE)
+    if link.sender is not None:
+        set_current(link.sender)
     phase = Phase.ARRIVING
     try:
         body, args = call.load()
@@ -131,11 +137,3 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
         with suppress(Exception):  # the parent is gone, or has let go of this child
             link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
         sys.exit(1)
-
-
-def _end_with_parent(link: Link) -> None:
-    """End this process when the parent has ended, even if user code never lets go of the interpreter."""
-    from ._watch_parent import exit_on_hangup
-
-    # A descriptor of its own: the link may be closed, and its number used for something else.
-    exit_on_hangup(os.dup(link.fileno()), GRACE)

@@ -6,12 +6,13 @@ import multiprocessing
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from spdl.pipeline._errors import PipelineStateError, WorkerError
+from spdl.pipeline._errors import WorkerError
 
 __all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock"]
 
@@ -65,15 +66,10 @@ def launch(
     """Start a process. If that fails, nothing is left.
 
     Raises:
-        PipelineStateError: This process is a daemon of ``multiprocessing``, which may not have children.
         ForkServerGone: See there.
         WorkerError: The system refuses: no more processes, memory or descriptors.
         Exception: What pickling ``args`` raises.
     """
-    if multiprocessing.current_process().daemon:
-        raise PipelineStateError(
-            f"cannot start {name}: this process is a daemon of multiprocessing, which may not have children"
-        )
     method = context.get_start_method()
     if method == "forkserver":
         _preload()
@@ -88,7 +84,7 @@ def launch(
     process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
     try:
         _check_descriptors()
-        with lock:
+        with lock, _as_parent():
             process.start()
     except (EOFError, ConnectionError) as exc:
         if method != "forkserver":
@@ -100,6 +96,23 @@ def launch(
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
     return process
+
+
+@contextmanager
+def _as_parent() -> Iterator[None]:
+    """Allow this process to start others, though it may be a daemon of ``multiprocessing`` (torch starts such).
+
+    Daemons may not because nobody would end their children when they are killed. Ours see that themselves.
+    """
+    current = multiprocessing.current_process()
+    if not current.daemon:
+        yield
+        return
+    current.daemon = False
+    try:
+        yield
+    finally:
+        current.daemon = True
 
 
 def forget(process: BaseProcess) -> None:
