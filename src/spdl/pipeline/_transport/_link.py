@@ -307,6 +307,9 @@ class Link:
         while self._frames:
             with suppress(IndexError):
                 self._frames.popleft().discard()
+        for end in (self.store, self.shelf):
+            if (close := getattr(end, "close", None)) is not None:
+                close()  # its descriptor: what keeps this object may be an old traceback
 
     def __enter__(self) -> Link:
         return self
