@@ -55,6 +55,32 @@ void set_frame_duration(AVFrame& frame, std::int64_t ticks) noexcept {
 #endif
 }
 
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+int frame_flags(const AVFrame& frame) noexcept { return frame.flags; }
+void set_frame_flags(AVFrame& frame, int flags) noexcept { frame.flags = flags; }
+#else
+namespace {
+
+// As later versions number them; earlier ones use none of these bits.
+constexpr int kKey = 1 << 1;
+constexpr int kInterlaced = 1 << 3;
+constexpr int kTopFieldFirst = 1 << 4;
+
+}  // namespace
+
+int frame_flags(const AVFrame& frame) noexcept {
+  return frame.flags | (frame.key_frame != 0 ? kKey : 0) | (frame.interlaced_frame != 0 ? kInterlaced : 0) |
+         (frame.top_field_first != 0 ? kTopFieldFirst : 0);
+}
+
+void set_frame_flags(AVFrame& frame, int flags) noexcept {
+  frame.flags = flags & ~(kKey | kInterlaced | kTopFieldFirst);
+  frame.key_frame = (flags & kKey) != 0 ? 1 : 0;
+  frame.interlaced_frame = (flags & kInterlaced) != 0 ? 1 : 0;
+  frame.top_field_first = (flags & kTopFieldFirst) != 0 ? 1 : 0;
+}
+#endif
+
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec) {
   return query<AVPixelFormat>(codec, AV_CODEC_CONFIG_PIX_FORMAT);

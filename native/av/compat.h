@@ -26,6 +26,10 @@ bool scales_as_we_know() noexcept;
 std::int64_t frame_duration(const AVFrame& frame) noexcept;
 void set_frame_duration(AVFrame& frame, std::int64_t ticks) noexcept;
 
+// AVFrame::flags, with those of key frames and fields among them. (Those had members of their own before FFmpeg 6.1.)
+int frame_flags(const AVFrame& frame) noexcept;
+void set_frame_flags(AVFrame& frame, int flags) noexcept;
+
 // What an encoder accepts; empty: anything. (Arrays of AVCodec before FFmpeg 7.1, then a query.)
 std::vector<AVPixelFormat> supported_pixel_formats(const AVCodec& codec);
 std::vector<AVSampleFormat> supported_sample_formats(const AVCodec& codec);

@@ -16,6 +16,8 @@ extern "C" {
 
 #include "av/names.h"
 #include "bind/objects.h"
+#include "bind/parts.h"
+#include "media/frame_parts.h"
 #include "media/frames.h"
 
 namespace nb = nanobind;
@@ -48,6 +50,14 @@ constexpr const char* kErrorsDoc =
     "How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.";
 
 constexpr const char* kCloneDoc = "Frames of their own that share the data.";
+
+constexpr const char* kTransportDoc = R"(As ``__reduce__``, for the way to another process of the same program.
+
+A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
+consumed.
+
+Raises:
+    UnsupportedFormatError: They are in memory of a GPU.)";
 
 // What a Frames says of its format by its first frame. Without frames: nothing, and no format.
 const AVFrame& first_of(const Frames& frames) {
@@ -118,6 +128,30 @@ nb::object clone(const Self& self) {
 template <class Self>
 void refuse_to_pickle(const Self&, nb::object) {
   throw nb::type_error("cannot pickle frames: pickle their packets, or the array that convert_frames makes of them");
+}
+
+// For the way to another process of the same program. They stay what they are, as with a clone.
+template <class Self>
+nb::tuple reduce_transport(const Self& self) {
+  Parts parts;
+  {
+    const auto frames = self.read(kWhat);
+    const nb::gil_scoped_release released;
+    parts = take_apart(*frames);
+  }
+  return nb::make_tuple(nb::module_::import_("spdl.io._restore").attr("restore_frames"),
+                        as_pickle_buffers(std::move(parts)));
+}
+
+nb::object restore_frames(nb::handle joined_object, const nb::args& others) {
+  const Part joined = part_of(joined_object, "data");
+  const std::vector<Part> beside = parts_of(others, "data");
+  Frames frames;
+  {
+    const nb::gil_scoped_release released;
+    frames = put_together(joined, beside);
+  }
+  return wrap(std::move(frames));
 }
 
 // Negative positions count from the end. Raises IndexError.
@@ -234,7 +268,9 @@ nb::class_<Self> define(nb::module_& module, const char* name, const char* doc) 
       .def_prop_ro("num_errors", [](const Self& self) { return self.read(kWhat)->num_errors; }, kErrorsDoc)
       .def("clone", &clone<Self>, nb::sig((std::string("def clone(self) -> ") + name).c_str()), kCloneDoc)
       .def("__reduce_ex__", &refuse_to_pickle<Self>, "protocol"_a,
-           nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex) -> typing.NoReturn"));
+           nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex) -> typing.NoReturn"))
+      .def("__reduce_transport__", &reduce_transport<Self>,
+           nb::sig("def __reduce_transport__(self) -> tuple[typing.Any, ...]"), kTransportDoc);
 }
 
 template <class Class>
@@ -314,6 +350,11 @@ void register_frames(nb::module_& module) {
                    },
                    "Presentation time in the source, in seconds; NaN where it tells none.")
       .def("__repr__", &repr_image);
+
+  module.def("restore_frames", &restore_frames, "data"_a, "others"_a,
+             nb::sig("def restore_frames(data: typing_extensions.Buffer, *others: typing_extensions.Buffer) -> "
+                     "AudioFrames | VideoFrames | ImageFrames"),
+             "Frames of the buffers that ``__reduce_transport__`` gave; their planes stay in there.");
 }
 
 }  // namespace spdl::bind

@@ -12,8 +12,8 @@
 
 #include "av/compat.h"
 #include "av/names.h"
-#include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/parts.h"
 #include "media/describe.h"
 #include "media/measure.h"
 #include "media/serialize.h"
@@ -111,13 +111,11 @@ nb::bytes as_bytes(const Packets& packets) {
 }
 
 // Packets whose data is the object's memory. `is_view`: it is not theirs alone.
-Packets from_memory(nb::handle object, bool is_view) {
-  auto held = std::make_unique<Export>(object, false, "data");
-  const std::span<const std::uint8_t> data(held->data(), held->size());
-  // Let go by whoever is done with the last packet, with or without the GIL.
-  const std::shared_ptr<const void> owner(held.release(), [](Export* done) { let_go(done); });
+Packets from_memory(nb::handle object, bool is_view, const nb::args& others = nb::args()) {
+  const Part joined = part_of(object, "data");
+  const std::vector<Part> beside = parts_of(others, "data");
   const nb::gil_scoped_release released;
-  Packets packets = deserialize(data, owner);
+  Packets packets = deserialize(joined, beside);
   packets.is_view = is_view;
   return packets;
 }
@@ -131,14 +129,20 @@ nb::object of_type(Packets packets) {
   return wrap(std::move(packets));
 }
 
-// For pickle: with protocol 5 the bytes may travel beside the pickle.
-nb::tuple reduce(nb::handle self, int protocol) {
-  const nb::object state = self.attr("__getstate__")();
-  const nb::object restore = nb::module_::import_("spdl.io._packets").attr("restore_packets");
+// For pickle: from protocol 5 on the bytes may travel beside the pickle.
+template <class Self>
+nb::tuple reduce(const Self& self, int protocol) {
+  const nb::object restore = nb::module_::import_("spdl.io._restore").attr("restore_packets");
+  const auto packets = self.read("packets");
   if (protocol < 5) {
-    return nb::make_tuple(restore, nb::make_tuple(state));
+    return nb::make_tuple(restore, nb::make_tuple(as_bytes(*packets)));
   }
-  return nb::make_tuple(restore, nb::make_tuple(nb::module_::import_("pickle").attr("PickleBuffer")(state)));
+  Parts parts;
+  {
+    const nb::gil_scoped_release released;
+    parts = take_apart(*packets);
+  }
+  return nb::make_tuple(restore, as_pickle_buffers(std::move(parts)));
 }
 
 template <MediaType type>
@@ -200,7 +204,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
       .def(
           "__getstate__", [](const Self& self) { return as_bytes(*self.read("packets")); },
           "All of it as bytes, which ``deserialize`` takes.")
-      .def("__reduce_ex__", &reduce, "protocol"_a, nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) "
+      .def("__reduce_ex__", &reduce<Self>, "protocol"_a, nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) "
                                                           "-> tuple[typing.Any, ...]"))
       .def_static(
           "deserialize", [](const nb::bytes& data) { return of_type<type>(from_memory(data, false)); }, "data"_a,
@@ -306,9 +310,14 @@ void register_packets(nb::module_& module) {
           nb::kw_only(), "raw"_a = false, nb::call_guard<nb::gil_scoped_release>(), kTimestampsDoc);
 
   module.def(
-      "deserialize", [](nb::handle data) { return wrap(from_memory(data, !nb::isinstance<nb::bytes>(data))); }, "data"_a,
-      nb::sig("def deserialize(data: typing_extensions.Buffer) -> AudioPackets | VideoPackets | ImagePackets"),
-      "Packets of any kind of media, of the bytes that their ``__getstate__`` gave.");
+      "deserialize",
+      [](nb::handle data, const nb::args& others) {
+        return wrap(from_memory(data, !nb::isinstance<nb::bytes>(data), others));
+      },
+      "data"_a, "others"_a,
+      nb::sig("def deserialize(data: typing_extensions.Buffer, *others: typing_extensions.Buffer) -> "
+              "AudioPackets | VideoPackets | ImagePackets"),
+      "Packets of any kind of media, of the bytes that their ``__getstate__`` or their ``__reduce_ex__`` gave.");
 
   auto image = register_packets_class<MediaType::kImage>(module, "ImagePackets", kImageDoc);
   add_picture(image);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "bind/dlpack.h"
+#include "bind/reduce_buffer.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,7 +19,10 @@ namespace {
 
 constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own or in storage of the caller's.
 
-Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.)";
+Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
+
+It pickles, with all that it has. From protocol 5 on its memory may travel beside the pickle; what comes back is a
+view of the memory that came, read-only if that is.)";
 
 constexpr const char* kOriginsDoc =
     R"(Where each image of a batch that a transform made comes from; empty for every other buffer.
@@ -90,7 +94,7 @@ nb::dict array_interface(CpuBuffer& buffer) {
   interface["version"] = 3;
   interface["shape"] = as_tuple(buffer.shape());
   interface["typestr"] = as_str(typestr_of(buffer.type()));
-  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(buffer.data()), false);
+  interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(buffer.data()), buffer.is_readonly());
   interface["strides"] = nb::none();
   return interface;
 }
@@ -129,11 +133,16 @@ nb::object as_applied(const Plan& plan, int height, int width) {
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   auto* buffer = nb::inst_ptr<CpuBuffer>(self);
+  if ((flags & PyBUF_WRITABLE) != 0 && buffer->is_readonly()) {
+    view->obj = nullptr;
+    PyErr_SetString(PyExc_BufferError, "the buffer is read-only, as what it was unpickled from is");
+    return -1;
+  }
   view->buf = buffer->data();
   view->obj = Py_NewRef(self);
   view->len = buffer->num_bytes();
   view->itemsize = buffer->type().size;
-  view->readonly = 0;
+  view->readonly = buffer->is_readonly() ? 1 : 0;
   view->ndim = static_cast<int>(buffer->shape().size());
   view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format_of(buffer->type())) : nullptr;
   view->shape = (flags & PyBUF_ND) != 0 ? const_cast<Py_ssize_t*>(buffer->shape().data()) : nullptr;
@@ -171,24 +180,8 @@ PyType_Slot kStorageSlots[] = {
     {0, nullptr},
 };
 
-ElementType parse_typestr(const std::string& typestr) {
-  for (const ElementType type : {kUint8, kUint16, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64, kBfloat16}) {
-    if ((type == kBfloat16 ? name_of(type) : typestr_of(type)) == typestr) {
-      return type;
-    }
-  }
-  throw nb::value_error(("typestr must be an integer or a floating point type of this machine, got " + typestr).c_str());
-}
-
 nb::object new_buffer(const nb::tuple& sides, const std::string& typestr, const nb::object& storage) {
-  CpuBuffer::Shape shape;
-  for (const nb::handle side : sides) {
-    shape.push_back(nb::cast<Py_ssize_t>(side));
-    if (shape.back() < 0) {
-      throw nb::value_error("all sizes must be >= 0");
-    }
-  }
-  return make_buffer(std::move(shape), parse_typestr(typestr), storage);
+  return make_buffer(shape_of(sides), parse_typestr(typestr), storage);
 }
 
 }  // namespace
@@ -325,6 +318,37 @@ nb::object make_buffer(CpuBuffer::Shape shape, ElementType type, Buffer memory) 
   return nb::cast(new CpuBuffer(std::move(shape), type, std::move(memory)), nb::rv_policy::take_ownership);
 }
 
+ElementType parse_typestr(const std::string& typestr) {
+  for (const ElementType type : {kUint8, kUint16, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64, kBfloat16}) {
+    if ((type == kBfloat16 ? name_of(type) : typestr_of(type)) == typestr) {
+      return type;
+    }
+  }
+  throw nb::value_error(("typestr must be an integer or a floating point type of this machine, got " + typestr).c_str());
+}
+
+CpuBuffer::Shape shape_of(const nb::tuple& sides) {
+  CpuBuffer::Shape shape;
+  for (const nb::handle side : sides) {
+    shape.push_back(nb::cast<Py_ssize_t>(side));
+    if (shape.back() < 0) {
+      throw nb::value_error("all sizes must be >= 0");
+    }
+  }
+  return shape;
+}
+
+nb::object make_buffer_of(const nb::object& memory, CpuBuffer::Shape shape, ElementType type) {
+  Export held(memory, false, "memory");
+  const std::size_t size = checked_num_bytes(shape, type);
+  if (held.size() != size) {
+    throw Error(ErrorKind::kConvert, "restore a buffer from a pickle",
+                "it has " + std::to_string(size) + " bytes and the memory that came with it has " +
+                    std::to_string(held.size()));
+  }
+  return nb::cast(new CpuBuffer(std::move(shape), type, std::move(held)), nb::rv_policy::take_ownership);
+}
+
 CpuBuffer& buffer_in(nb::handle object) { return *nb::inst_ptr<CpuBuffer>(object); }
 
 void register_memory(nb::module_& module) {
@@ -351,6 +375,8 @@ void register_memory(nb::module_& module) {
       .def("__dlpack__", &dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", [](nb::handle) { return nb::make_tuple(1, 0); },  // kDLCPU
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__reduce_ex__", &reduce_buffer, "protocol"_a,
+           nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) -> tuple[typing.Any, ...]"))
       .def("__repr__", [](const CpuBuffer& self) {
         const std::string shape = nb::cast<std::string>(nb::repr(as_tuple(self.shape())));
         return "CPUBuffer<shape=" + shape + ", dtype=" + name_of(self.type()) + ">";

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/buffer.h"
@@ -56,6 +57,8 @@ class CpuBuffer {
 
   std::uint8_t* data() noexcept { return storage_ ? storage_->data() : owned_.data(); }
   ElementType type() const noexcept { return type_; }
+  // Whether the storage is, which only that of a restored pickle can be.
+  bool is_readonly() const noexcept { return storage_ && storage_->is_readonly(); }
   const Shape& shape() const noexcept { return shape_; }
   const Shape& strides() const noexcept { return strides_; }  // in bytes
   Py_ssize_t num_bytes() const noexcept;
@@ -94,6 +97,12 @@ class CpuBuffer {
 nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, const nanobind::object& storage);
 // The same of elements that are in their memory already.
 nanobind::object make_buffer(CpuBuffer::Shape shape, ElementType type, Buffer memory);
+// The same of elements that an object's memory, which may be read-only, has already: exactly these.
+nanobind::object make_buffer_of(const nanobind::object& memory, CpuBuffer::Shape shape, ElementType type);
+// The sizes in a tuple; raises ValueError for negative ones.
+CpuBuffer::Shape shape_of(const nanobind::tuple& sides);
+// The type that `typestr_of` or, for bfloat16, `name_of` gave; else raises ValueError.
+ElementType parse_typestr(const std::string& typestr);
 CpuBuffer& buffer_in(nanobind::handle object);
 
 void register_memory(nanobind::module_& module);

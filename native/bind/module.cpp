@@ -14,6 +14,7 @@
 #include "bind/bind_wav.h"
 #include "bind/errors.h"
 #include "bind/memory.h"
+#include "bind/reduce_buffer.h"
 
 NB_MODULE(_core, module) {
   module.doc() = "Native part of spdl.io: buffers, and the formats that need no FFmpeg.";
@@ -21,6 +22,7 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_errors();
   spdl::bind::register_memory(module);
+  spdl::bind::register_restore_buffer(module);
   spdl::bind::register_large_memory(module);
   spdl::bind::register_transform(module);
   spdl::bind::register_batch(module);

@@ -18,6 +18,7 @@
 #include "bind/bind_packets.h"
 #include "bind/bind_still.h"
 #include "bind/errors.h"
+#include "bind/parts.h"
 
 extern "C" {
 #include <libavutil/log.h>
@@ -33,6 +34,7 @@ NB_MODULE(_media, module) {
   spdl::av::start_listening();
   spdl::bind::register_errors();
   spdl::bind::register_library(module);
+  spdl::bind::register_parts(module);
   spdl::bind::register_packets(module);
   spdl::bind::register_demuxer(module);
   spdl::bind::register_bsf(module);

@@ -19,4 +19,8 @@ spdl.pipeline.lib._memory.View.__suffix__:
 spdl.pipeline.lib._memory.Exporter.__buffer__:
 
 spdl.pipeline.lib._memory.Exporter.__suffix__:
+
+spdl.io.lib._media.MemoryPart.__buffer__:
+
+spdl.io.lib._media.MemoryPart.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -17,6 +17,15 @@ namespace spdl {
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they are in memory");
 
+// FNV-1a by G. Fowler, L. C. Noll and K.-P. Vo, 64 bits.
+inline std::uint64_t hash_of(std::span<const std::uint8_t> data) noexcept {
+  std::uint64_t value = 0xcbf29ce484222325;
+  for (const std::uint8_t byte : data) {
+    value = (value ^ byte) * 0x100000001b3;
+  }
+  return value;
+}
+
 // Writes to memory, or, without any, only counts.
 class ByteWriter {
  public:
@@ -54,10 +63,10 @@ class ByteWriter {
   std::size_t size_ = 0;
 };
 
-// Reads; throws Error(kMedia) at the end of the data.
+// Reads; throws Error(kMedia) at the end of the data. `action`, a literal, is what the bytes are read for.
 class ByteReader {
  public:
-  explicit ByteReader(std::span<const std::uint8_t> data) noexcept : data_(data) {}
+  ByteReader(std::span<const std::uint8_t> data, const char* action) noexcept : data_(data), action_(action) {}
 
   template <class T>
     requires std::is_arithmetic_v<T>
@@ -89,12 +98,11 @@ class ByteReader {
   }
   std::size_t num_left() const noexcept { return data_.size(); }
 
-  [[noreturn]] static void refuse(const std::string& reason) {
-    throw Error(ErrorKind::kMedia, "make packets of bytes", reason);
-  }
+  [[noreturn]] void refuse(const std::string& reason) const { throw Error(ErrorKind::kMedia, action_, reason); }
 
  private:
   std::span<const std::uint8_t> data_;
+  const char* action_;
 };
 
 }  // namespace spdl

@@ -15,21 +15,12 @@ extern "C" {
 #include "av/check.h"
 #include "av/names.h"
 #include "base/error.h"
+#include "media/overread.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kAction = "make frames of an array";
-
-// How far beyond the end of a plane libav may read (avutil/frame.h asks for 16 bytes; AVX-512 loads 64).
-constexpr std::size_t kOverread = 64;
-// No machine has smaller pages: memory is mapped, or not, in units of this size.
-constexpr std::size_t kPage = 4096;
-
-// Memory that ends this close to the end of a page may have nothing mapped behind it.
-bool may_be_followed_by_nothing(const std::uint8_t* end) noexcept {
-  return reinterpret_cast<std::uintptr_t>(end - 1) % kPage + kOverread >= kPage;
-}
 
 [[noreturn]] void refuse(std::string reason) { throw Error(ErrorKind::kConvert, kAction, std::move(reason)); }
 

@@ -2,7 +2,6 @@
 
 extern "C" {
 #include <libavcodec/avcodec.h>
-#include <libavutil/channel_layout.h>
 #include <libavutil/pixdesc.h>
 #include <libavutil/samplefmt.h>
 }
@@ -17,24 +16,19 @@ extern "C" {
 #include "av/compat.h"
 #include "av/names.h"
 #include "media/byte_stream.h"
+#include "media/described.h"
 
 namespace spdl {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr std::array<std::uint8_t, 8> kMagic = {'S', 'P', 'D', 'L', 'P', 'K', 'T', 1};
-constexpr std::size_t kHeaderBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
+constexpr const char* kAction = "make packets of bytes";
+constexpr std::array<std::uint8_t, 7> kName = {'S', 'P', 'D', 'L', 'P', 'K', 'T'};
+constexpr std::uint8_t kAllJoined = 1;
+constexpr std::uint8_t kSomeBeside = 2;
+constexpr std::size_t kHeaderBytes = kName.size() + 1 + 2 * sizeof(std::uint64_t);
 constexpr std::size_t kPadding = AV_INPUT_BUFFER_PADDING_SIZE;
-
-// By G. Fowler, L. C. Noll and K.-P. Vo, 64 bits.
-std::uint64_t hash(Bytes data) noexcept {
-  std::uint64_t value = 0xcbf29ce484222325;
-  for (const std::uint8_t byte : data) {
-    value = (value ^ byte) * 0x100000001b3;
-  }
-  return value;
-}
 
 // Those of a stream's codec that are plain numbers and that the containers set.
 template <class Parameters, class Visit>
@@ -62,52 +56,6 @@ void visit_numbers(Parameters& p, Visit&& visit) {
   visit(p.initial_padding);
   visit(p.trailing_padding);
   visit(p.seek_preroll);
-}
-
-void write_rational(ByteWriter& out, AVRational value) noexcept {
-  out.number(value.num);
-  out.number(value.den);
-}
-
-AVRational read_rational(ByteReader& in) {
-  const int num = in.number<int>();
-  return {num, in.number<int>()};
-}
-
-void write_layout(ByteWriter& out, const AVChannelLayout& layout) noexcept {
-  const bool is_custom = layout.order == AV_CHANNEL_ORDER_CUSTOM;
-  out.number(static_cast<std::int32_t>(layout.order));
-  out.number(layout.nb_channels);
-  out.number(is_custom ? std::uint64_t{0} : layout.u.mask);
-  for (int i = 0; is_custom && i < layout.nb_channels; ++i) {
-    out.number(static_cast<std::int32_t>(layout.u.map[i].id));
-  }
-}
-
-void read_layout(ByteReader& in, AVChannelLayout& layout) {
-  const auto order = in.number<std::int32_t>();
-  const auto num_channels = in.number<std::int32_t>();
-  const auto mask = in.number<std::uint64_t>();
-  if (num_channels < 0 || num_channels > 1024) {
-    ByteReader::refuse("a channel layout is not valid");
-  }
-  layout.order = static_cast<AVChannelOrder>(order);
-  layout.nb_channels = num_channels;
-  if (order == AV_CHANNEL_ORDER_CUSTOM) {
-    layout.u.map = static_cast<AVChannelCustom*>(
-        av_calloc(static_cast<std::size_t>(std::max(num_channels, 1)), sizeof(AVChannelCustom)));
-    if (layout.u.map == nullptr) {
-      throw std::bad_alloc();
-    }
-    for (int i = 0; i < num_channels; ++i) {
-      layout.u.map[i].id = static_cast<AVChannel>(in.number<std::int32_t>());
-    }
-  } else {
-    layout.u.mask = mask;
-  }
-  if (num_channels > 0 && av_channel_layout_check(&layout) == 0) {
-    ByteReader::refuse("a channel layout is not valid");
-  }
 }
 
 void write_codec(ByteWriter& out, const Codec& codec) {
@@ -140,7 +88,7 @@ CodecPtr read_codec(ByteReader& in, MediaType type) {
   const std::string name = in.text();
   const AVCodecDescriptor* descriptor = avcodec_descriptor_get_by_name(name.c_str());
   if (descriptor == nullptr) {
-    ByteReader::refuse("this FFmpeg does not know the codec '" + name + "'");
+    in.refuse("this FFmpeg does not know the codec '" + name + "'");
   }
   parameters.codec_id = descriptor->id;
   parameters.codec_type = type == MediaType::kAudio ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
@@ -158,7 +106,7 @@ CodecPtr read_codec(ByteReader& in, MediaType type) {
   read_layout(in, parameters.ch_layout);
   if (const Bytes extradata = in.block(); !extradata.empty()) {
     if (extradata.size() > INT_MAX - kPadding) {
-      ByteReader::refuse("a codec's data is too large");
+      in.refuse("a codec's data is too large");
     }
     parameters.extradata = static_cast<std::uint8_t*>(av_mallocz(extradata.size() + kPadding));
     if (parameters.extradata == nullptr) {
@@ -200,7 +148,7 @@ av::PacketPtr read_packet(ByteReader& in, int stream_index) {
   packet->flags = in.number<std::int32_t>();
   packet->size = in.number<std::int32_t>();
   if (packet->size < 0) {
-    ByteReader::refuse("the size of a packet is negative");
+    in.refuse("the size of a packet is negative");
   }
   for (std::size_t left = in.size(); left > 0; --left) {
     const auto type = static_cast<AVPacketSideDataType>(in.number<std::int32_t>());
@@ -236,18 +184,18 @@ void write_description(ByteWriter& out, const Packets& packets) {
 }
 
 Packets read_description(Bytes description) {
-  ByteReader in(description);
+  ByteReader in(description, kAction);
   Packets packets;
   const auto type = in.number<std::uint8_t>();
   if (type > static_cast<std::uint8_t>(MediaType::kImage)) {
-    ByteReader::refuse("they are of an unknown kind of media");
+    in.refuse("they are of an unknown kind of media");
   }
   packets.type = static_cast<MediaType>(type);
   packets.source = in.text();
   packets.stream_index = in.number<std::int32_t>();
   packets.time_base = read_rational(in);
   if (packets.time_base.num < 0 || packets.time_base.den <= 0) {
-    ByteReader::refuse("the time base is not valid");
+    in.refuse("the time base is not valid");
   }
   packets.num_errors = in.number<std::int32_t>();
   if (in.number<std::uint8_t>() != 0) {
@@ -263,77 +211,139 @@ Packets read_description(Bytes description) {
     packets.packets.push_back(read_packet(in, packets.stream_index));
   }
   if (in.num_left() != 0) {
-    ByteReader::refuse("there is more data than they take");
+    in.refuse("there is more data than they take");
   }
   return packets;
 }
 
-void release_owner(void* owner, std::uint8_t*) { delete static_cast<std::shared_ptr<const void>*>(owner); }
-
 // Makes the packet's data what is there, shared and never written to.
-void attach(AVPacket& packet, Bytes data, const std::shared_ptr<const void>& owner) {
-  auto share = std::make_unique<std::shared_ptr<const void>>(owner);
+void attach(AVPacket& packet, Bytes data, const Part& part) {
   packet.data = const_cast<std::uint8_t*>(data.data());
-  packet.buf = av_buffer_create(packet.data, data.size(), release_owner, share.get(), AV_BUFFER_FLAG_READONLY);
-  if (packet.buf == nullptr) {
-    throw std::bad_alloc();
+  packet.buf = reference_to(part, data).release();
+}
+
+bool is_zero(Bytes data) noexcept {
+  return std::all_of(data.begin(), data.end(), [](std::uint8_t byte) { return byte == 0; });
+}
+
+// A packet's data with its padding.
+Bytes padded(const AVPacket& packet) noexcept {
+  return {packet.data, static_cast<std::size_t>(packet.size) + kPadding};
+}
+
+// Whether its data is worth a part of its own, and can be one as it lies: padded as the description promises.
+bool goes_beside(const AVPacket& packet) noexcept {
+  if (packet.buf == nullptr || static_cast<std::size_t>(packet.size) < kWorthAPart) {
+    return false;
   }
-  static_cast<void>(share.release());
+  const auto before = packet.data - packet.buf->data;
+  return before >= 0 && padded(packet).size() + static_cast<std::size_t>(before) <= packet.buf->size &&
+         is_zero(padded(packet).last(kPadding));
+}
+
+// One for each packet: 1 if its data is beside. Empty: none is.
+using Places = std::vector<std::uint8_t>;
+
+void write(ByteWriter& out, const Packets& packets, const Places& places, std::size_t description_size,
+           std::uint64_t description_hash) {
+  out.bytes(kName);
+  out.number(places.empty() ? kAllJoined : kSomeBeside);
+  out.number(static_cast<std::uint64_t>(description_size));
+  out.number(description_hash);
+  write_description(out, packets);
+  out.bytes(places);
+  for (std::size_t i = 0; i < packets.packets.size(); ++i) {
+    const AVPacket& packet = *packets.packets[i];
+    if (places.empty() || places[i] == 0) {
+      out.bytes({packet.data, static_cast<std::size_t>(packet.size)});
+      out.zeros(kPadding);
+    }
+  }
+}
+
+std::size_t size_of(const Packets& packets, const Places& places) {
+  ByteWriter counter(nullptr);
+  write(counter, packets, places, 0, 0);
+  return counter.size();
+}
+
+// Writes `size_of` bytes.
+void write(std::uint8_t* out, const Packets& packets, const Places& places) {
+  ByteWriter description(out + kHeaderBytes);
+  write_description(description, packets);
+  ByteWriter all(out);
+  write(all, packets, places, description.size(), hash_of({out + kHeaderBytes, description.size()}));
 }
 
 }  // namespace
 
-std::size_t serialized_size(const Packets& packets) {
-  ByteWriter counter(nullptr);
-  write_description(counter, packets);
-  std::size_t size = kHeaderBytes + counter.size();
+std::size_t serialized_size(const Packets& packets) { return size_of(packets, {}); }
+
+void serialize(const Packets& packets, std::uint8_t* out) { write(out, packets, {}); }
+
+Parts take_apart(const Packets& packets) {
+  Parts parts;
+  Places places;
   for (const auto& packet : packets.packets) {
-    size += static_cast<std::size_t>(packet->size) + kPadding;
+    places.push_back(goes_beside(*packet) ? 1 : 0);
+    if (places.back() != 0) {
+      parts.beside.push_back(part_of(*packet->buf, padded(*packet)));
+    }
   }
-  return size;
+  if (parts.beside.empty()) {
+    places.clear();
+  }
+  const std::size_t size = size_of(packets, places);
+  Buffer memory(size);
+  write(memory.data(), packets, places);
+  parts.joined = part_of(std::move(memory), size);
+  return parts;
 }
 
-void serialize(const Packets& packets, std::uint8_t* out) {
-  ByteWriter description(out + kHeaderBytes);
-  write_description(description, packets);
-  ByteWriter header(out);
-  header.bytes(kMagic);
-  header.number(static_cast<std::uint64_t>(description.size()));
-  header.number(hash({out + kHeaderBytes, description.size()}));
-  ByteWriter payload(out + kHeaderBytes + description.size());
-  for (const auto& packet : packets.packets) {
-    payload.bytes({packet->data, static_cast<std::size_t>(packet->size)});
-    payload.zeros(kPadding);
+Packets deserialize(const Part& joined, std::span<const Part> beside) {
+  ByteReader in(joined.bytes, kAction);
+  const Bytes name = joined.bytes.first(std::min(joined.bytes.size(), kName.size()));
+  if (!std::equal(name.begin(), name.end(), kName.begin(), kName.end())) {
+    in.refuse("they do not begin as packets do");
   }
-}
-
-Packets deserialize(Bytes data, const std::shared_ptr<const void>& owner) {
-  ByteReader in(data);
-  const Bytes magic = data.first(std::min(data.size(), kMagic.size()));
-  if (!std::equal(magic.begin(), magic.end(), kMagic.begin(), kMagic.end())) {
-    ByteReader::refuse("they do not begin as packets do");
+  in.bytes(kName.size());
+  const auto version = in.number<std::uint8_t>();
+  if (version != kAllJoined && version != kSomeBeside) {
+    in.refuse("they are of another version");
   }
-  in.bytes(kMagic.size());
   const auto description_size = in.number<std::uint64_t>();
   const auto expected = in.number<std::uint64_t>();
   if (description_size > in.num_left()) {
-    ByteReader::refuse("the data ends early");
+    in.refuse("the data ends early");
   }
   const Bytes description = in.bytes(static_cast<std::size_t>(description_size));
-  if (hash(description) != expected) {
-    ByteReader::refuse("the data is damaged");
+  if (hash_of(description) != expected) {
+    in.refuse("the data is damaged");
   }
   Packets packets = read_description(description);
-  for (auto& packet : packets.packets) {
-    const Bytes payload = in.bytes(static_cast<std::size_t>(packet->size) + kPadding);
-    const Bytes padding = payload.last(kPadding);
-    if (std::any_of(padding.begin(), padding.end(), [](std::uint8_t byte) { return byte != 0; })) {
-      ByteReader::refuse("the data is damaged");
+  const Bytes places = version == kSomeBeside ? in.bytes(packets.packets.size()) : Bytes();
+  for (std::size_t i = 0; i < packets.packets.size(); ++i) {
+    AVPacket& packet = *packets.packets[i];
+    const std::size_t size = static_cast<std::size_t>(packet.size) + kPadding;
+    const Part* part = &joined;
+    Bytes data;
+    if (places.empty() || places[i] == 0) {
+      data = in.bytes(size);
+    } else {
+      if (beside.empty() || beside.front().bytes.size() != size) {
+        in.refuse("the data beside them is not theirs");
+      }
+      part = &beside.front();
+      data = part->bytes;
+      beside = beside.subspan(1);
     }
-    attach(*packet, payload, owner);
+    if (!is_zero(data.last(kPadding))) {
+      in.refuse("the data is damaged");
+    }
+    attach(packet, data, *part);
   }
-  if (in.num_left() != 0) {
-    ByteReader::refuse("there is more data than they take");
+  if (in.num_left() != 0 || !beside.empty()) {
+    in.refuse("there is more data than they take");
   }
   return packets;
 }

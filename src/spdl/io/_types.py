@@ -1,5 +1,6 @@
 """Words of the media package: what users bring, and small values that they get."""
 
+import mmap
 import os
 from dataclasses import dataclass
 from decimal import Decimal
@@ -51,8 +52,8 @@ class LoadFailure:
     error: Exception
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A view of someone's memory cannot go to another process; its bytes can.
-        source = bytes(self.source) if isinstance(self.source, memoryview) else self.source
+        # Views and mappings of memory cannot go to another process; their bytes can.
+        source = bytes(self.source) if isinstance(self.source, memoryview | mmap.mmap) else self.source
         return LoadFailure, (self.index, source, self.error)
 
 

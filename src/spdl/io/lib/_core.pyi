@@ -1,7 +1,7 @@
 """Native part of spdl.io: buffers, and the formats that need no FFmpeg."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy
 import numpy.typing
@@ -15,6 +15,9 @@ class CPUBuffer:
     An array in C order, in memory of its own or in storage of the caller's.
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
+
+    It pickles, with all that it has. From protocol 5 on its memory may travel beside the pickle; what comes back is a
+    view of the memory that came, read-only if that is.
     """
 
     @property
@@ -55,6 +58,7 @@ class CPUBuffer:
 
     def __dlpack__(self, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
     def __repr__(self) -> str: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -87,6 +91,24 @@ def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typ
         typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
             "bfloat16", which has none.
         storage: Writable memory for the array, or None for memory of its own.
+    """
+
+def restore_buffer(
+    memory: Buffer,
+    shape: tuple[int, ...],
+    typestr: str,
+    failures: tuple[spdl.io._types.LoadFailure, ...],
+    origins: tuple[int | None, ...],
+    plans: tuple[int, int, bytes] | None,
+) -> CPUBuffer:
+    """
+    A CPUBuffer in memory that holds its elements already.
+
+    Args:
+        memory: A buffer of exactly so many bytes. The result keeps it, and is read-only if it is.
+        shape, typestr: As for ``new_buffer``.
+        failures, origins: What it is to have as these.
+        plans: What ``__reduce_ex__`` gave for ``applied``.
     """
 
 def large_memory() -> tuple[int, int]:

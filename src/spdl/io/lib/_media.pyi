@@ -43,6 +43,13 @@ def log_level() -> int:
 def set_log_level(level: int) -> None:
     """Sets FFmpeg's log level, for the whole process."""
 
+class MemoryPart:
+    """
+    Memory of packets or frames on its way to another process: a read-only buffer of bytes.
+    """
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class AudioCodec:
     """What a decoder has to know of a stream of sound. Immutable."""
 
@@ -279,9 +286,9 @@ class VideoPackets:
             raw: Of all packets instead, in the order of decoding.
         """
 
-def deserialize(data: Buffer) -> AudioPackets | VideoPackets | ImagePackets:
+def deserialize(data: Buffer, *others: Buffer) -> AudioPackets | VideoPackets | ImagePackets:
     """
-    Packets of any kind of media, of the bytes that their ``__getstate__`` gave.
+    Packets of any kind of media, of the bytes that their ``__getstate__`` or their ``__reduce_ex__`` gave.
     """
 
 class ImagePackets:
@@ -440,6 +447,17 @@ class AudioFrames:
         """Frames of their own that share the data."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    def __reduce_transport__(self) -> tuple[Any, ...]:
+        """
+        As ``__reduce__``, for the way to another process of the same program.
+
+        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
+        consumed.
+
+        Raises:
+            UnsupportedFormatError: They are in memory of a GPU.
+        """
+
     def __len__(self) -> int: ...
     @property
     def num_frames(self) -> int:
@@ -480,6 +498,17 @@ class VideoFrames:
         """Frames of their own that share the data."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    def __reduce_transport__(self) -> tuple[Any, ...]:
+        """
+        As ``__reduce__``, for the way to another process of the same program.
+
+        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
+        consumed.
+
+        Raises:
+            UnsupportedFormatError: They are in memory of a GPU.
+        """
+
     @property
     def num_planes(self) -> int:
         """
@@ -542,6 +571,17 @@ class ImageFrames:
         """Frames of their own that share the data."""
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+    def __reduce_transport__(self) -> tuple[Any, ...]:
+        """
+        As ``__reduce__``, for the way to another process of the same program.
+
+        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
+        consumed.
+
+        Raises:
+            UnsupportedFormatError: They are in memory of a GPU.
+        """
+
     @property
     def num_planes(self) -> int:
         """
@@ -571,6 +611,11 @@ class ImageFrames:
         """Presentation time in the source, in seconds; NaN where it tells none."""
 
     def __repr__(self) -> str: ...
+
+def restore_frames(data: Buffer, *others: Buffer) -> AudioFrames | VideoFrames | ImageFrames:
+    """
+    Frames of the buffers that ``__reduce_transport__`` gave; their planes stay in there.
+    """
 
 def decode_packets(
     packets: AudioPackets | VideoPackets | ImagePackets,

@@ -1,0 +1,311 @@
+#include "media/frame_parts.h"
+
+extern "C" {
+#include <libavutil/dict.h>
+#include <libavutil/mem.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "av/check.h"
+#include "av/compat.h"
+#include "base/error.h"
+#include "media/described.h"
+#include "media/overread.h"
+#include "media/plane_map.h"
+
+namespace spdl {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+constexpr const char* kPutTogether = "make frames of what another process sent";
+constexpr std::array<std::uint8_t, 8> kMagic = {'S', 'P', 'D', 'L', 'F', 'R', 'M', 1};
+constexpr std::size_t kHeaderBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
+// ----------------------------------------------------------------------------------------------------- descriptions
+
+// Plain numbers that filters, encoders and users may ask for.
+template <class Frame, class Visit>
+void visit_numbers(Frame& frame, Visit&& visit) {
+  visit(frame.format);
+  visit(frame.width);
+  visit(frame.height);
+  visit(frame.nb_samples);
+  visit(frame.sample_rate);
+  visit(frame.pict_type);
+  visit(frame.sample_aspect_ratio.num);
+  visit(frame.sample_aspect_ratio.den);
+  visit(frame.pts);
+  visit(frame.pkt_dts);
+  visit(frame.best_effort_timestamp);
+  visit(frame.time_base.num);
+  visit(frame.time_base.den);
+  visit(frame.quality);
+  visit(frame.repeat_pict);
+  visit(frame.color_range);
+  visit(frame.color_primaries);
+  visit(frame.color_trc);
+  visit(frame.colorspace);
+  visit(frame.chroma_location);
+  visit(frame.decode_error_flags);
+  visit(frame.crop_top);
+  visit(frame.crop_bottom);
+  visit(frame.crop_left);
+  visit(frame.crop_right);
+}
+
+void write_dictionary(ByteWriter& out, const AVDictionary* dictionary) {
+  out.number(static_cast<std::uint64_t>(av_dict_count(dictionary)));
+  const AVDictionaryEntry* entry = nullptr;
+  while ((entry = av_dict_get(dictionary, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    out.text(entry->key);
+    out.text(entry->value);
+  }
+}
+
+void read_dictionary(ByteReader& in, AVDictionary** dictionary) {
+  for (std::size_t left = in.size(); left > 0; --left) {
+    const std::string key = in.text();
+    const std::string value = in.text();
+    av::check(av_dict_set(dictionary, key.c_str(), value.c_str(), AV_DICT_MULTIKEY), ErrorKind::kMedia, kPutTogether);
+  }
+}
+
+void write_frame(ByteWriter& out, const AVFrame& frame, std::size_t num_planes) {
+  visit_numbers(frame, [&](const auto& value) { out.number(value); });
+  out.number(av::frame_flags(frame));
+  out.number(av::frame_duration(frame));
+  write_layout(out, frame.ch_layout);
+  write_dictionary(out, frame.metadata);
+  out.number(static_cast<std::uint64_t>(frame.nb_side_data));
+  for (int i = 0; i < frame.nb_side_data; ++i) {
+    const AVFrameSideData& side_data = *frame.side_data[i];
+    out.number(static_cast<std::int32_t>(side_data.type));
+    out.block({side_data.data, side_data.size});
+    write_dictionary(out, side_data.metadata);
+  }
+  out.number(static_cast<std::uint64_t>(num_planes));
+  for (const int linesize : frame.linesize) {
+    out.number(linesize);
+  }
+}
+
+// Without its planes; their number is given back.
+std::size_t read_frame(ByteReader& in, AVFrame& frame) {
+  visit_numbers(frame, [&](auto& value) {
+    using Number = std::remove_reference_t<decltype(value)>;
+    if constexpr (std::is_enum_v<Number>) {
+      value = static_cast<Number>(in.number<std::underlying_type_t<Number>>());
+    } else {
+      value = in.number<Number>();
+    }
+  });
+  av::set_frame_flags(frame, in.number<int>());
+  av::set_frame_duration(frame, in.number<std::int64_t>());
+  read_layout(in, frame.ch_layout);
+  read_dictionary(in, &frame.metadata);
+  for (std::size_t left = in.size(); left > 0; --left) {
+    const auto type = static_cast<AVFrameSideDataType>(in.number<std::int32_t>());
+    const Bytes data = in.block();
+    AVFrameSideData* copy = av_frame_new_side_data(&frame, type, data.size());
+    if (copy == nullptr) {
+      throw std::bad_alloc();
+    }
+    std::copy(data.begin(), data.end(), copy->data);
+    read_dictionary(in, &copy->metadata);
+  }
+  const std::size_t num_planes = in.size();
+  for (int& linesize : frame.linesize) {
+    linesize = in.number<int>();
+  }
+  return num_planes;
+}
+
+// The largest power of two up to a cache line that divides an address.
+std::uint8_t alignment_of(std::uintptr_t address) noexcept {
+  return static_cast<std::uint8_t>(std::min<std::uintptr_t>(address & (~address + 1), kAlignment));
+}
+
+void write_description(ByteWriter& out, const Frames& frames, const PlaneMap& map) {
+  out.number(static_cast<std::uint8_t>(frames.type));
+  out.text(frames.source);
+  write_rational(out, frames.time_base);
+  out.number(static_cast<std::int32_t>(frames.num_errors));
+  out.number(static_cast<std::uint64_t>(map.joined_size));
+  const auto is_beside = [](const Stretch& stretch) { return !stretch.is_joined; };
+  out.number(static_cast<std::uint64_t>(std::count_if(map.stretches.begin(), map.stretches.end(), is_beside)));
+  for (const Stretch& stretch : map.stretches) {
+    if (is_beside(stretch)) {
+      out.number(static_cast<std::uint64_t>(stretch.end - stretch.begin));
+      out.number(static_cast<std::uint64_t>(stretch.planes_end - stretch.begin));
+      out.number(alignment_of(stretch.begin));
+    }
+  }
+  out.number(static_cast<std::uint64_t>(frames.frames.size()));
+  std::size_t plane = 0;
+  for (std::size_t i = 0; i < frames.frames.size(); ++i) {
+    write_frame(out, *frames.frames[i], map.num_planes[i]);
+    for (const std::size_t end = plane + map.num_planes[i]; plane < end; ++plane) {
+      const Stretch& stretch = map.stretches[map.of_plane[plane]];
+      out.number(static_cast<std::uint64_t>(stretch.part));
+      out.number(static_cast<std::uint64_t>(stretch.offset + (map.begins[plane] - stretch.begin)));
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ from parts
+
+// The same bytes where libav may read beyond the planes' end, at an address that is a multiple of `alignment`.
+Part grounded(const Part& part, std::size_t planes_end, std::size_t alignment) {
+  const Bytes bytes = part.bytes;
+  const bool has_room = bytes.size() >= planes_end + kOverread || !may_be_followed_by_nothing(bytes.data() + bytes.size());
+  if (has_room && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0) {
+    return part;
+  }
+  Buffer memory(bytes.size() + kOverread);
+  std::memcpy(memory.data(), bytes.data(), bytes.size());
+  std::memset(memory.data() + bytes.size(), 0, kOverread);
+  return part_of(std::move(memory), bytes.size() + kOverread);
+}
+
+// The parts that planes are in, as the description says they are. `joined` is what follows the description.
+std::vector<Part> read_grounds(ByteReader& in, const Part& joined, std::span<const Part> beside) {
+  std::vector<Part> grounds;
+  if (in.number<std::uint64_t>() != joined.bytes.size()) {
+    in.refuse("the data ends early");
+  }
+  // Planes are followed by room in there.
+  grounds.push_back(joined.bytes.empty() ? Part() : grounded(joined, 0, kAlignment));
+  if (in.size() != beside.size()) {
+    in.refuse("there are more or fewer parts than they have");
+  }
+  for (const Part& part : beside) {
+    const auto size = in.number<std::uint64_t>();
+    const auto planes_end = in.number<std::uint64_t>();
+    const auto alignment = in.number<std::uint8_t>();
+    if (size != part.bytes.size() || planes_end > size || alignment == 0) {
+      in.refuse("a part is not theirs");
+    }
+    grounds.push_back(grounded(part, static_cast<std::size_t>(planes_end), alignment));
+  }
+  return grounds;
+}
+
+void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t num_planes, std::span<const Part> grounds) {
+  const std::vector<Extent> extents = extents_of(frame, type);
+  if (extents.empty() || extents.size() != num_planes) {
+    in.refuse("a frame's format, size and planes do not fit together");
+  }
+  if (num_planes > AV_NUM_DATA_POINTERS) {
+    frame.extended_data = static_cast<std::uint8_t**>(av_calloc(num_planes, sizeof(std::uint8_t*)));
+    if (frame.extended_data == nullptr) {
+      frame.extended_data = frame.data;
+      throw std::bad_alloc();
+    }
+  }
+  std::vector<std::size_t> used;
+  for (std::size_t plane = 0; plane < num_planes; ++plane) {
+    const auto index = in.number<std::uint64_t>();
+    const auto offset = in.number<std::uint64_t>();
+    if (index >= grounds.size() || offset > grounds[index].bytes.size() ||
+        extents[plane].size > grounds[index].bytes.size() - offset) {
+      in.refuse("a plane is not inside of the data");
+    }
+    const Part& ground = grounds[index];
+    auto* data = const_cast<std::uint8_t*>(ground.bytes.data()) + offset + extents[plane].before;
+    frame.extended_data[plane] = data;
+    if (plane < AV_NUM_DATA_POINTERS) {
+      frame.data[plane] = data;
+    }
+    if (std::find(used.begin(), used.end(), index) == used.end()) {
+      if (used.size() == AV_NUM_DATA_POINTERS) {
+        in.refuse("a frame has too many parts");
+      }
+      frame.buf[used.size()] = reference_to(ground, ground.bytes).release();
+      used.push_back(static_cast<std::size_t>(index));
+    }
+  }
+}
+
+Frames read_description(Bytes description, const Part& joined, std::span<const Part> beside) {
+  ByteReader in(description, kPutTogether);
+  Frames frames;
+  const auto type = in.number<std::uint8_t>();
+  if (type > static_cast<std::uint8_t>(MediaType::kImage)) {
+    in.refuse("they are of an unknown kind of media");
+  }
+  frames.type = static_cast<MediaType>(type);
+  frames.source = in.text();
+  frames.time_base = read_rational(in);
+  frames.num_errors = in.number<std::int32_t>();
+  const std::vector<Part> grounds = read_grounds(in, joined, beside);
+  const std::size_t count = in.size();
+  frames.frames.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    av::FramePtr frame = av::new_frame();
+    const std::size_t num_planes = read_frame(in, *frame);
+    place_planes(in, *frame, frames.type, num_planes, grounds);
+    frames.frames.push_back(std::move(frame));
+  }
+  if (in.num_left() != 0) {
+    in.refuse("there is more data than they take");
+  }
+  return frames;
+}
+
+}  // namespace
+
+Parts take_apart(const Frames& frames) {
+  const PlaneMap map = map_planes(frames);
+  ByteWriter counter(nullptr);
+  write_description(counter, frames, map);
+  const std::size_t ground = round_up(kHeaderBytes + counter.size(), kAlignment);
+  Buffer memory(ground + map.joined_size);
+  std::memset(memory.data(), 0, ground + map.joined_size);
+  ByteWriter description(memory.data() + kHeaderBytes);
+  write_description(description, frames, map);
+  ByteWriter header(memory.data());
+  header.bytes(kMagic);
+  header.number(static_cast<std::uint64_t>(description.size()));
+  header.number(hash_of({memory.data() + kHeaderBytes, description.size()}));
+  Parts parts;
+  for (const Stretch& stretch : map.stretches) {
+    const Bytes bytes(reinterpret_cast<const std::uint8_t*>(stretch.begin), stretch.end - stretch.begin);
+    if (stretch.is_joined) {
+      std::copy(bytes.begin(), bytes.end(), memory.data() + ground + stretch.offset);
+    } else {
+      parts.beside.push_back(part_of(*stretch.reference, bytes));
+    }
+  }
+  parts.joined = part_of(std::move(memory), ground + map.joined_size);
+  return parts;
+}
+
+Frames put_together(const Part& joined, std::span<const Part> beside) {
+  ByteReader in(joined.bytes, kPutTogether);
+  const Bytes magic = joined.bytes.first(std::min(joined.bytes.size(), kMagic.size()));
+  if (!std::equal(magic.begin(), magic.end(), kMagic.begin(), kMagic.end())) {
+    in.refuse("they do not begin as frames do");
+  }
+  in.bytes(kMagic.size());
+  const auto description_size = in.number<std::uint64_t>();
+  const auto expected = in.number<std::uint64_t>();
+  if (description_size > in.num_left()) {
+    in.refuse("the data ends early");
+  }
+  const Bytes description = in.bytes(static_cast<std::size_t>(description_size));
+  if (hash_of(description) != expected) {
+    in.refuse("the data is damaged");
+  }
+  const std::size_t ground = std::min(round_up(kHeaderBytes + description.size(), kAlignment), joined.bytes.size());
+  return read_description(description, {joined.bytes.subspan(ground), joined.owner}, beside);
+}
+
+}  // namespace spdl
