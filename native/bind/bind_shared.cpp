@@ -238,6 +238,9 @@ nb::object slot(Sender& sender, std::size_t num_bytes) {
 }
 
 bool wait_for_bell(Area& area, double seconds) {
+  if (area.bell().read_fd() < 0) {
+    throw nb::value_error("the shared memory is closed");
+  }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(seconds, 1e9));
   while (true) {
     const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
@@ -246,10 +249,8 @@ bool wait_for_bell(Area& area, double seconds) {
       if (PyErr_CheckSignals() != 0) {
         throw nb::python_error();
       }
-    } else if (outcome == Doorbell::Outcome::kClosed) {
-      throw nb::value_error("the shared memory is closed");
-    } else if (outcome == Doorbell::Outcome::kRung || left.count() <= 0) {
-      return outcome == Doorbell::Outcome::kRung;
+    } else if (outcome != Doorbell::Outcome::kTimedOut || left.count() <= 0) {
+      return outcome != Doorbell::Outcome::kTimedOut;
     }
   }
 }
@@ -265,26 +266,54 @@ void reserve(Area& area, std::size_t offset, std::size_t num_bytes) {
   }
 }
 
-void copy_in(Area& area, std::size_t offset, nb::handle buffer) {
-  const Held source(buffer, PyBUF_ANY_CONTIGUOUS);
-  std::uint8_t* to = checked_data(area, offset, source.size());
-  without_gil_if(source.size() >= kReleaseFrom, [&] {
-    if (source.size() > 0) {
-      std::memcpy(to, source.data(), source.size());
+// Calls copy(place, position, size) for the part before the end of the data, and for what goes on at its beginning.
+template <class Copy>
+void copy_around(const Area& area, std::size_t offset, std::size_t size, Copy&& copy) {
+  if (offset > area.size() || size > area.size()) {
+    throw nb::value_error("it does not lie within the shared memory");
+  }
+  const std::size_t first = std::min(size, area.size() - offset);
+  without_gil_if(size >= kReleaseFrom, [&] {
+    if (first > 0) {
+      copy(area.data() + offset, 0, first);
+    }
+    if (first < size) {
+      copy(area.data(), first, size - first);
     }
     return 0;
   });
 }
 
-void copy_out(const Area& area, std::size_t offset, nb::handle into) {
-  const Held target(into, PyBUF_CONTIG);
-  const std::uint8_t* from = checked_data(area, offset, target.size());
-  without_gil_if(target.size() >= kReleaseFrom, [&] {
-    if (target.size() > 0) {
-      std::memcpy(target.data(), from, target.size());
-    }
-    return 0;
+void copy_in(Area& area, std::size_t offset, nb::handle buffer) {
+  const Held source(buffer, PyBUF_ANY_CONTIGUOUS);
+  copy_around(area, offset, source.size(), [&](std::uint8_t* place, std::size_t position, std::size_t size) {
+    std::memcpy(place, source.data() + position, size);
   });
+}
+
+nb::object copy_out(const Area& area, std::size_t offset, std::size_t num_bytes) {
+  if (num_bytes > area.size()) {
+    throw nb::value_error("it does not lie within the shared memory");
+  }
+  nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(num_bytes)));
+  if (!bytes.is_valid()) {
+    throw nb::python_error();
+  }
+  char* to = PyByteArray_AsString(bytes.ptr());
+  copy_around(area, offset, num_bytes, [&](const std::uint8_t* place, std::size_t position, std::size_t size) {
+    std::memcpy(to + position, place, size);
+  });
+  return bytes;
+}
+
+nb::object exporter_of(nb::handle buffer, nb::object owner) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_ANY_CONTIGUOUS) != 0) {
+    throw nb::python_error();
+  }
+  Exporter memory{static_cast<std::uint8_t*>(view.buf), as_size(view.len), std::move(owner), view.readonly != 0};
+  PyBuffer_Release(&view);
+  return nb::cast(std::move(memory));
 }
 
 nb::bytes copy_to_bytes(nb::handle view) {
@@ -328,6 +357,11 @@ void register_area(nb::module_& module) {
             return std::pair(area.bell().read_fd(), area.bell().write_fd());
           },
           "Descriptors of the bell, to wait and to ring, which may be the same; None without one.")
+      .def_prop_ro("num_used_blocks", &Area::num_used, "How many blocks have references.")
+      .def(
+          "for_this_process",
+          [](const std::shared_ptr<Area>& area) { return area->is_inherited() ? area->duplicate() : area; },
+          "Itself; in the child of a fork, where it counts nothing, one of its own. OSError: no descriptor is left.")
       .def("close", &Area::close, "Close the descriptors. The memory stays until the last view of it is gone.")
       .def("get", &get, "spans"_a,
            nb::sig("def get(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> list[View]"),
@@ -346,10 +380,10 @@ void register_area(nb::module_& module) {
            "Have the system give a part of the data memory, so that writing cannot fail. OSError if it has none.")
       .def("copy_in", &copy_in, "offset"_a, "buffer"_a,
            nb::sig("def copy_in(self, offset: int, buffer: typing_extensions.Buffer) -> None"),
-           "Copy a buffer to the data.")
-      .def("copy_out", &copy_out, "offset"_a, "into"_a,
-           nb::sig("def copy_out(self, offset: int, into: typing_extensions.Buffer) -> None"),
-           "Fill a writable buffer from the data.")
+           "Copy a buffer to the data. What does not fit before its end goes on at its beginning.")
+      .def("copy_out", &copy_out, "offset"_a, "num_bytes"_a,
+           nb::sig("def copy_out(self, offset: int, num_bytes: int) -> bytearray"),
+           "Copy a part of the data, which may go on at its beginning likewise.")
       .def(
           "count_up",
           [](const Area& area, std::uint32_t block, std::uint32_t count) {
@@ -382,7 +416,7 @@ void register_area(nb::module_& module) {
           "word"_a, "value"_a, "Add to a word, and tell the sum.")
       .def("announce_wait", &Area::announce_wait, "Say that this side will wait. Look at the state after it.")
       .def("wait", &wait_for_bell, "seconds"_a,
-           "Wait until the other side rings; False if it did not in time. Look at the state in any case.")
+           "Wait until the other side rings, or the area is closed; False if neither was in time. ValueError if closed.")
       .def("ring", &Area::ring, "Wake the other side, if it said that it waits.");
 }
 
@@ -429,6 +463,9 @@ void register_shared(nb::module_& module) {
       "address"_a, "num_bytes"_a, "owner"_a.none(), "readonly"_a,
       nb::sig("def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter"),
       "A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.");
+  module.def("exporter_of", &exporter_of, "buffer"_a, "owner"_a.none(),
+             nb::sig("def exporter_of(buffer: typing_extensions.Buffer, owner: object) -> Exporter"),
+             "The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.");
   module.def("copy_to_bytes", &copy_to_bytes, "view"_a,
              nb::sig("def copy_to_bytes(view: typing_extensions.Buffer) -> bytes"),
              "Copy a contiguous buffer, once, and without the GIL if it is large.");

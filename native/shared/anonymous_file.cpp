@@ -73,6 +73,8 @@ AnonymousFile AnonymousFile::duplicate() const {
   return AnonymousFile(fd);
 }
 
+int AnonymousFile::release() noexcept { return std::exchange(fd_, -1); }
+
 std::size_t AnonymousFile::size() const {
   struct stat status {};
   if (::fstat(fd_, &status) != 0) {

@@ -27,6 +27,8 @@ class AnonymousFile {
   AnonymousFile duplicate() const;
 
   int fd() const noexcept { return fd_; }  // -1 when closed
+  // The descriptor, which is the caller's from now on.
+  int release() noexcept;
   std::size_t size() const;                // throws std::system_error
   void close() noexcept;
 

@@ -109,6 +109,22 @@ void Area::place(std::uint32_t num_blocks) noexcept {
 
 Area::~Area() { ::munmap(base_, mapped_); }
 
+bool Area::is_inherited() const noexcept { return generation_ != fork_generation(); }
+
+std::shared_ptr<Area> Area::duplicate() const {
+  auto area = std::make_shared<Area>(file_.duplicate().release(), -1, -1);
+  area->bell_.open_as(bell_);
+  return area;
+}
+
+std::uint32_t Area::num_used() const noexcept {
+  std::uint32_t used = 0;
+  for (std::uint32_t block = 0; block < num_blocks_; ++block) {
+    used += counts_[block].load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  }
+  return used;
+}
+
 bool Area::has(const void* address, std::size_t num_bytes) const noexcept {
   const auto* bytes = static_cast<const std::uint8_t*>(address);
   const std::less_equal<const std::uint8_t*> is_up_to;  // unlike <=, it orders pointers to different objects
@@ -118,13 +134,13 @@ bool Area::has(const void* address, std::size_t num_bytes) const noexcept {
 
 void Area::close() noexcept {
   file_.close();
-  if (generation_ == fork_generation()) {  // else a thread that is not here may have had the bell's lock
+  if (!is_inherited()) {  // else a thread that is not here may have had the bell's lock
     bell_.close();
   }
 }
 
 void Area::drop(std::uint32_t block) noexcept {
-  if (generation_ != fork_generation()) {
+  if (is_inherited()) {
     return;
   }
   // Release: what this side read or wrote comes before what the owner does with the memory.
@@ -143,7 +159,7 @@ void Area::announce_wait() const noexcept {
 }
 
 void Area::ring() noexcept {
-  if (generation_ != fork_generation()) {
+  if (is_inherited()) {
     return;
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -46,6 +46,10 @@ class Area {
   Doorbell& bell() noexcept { return bell_; }
   // Where the data begins in the file.
   std::size_t data_offset() const noexcept { return static_cast<std::size_t>(data_ - base_); }
+  // It was made before this process was forked off.
+  bool is_inherited() const noexcept;
+  // A second mapping, with descriptors of its own. Throws std::system_error.
+  std::shared_ptr<Area> duplicate() const;
   bool has(const void* address, std::size_t num_bytes) const noexcept;
   void close() noexcept;
 
@@ -58,6 +62,8 @@ class Area {
   }
   // One less. Whoever drops the last one rings for those who wait.
   void drop(std::uint32_t block) noexcept;
+  // How many blocks have references. It takes a look at each.
+  std::uint32_t num_used() const noexcept;
   // Calls visit(block) for each block that has no reference any more, once. For the owner of the blocks.
   template <class Visit>
   void collect(Visit&& visit) const {

@@ -38,6 +38,20 @@ void Doorbell::open() {
 #endif
 }
 
+void Doorbell::open_as(const Doorbell& other) {
+  constexpr auto duplicate = [](int fd) {
+    const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) {
+      throw std::system_error(errno, std::generic_category(), "duplicate a descriptor");
+    }
+    return copy;
+  };
+  if (other.read_fd_ >= 0) {
+    read_fd_ = duplicate(other.read_fd_);
+    write_fd_ = other.write_fd_ == other.read_fd_ ? read_fd_ : duplicate(other.write_fd_);
+  }
+}
+
 void Doorbell::ring() noexcept {
   const std::lock_guard lock(mutex_);
   if (write_fd_ >= 0) {

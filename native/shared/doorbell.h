@@ -20,6 +20,8 @@ class Doorbell {
 
   // Throws std::system_error.
   void open();
+  // With duplicates of the other's descriptors. Throws std::system_error.
+  void open_as(const Doorbell& other);
   int read_fd() const noexcept { return read_fd_; }  // -1: none
   int write_fd() const noexcept { return write_fd_; }
   // Never blocks, never fails: who does not hear it finds it closed.

@@ -55,11 +55,11 @@ class Arena:
 
     def open_sender(self) -> ArenaSender:
         """The sending side. Once, in the process that sends."""
-        return ArenaSender(self._area)
+        return ArenaSender(self._area.for_this_process())
 
     def open_receiver(self) -> ArenaReceiver:
         """The receiving side, in the other process."""
-        return ArenaReceiver(self._area)
+        return ArenaReceiver(self._area.for_this_process())
 
     def close(self) -> None:
         """Close this process's descriptor. Idempotent. What was opened, and views of it, go on working."""

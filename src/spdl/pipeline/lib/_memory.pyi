@@ -53,6 +53,15 @@ class Area:
         Descriptors of the bell, to wait and to ring, which may be the same; None without one.
         """
 
+    @property
+    def num_used_blocks(self) -> int:
+        """How many blocks have references."""
+
+    def for_this_process(self) -> Area:
+        """
+        Itself; in the child of a fork, where it counts nothing, one of its own. OSError: no descriptor is left.
+        """
+
     def close(self) -> None:
         """
         Close the descriptors. The memory stays until the last view of it is gone.
@@ -75,10 +84,12 @@ class Area:
         """
 
     def copy_in(self, offset: int, buffer: Buffer) -> None:
-        """Copy a buffer to the data."""
+        """
+        Copy a buffer to the data. What does not fit before its end goes on at its beginning.
+        """
 
-    def copy_out(self, offset: int, into: Buffer) -> None:
-        """Fill a writable buffer from the data."""
+    def copy_out(self, offset: int, num_bytes: int) -> bytearray:
+        """Copy a part of the data, which may go on at its beginning likewise."""
 
     def count_up(self, block: int, count: int = 1) -> None:
         """Count more references to a block."""
@@ -103,7 +114,7 @@ class Area:
 
     def wait(self, seconds: float) -> bool:
         """
-        Wait until the other side rings; False if it did not in time. Look at the state in any case.
+        Wait until the other side rings, or the area is closed; False if neither was in time. ValueError if closed.
         """
 
     def ring(self) -> None:
@@ -164,6 +175,11 @@ class Exporter:
 def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter:
     """
     A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.
+    """
+
+def exporter_of(buffer: Buffer, owner: object) -> Exporter:
+    """
+    The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
     """
 
 def copy_to_bytes(view: Buffer) -> bytes:

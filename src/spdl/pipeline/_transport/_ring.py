@@ -1,0 +1,204 @@
+"""``SharedMemoryRingBuffer``: an explicit arena that items go through in order, and are copied out of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spdl.pipeline.lib._memory import Area
+
+from ._arena import pass_descriptors, take_descriptors
+from ._explicit import (
+    check_positive,
+    check_timeout,
+    new_name,
+    nothing_mapped,
+    reserve,
+    shut_down,
+    wait_until,
+)
+
+__all__ = ["RingReader", "RingWriter", "SharedMemoryRingBuffer"]
+
+_HEAD = 0
+_TAIL = 1
+
+
+class SharedMemoryRingBuffer:
+    """Shared memory of a fixed size for what a worker sends: it goes in at one end and is copied out at the other.
+
+    For ``iterate_in_subprocess(arena=)``, which takes ownership. Without an arena memory is shared anyway, and nothing
+    is copied out: use this one to bound what waits in shared memory, to the byte. Experimental.
+
+    The memory is anonymous: whatever ends the processes, none is left. Picklable only as an argument of a process that
+    is being started.
+
+    Args:
+        capacity: Bytes in it. The large parts of one item together must fit; to keep the worker busy, so should those
+            of all items that are on their way.
+        acquire_timeout: Seconds that the worker waits for room before it fails; 0: none.
+
+    Raises:
+        ValueError: ``capacity`` is not positive, or ``acquire_timeout`` is negative.
+        OSError: There is no shared memory to be had.
+    """
+
+    def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
+        check_positive("capacity", capacity)
+        check_timeout(acquire_timeout)
+        self._capacity = capacity
+        self._acquire_timeout = acquire_timeout
+        self._name = new_name("ring")
+        self._mapped: Area | None = Area(capacity, 0, has_bell=True)
+
+    @property
+    def capacity(self) -> int:
+        """Bytes in it."""
+        return self._capacity
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages. The memory has no name."""
+        return self._name
+
+    @property
+    def head(self) -> int:
+        """Bytes that have been published since the last reset, in all."""
+        return self._area.load(_HEAD)
+
+    @property
+    def tail(self) -> int:
+        """Bytes of these that have been freed."""
+        return self._area.load(_TAIL)
+
+    @property
+    def _area(self) -> Area:
+        if self._mapped is None:
+            raise nothing_mapped(self._name)
+        return self._mapped
+
+    def open_writer(self) -> RingWriter:
+        """The sending side, in the worker."""
+        return RingWriter(self._area.for_this_process(), self._capacity, self._acquire_timeout)
+
+    def open_reader(self) -> RingReader:
+        """The receiving side, in the process that made the arena."""
+        return RingReader(self._area.for_this_process())
+
+    def shutdown_arena(self) -> None:
+        """Wake the producer, if it waits for room: it fails with ``BufferError``. Idempotent, from either process."""
+        if self._mapped is not None:
+            shut_down(self._mapped)
+
+    def close(self) -> None:
+        """Let go of the memory in this process, and wake the producer. Idempotent. Opened sides go on working."""
+        if self._mapped is not None:
+            shut_down(self._mapped)
+            self._mapped.close()
+            self._mapped = None
+
+    def unlink(self) -> None:
+        """Nothing: the memory has no name to remove. Idempotent."""
+
+    def __getstate__(self) -> Any:
+        return self._name, self._capacity, self._acquire_timeout, pass_descriptors(self, self._area)
+
+    def __setstate__(self, state: Any) -> None:
+        self._name, self._capacity, self._acquire_timeout, descriptors = state
+        self._mapped = take_descriptors(descriptors)
+
+
+class RingWriter:
+    """The sending side. One thread at a time."""
+
+    def __init__(self, area: Area, capacity: int, acquire_timeout: float) -> None:
+        self._area = area
+        self._capacity = capacity
+        self._acquire_timeout = acquire_timeout
+        self._reserved = 0
+        self._start = 0  # of the unit, absolute
+        self._end = 0
+
+    def reset(self) -> None:
+        """Empty the ring, for a new iteration. Only while the reader holds still."""
+        self._area.store(_HEAD, 0)
+        self._area.store(_TAIL, 0)
+        self._start = self._end = 0
+
+    def begin_unit(self) -> None:
+        """Begin a unit, which becomes visible, and is freed, as a whole."""
+        self._start = self._end = self._area.load(_HEAD)
+
+    def write_binary(self, data: Any) -> tuple[int, int]:
+        """Copy a contiguous buffer to the ring. It may go on at the beginning.
+
+        Returns:
+            Its offset and its size, in bytes.
+
+        Raises:
+            BufferError: It does not fit; it did not in time; the arena was shut down.
+        """
+        size = memoryview(data).nbytes
+        if self._end - self._start + size > self._capacity:
+            raise BufferError(
+                f"an item of {self._end - self._start + size} bytes or more does not fit in a ring of"
+                f" {self._capacity} bytes; make capacity larger"
+            )
+        if not self._has_room(size):
+            self._wait_for(size)
+        offset = self._end % self._capacity
+        self._reserved = reserve(self._area, self._reserved, min(offset + size, self._capacity), self._capacity)
+        if offset + size > self._capacity:
+            self._reserved = reserve(self._area, self._reserved, self._capacity, self._capacity)
+        self._area.copy_in(offset, data)
+        self._end += size
+        return offset, size
+
+    def _has_room(self, size: int) -> bool:
+        return self._end - self._area.load(_TAIL) + size <= self._capacity
+
+    def _wait_for(self, size: int) -> None:
+        is_there = self._acquire_timeout > 0 and wait_until(
+            self._area, lambda: self._has_room(size), self._acquire_timeout
+        )
+        if not is_there:
+            free = self._capacity - (self._end - self._area.load(_TAIL))
+            raise BufferError(
+                f"the ring is full: {size} bytes are needed, {free} of {self._capacity} are free, and none were freed"
+                f" within {self._acquire_timeout:g} s; make capacity or acquire_timeout larger, or consume faster"
+            )
+
+    def commit_unit(self) -> int:
+        """Publish the unit.
+
+        Returns:
+            Its span: its size in bytes.
+        """
+        self._area.store(_HEAD, self._end)
+        return self._end - self._start
+
+    def abort_unit(self) -> None:
+        """Forget the unit: the next one begins where it did."""
+        self._end = self._start
+
+
+class RingReader:
+    """The receiving side. One thread at a time; units in the order in which they were published."""
+
+    #: What is read is a copy: the ring uses its space again at once.
+    zero_copy = False
+
+    def __init__(self, area: Area) -> None:
+        self._area = area
+
+    def reset(self) -> None:
+        """Nothing: the writer empties the ring."""
+
+    def read_binary(self, offset: int, nbytes: int) -> memoryview:
+        """A writable copy of what was written at ``offset``."""
+        return memoryview(self._area.copy_out(offset, nbytes))
+
+    def end_unit(self, span: int, pinned: Sequence[object]) -> None:
+        """Free the oldest unit, as a whole, and wake the producer. ``pinned`` holds nothing here: all were copies."""
+        self._area.add(_TAIL, span)
+        self._area.ring()

@@ -1,0 +1,277 @@
+"""``SharedMemorySegmentPool``: an explicit arena of segments, one for each item, that are read in place."""
+
+from __future__ import annotations
+
+import struct
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from spdl.pipeline.lib._memory import Area
+
+from ._arena import pass_descriptors, take_descriptors
+from ._explicit import (
+    check_positive,
+    check_timeout,
+    new_name,
+    nothing_mapped,
+    reserve,
+    shut_down,
+    wait_until,
+)
+
+__all__ = ["SegmentReader", "SegmentWriter", "SharedMemorySegmentPool"]
+
+_PUBLISHED = 0
+#: A cache line, and the widest vector register.
+_ALIGNMENT = 64
+_PAGE = 4096
+_MOST_SEGMENTS = 1 << 20
+_INDEX = struct.Struct("=I")
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+class SharedMemorySegmentPool:
+    """Shared memory in segments of one size for what a worker sends: one segment for each item, read in place.
+
+    For ``iterate_in_subprocess(arena=)``, which takes ownership. Arrays, tensors and packets are views of the segment,
+    and so are bytes: they come as writable ``memoryview``. A segment is used again when the last view of it is gone,
+    whatever has become of others. Without an arena memory is shared anyway, and sizes itself: use this one to bound it
+    by items. Experimental.
+
+    The memory is anonymous: whatever ends the processes, none is left. It is taken as segments are written.
+    Picklable only as an argument of a process that is being started.
+
+    Args:
+        segment_size: Bytes in a segment. The large parts of one item together must fit, each rounded up to 64 bytes.
+        count: How many segments: how many items may be on their way or in use.
+        acquire_timeout: Seconds that the worker waits for a segment before it fails; 0: none.
+
+    Raises:
+        ValueError: ``segment_size`` or ``count`` is not positive, or ``acquire_timeout`` is negative.
+        OSError: There is no shared memory to be had.
+    """
+
+    def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
+        check_positive("segment_size", segment_size)
+        check_positive("count", count)
+        check_timeout(acquire_timeout)
+        if count > _MOST_SEGMENTS:
+            raise ValueError(f"count must be <= {_MOST_SEGMENTS}, got {count}")
+        self._segment_size = segment_size
+        self._count = count
+        self._acquire_timeout = acquire_timeout
+        self._name = new_name("segments")
+        layout = _Layout(segment_size, count)
+        self._mapped: Area | None = Area(layout.start(count), count, has_bell=True)
+
+    @property
+    def segment_size(self) -> int:
+        """Bytes in a segment."""
+        return self._segment_size
+
+    @property
+    def count(self) -> int:
+        """How many segments there are."""
+        return self._count
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages. The memory has no name."""
+        return self._name
+
+    @property
+    def published(self) -> int:
+        """Items that have been published, in all."""
+        return self._area.load(_PUBLISHED)
+
+    @property
+    def reclaimed(self) -> int:
+        """Items of these whose segments are free again."""
+        area = self._area
+        return area.load(_PUBLISHED) - area.num_used_blocks
+
+    @property
+    def _area(self) -> Area:
+        if self._mapped is None:
+            raise nothing_mapped(self._name)
+        return self._mapped
+
+    def open_writer(self) -> SegmentWriter:
+        """The sending side, in the worker. Once."""
+        return SegmentWriter(
+            self._area.for_this_process(), _Layout(self._segment_size, self._count), self._acquire_timeout
+        )
+
+    def open_reader(self) -> SegmentReader:
+        """The receiving side, in the process that made the arena. Once."""
+        return SegmentReader(self._area.for_this_process(), _Layout(self._segment_size, self._count))
+
+    def shutdown_arena(self) -> None:
+        """Wake the producer, if it waits for room: it fails with ``BufferError``. Idempotent, from either process."""
+        if self._mapped is not None:
+            shut_down(self._mapped)
+
+    def close(self) -> None:
+        """Let go of the memory in this process, and wake the producer. Idempotent. Views stay valid."""
+        if self._mapped is not None:
+            shut_down(self._mapped)
+            self._mapped.close()
+            self._mapped = None
+
+    def unlink(self) -> None:
+        """Nothing: the memory has no name to remove. Idempotent."""
+
+    def __getstate__(self) -> Any:
+        descriptors = pass_descriptors(self, self._area)
+        return self._name, self._segment_size, self._count, self._acquire_timeout, descriptors
+
+    def __setstate__(self, state: Any) -> None:
+        self._name, self._segment_size, self._count, self._acquire_timeout, descriptors = state
+        self._mapped = take_descriptors(descriptors)
+
+
+class _Layout:
+    """Where things are in the data: a table, then the segments.
+
+    The table says for each unit that is published and not yet read, by its number modulo ``count``, which segment it is
+    in. There are never more of them than segments, so a place is read before it is written again.
+    """
+
+    def __init__(self, segment_size: int, count: int) -> None:
+        self.segment_size = segment_size
+        self.count = count
+        self._first = _round_up(_INDEX.size * count, _PAGE)
+        self._distance = _round_up(segment_size, _PAGE)
+
+    def start(self, segment: int) -> int:
+        """Offset of a segment; of the first beyond the last: the size of it all."""
+        return self._first + segment * self._distance
+
+    def table(self, area: Area) -> memoryview:
+        """Numbers of segments."""
+        return memoryview(area.view(0, _INDEX.size * self.count)).cast("I")
+
+
+class SegmentWriter:
+    """The sending side. One thread at a time."""
+
+    def __init__(self, area: Area, layout: _Layout, acquire_timeout: float) -> None:
+        self._area = area
+        self._layout = layout
+        self._acquire_timeout = acquire_timeout
+        reserve(area, 0, layout.start(0), layout.start(0))
+        self._table = layout.table(area)
+        self._free = list(reversed(range(layout.count)))  # the last to be freed is the first to be used
+        self._reserved = [layout.start(segment) for segment in range(layout.count)]
+        self._segment: int | None = None
+        self._end = 0  # in the segment
+
+    def reset(self) -> None:
+        """Forget what was begun, for a new iteration. Segments of earlier ones that are in use stay so."""
+        self._end = 0
+
+    def begin_unit(self) -> None:
+        """Take a segment for a unit, which becomes visible, and is freed, as a whole.
+
+        Raises:
+            BufferError: None was free in time; the arena was shut down.
+        """
+        self._end = 0
+        if self._segment is not None:  # of a unit that was aborted
+            return
+        if not self._has_free() and not (
+            self._acquire_timeout > 0 and wait_until(self._area, self._has_free, self._acquire_timeout)
+        ):
+            raise BufferError(
+                f"all {self._layout.count} segments are in use, and none was freed within {self._acquire_timeout:g} s;"
+                " make count or acquire_timeout larger, consume faster, or let go of what was received"
+            )
+        self._segment = self._free.pop()
+
+    def _has_free(self) -> bool:
+        if not self._free:
+            self._free += self._area.collect()
+        return bool(self._free)
+
+    def write_binary(self, data: Any) -> tuple[int, int]:
+        """Copy a contiguous buffer to the segment.
+
+        Returns:
+            Its offset in the segment, a multiple of 64, and its size, in bytes.
+
+        Raises:
+            BufferError: It does not fit.
+        """
+        assert self._segment is not None, "no unit was begun"
+        size = memoryview(data).nbytes
+        offset = _round_up(self._end, _ALIGNMENT)
+        if offset + size > self._layout.segment_size:
+            raise BufferError(
+                f"an item of {offset + size} bytes or more does not fit in a segment of {self._layout.segment_size}"
+                " bytes; make segment_size larger"
+            )
+        at = self._layout.start(self._segment) + offset
+        last = self._layout.start(self._segment + 1)
+        self._reserved[self._segment] = reserve(self._area, self._reserved[self._segment], at + size, last)
+        self._area.copy_in(at, data)
+        self._end = offset + size
+        return offset, size
+
+    def commit_unit(self) -> int:
+        """Publish the unit.
+
+        Returns:
+            Its span: its size in bytes.
+        """
+        segment, self._segment = self._segment, None
+        assert segment is not None, "no unit was begun"
+        self._table[self._area.load(_PUBLISHED) % self._layout.count] = segment
+        self._area.count_up(segment)
+        self._area.add(_PUBLISHED, 1)
+        return self._end
+
+    def abort_unit(self) -> None:
+        """Forget the unit. Its segment is for the next one."""
+        self._end = 0
+
+
+class SegmentReader:
+    """The receiving side. One thread at a time; units in the order in which they were published."""
+
+    #: What is read is the shared memory itself.
+    zero_copy = True
+
+    def __init__(self, area: Area, layout: _Layout) -> None:
+        self._area = area
+        self._layout = layout
+        self._table = layout.table(area)
+        self._next = 0  # the unit that is being read
+
+    def reset(self) -> None:
+        """Nothing: what was received stays valid over iterations."""
+
+    def read_binary(self, offset: int, nbytes: int) -> memoryview:
+        """A writable view of what was written at ``offset``, valid as long as the unit is."""
+        if not 0 <= offset <= offset + nbytes <= self._layout.segment_size:
+            raise ValueError(f"{nbytes} bytes at {offset} do not lie within a segment")
+        segment = self._table[self._next % self._layout.count]
+        return memoryview(self._area.view(self._layout.start(segment) + offset, nbytes))
+
+    def end_unit(self, span: int, pinned: Sequence[object]) -> None:
+        """End the oldest unit. Its segment is free when all of ``pinned`` are gone; at once if there are none.
+
+        Args:
+            span: What ``commit_unit`` gave.
+            pinned: Objects, with weak references, one or more of which live as long as any view of the unit.
+        """
+        segment = self._table[self._next % self._layout.count]
+        self._next += 1
+        for anchor in pinned:
+            self._area.count_up(segment)
+            finalizer = weakref.finalize(anchor, self._area.count_down, segment)
+            finalizer.atexit = False
+        self._area.count_down(segment)
