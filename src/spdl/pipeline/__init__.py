@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
+    from ._transport._arena import arena_slot as arena_slot
+    from ._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
+    from ._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
     from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
     from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
@@ -75,6 +78,8 @@ __all__ = [
     "ProcessGroupStatsMonitor",
     "QueuePerfStats",
     "RemoteOpError",
+    "SharedMemoryRingBuffer",
+    "SharedMemorySegmentPool",
     "StageInfo",
     "StageStats",
     "StageTimeoutError",
@@ -86,6 +91,7 @@ __all__ = [
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
+    "arena_slot",
     "build_pipeline",
     "cache_iterator",
     "create_task",
@@ -105,6 +111,9 @@ _ON_USE = {
     "PriorityThreadPoolExecutor": "._priority",
     "ProcessGroupResourceUsage": "._observe._resource_usage",
     "ProcessGroupStatsMonitor": "._observe._process_group",
+    "SharedMemoryRingBuffer": "._transport._ring",
+    "SharedMemorySegmentPool": "._transport._segments",
+    "arena_slot": "._transport._arena",
     "iterate_in_subinterpreter": "._workers._interpreters",
     "iterate_in_subprocess": "._workers._iterate",
     "run_pipeline_in_subinterpreter": "._workers._interpreters",

@@ -39,10 +39,10 @@ def _put(sender: ArenaSender, *buffers: Any) -> Sequence[tuple[int, int, int]]:
 def test_what_is_put_is_what_is_got() -> None:
     """Each buffer arrives with its contents, in order, as writable bytes at an aligned address."""
     sender, receiver = _open()
-    sent = [b"one", np.arange(1000, dtype="f8"), bytearray(b""), memoryview(bytes(range(256)))]
-    views = receiver.get(_put(sender, *sent))
+    sent: list[Any] = [b"one", np.arange(1000, dtype="f8"), bytearray(b""), memoryview(bytes(range(256)))]
+    views = [memoryview(view) for view in receiver.get(_put(sender, *sent))]
     assert [bytes(view) for view in views] == [memoryview(each).tobytes() for each in sent]
-    for view in map(memoryview, views):
+    for view in views:
         assert (view.format, view.ndim, view.itemsize, view.readonly) == ("B", 1, 1, False)
         assert not len(view) or np.frombuffer(view, "u1").ctypes.data % 64 == 0
 
@@ -52,7 +52,7 @@ def test_arrays_in_fortran_order_are_put_as_they_lie_in_memory() -> None:
     sender, receiver = _open()
     array = np.asfortranarray(np.arange(12, dtype="i4").reshape(3, 4))
     (view,) = receiver.get(_put(sender, array))
-    assert np.array_equal(np.frombuffer(view, "i4").reshape(3, 4, order="F"), array)
+    assert np.array_equal(np.frombuffer(memoryview(view), "i4").reshape(3, 4, order="F"), array)
 
 
 def test_buffer_with_gaps_is_refused_and_nothing_is_put() -> None:
@@ -67,7 +67,7 @@ def test_block_is_free_when_the_last_view_is_gone() -> None:
     """Everything that was made of a view keeps the block, wherever it is, and nothing else does."""
     sender, receiver = _open()
     (view,) = receiver.get(_put(sender, bytes(1000)))
-    array = np.frombuffer(view, "u1")
+    array = np.frombuffer(memoryview(view), "u1")
     part = array[10:20]
     del view, array
     assert sender.num_bytes_used == 1024
