@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import config as _config
 from ._cpus import usable_cpus
@@ -16,7 +16,10 @@ from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_erro
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._wiring import Wiring, make_merge_queues
-from .defs import PipelineConfig, validate_max_failures
+from .defs import PipelineConfig, Region, validate_max_failures
+
+if TYPE_CHECKING:
+    from ._engine._region_workers import RegionWorkers
 
 __all__ = ["build_pipeline", "default_num_threads"]
 
@@ -84,6 +87,12 @@ def _build(
     background_tasks: Sequence[BackgroundTaskFactory],
 ) -> Pipeline[U]:
     _call_back(cfg)
+
+    def make_region_workers(region: Region, info: StageInfo, given: int | None = num_threads) -> RegionWorkers:
+        from ._workers._regions import make_workers
+
+        return make_workers(region, info, num_threads=given, max_failures=max_failures, interval=interval)
+
     if num_threads is None:
         num_threads = default_num_threads()
     elif isinstance(num_threads, bool) or not isinstance(num_threads, int):
@@ -103,6 +112,7 @@ def _build(
             make_merge_queues=make_merge_queues,
             report_failure=_log_failed_item,
             start_isolated=_start_isolated,
+            make_region_workers=make_region_workers,
         ),
     )
     wiring.attach(engine)

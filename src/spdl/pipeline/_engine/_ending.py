@@ -17,6 +17,7 @@ from ._failures import short_repr
 from ._lanes._base import EngineThread
 
 if TYPE_CHECKING:
+    from ._lanes import RegionLane
     from ._scheduler import Engine
 
 __all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_all", "register", "stack_of"]
@@ -64,6 +65,8 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
     for lane in engine.executors:  # before their calls are collected: one may be submitting
         stuck += _join(engine, lane.thread, deadline)
     stuck += _join_executors(engine, deadline)
+    for region in engine.regions:
+        stuck += _join_region(engine, region, deadline)
     for pool in (*engine.isolated, engine.pool):
         position = 0
         while position < len(pool.threads):  # a worker may start another before it ends
@@ -114,6 +117,18 @@ def _join_sources(engine: Engine, deadline: float) -> list[Stuck]:
         else:
             stuck += _join(engine, thread, deadline)
     return stuck
+
+
+def _join_region(engine: Engine, region: RegionLane, deadline: float) -> list[Stuck]:
+    """The collecting thread ends when the workers have ended, or have been killed."""
+    info = str(region.node.info)
+    if region.collector is None:  # the start was broken off
+        region.stop_workers()
+    elif _join(engine, region.collector, deadline):
+        return [Stuck(info, items, f"  {who}\n") for who, items in region.unfinished()]
+    killed, region.killed = region.killed, []
+    stuck = [Stuck(info, items, f"  {who}, which was killed\n") for who, items in killed]
+    return stuck + _join(engine, region.dealer, deadline)
 
 
 def _join_executors(engine: Engine, deadline: float) -> list[Stuck]:

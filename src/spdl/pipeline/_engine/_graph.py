@@ -7,7 +7,7 @@ for the router, then the stages of the paths, then the merge.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,6 +19,7 @@ from spdl.pipeline._engine._lanes import (
     IsolatedJobs,
     IsolatedLane,
     IsolatedTask,
+    RegionLane,
     SourceLane,
     StartIsolated,
 )
@@ -44,6 +45,7 @@ from spdl.pipeline._engine._stages import (
     MergeStage,
     Node,
     OrderedCallStage,
+    RegionStage,
     RemoteRetried,
     RouterStage,
     Sink,
@@ -59,7 +61,6 @@ from spdl.pipeline._engine._stages import (
     timed_async,
     to_its_end,
 )
-from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline.defs import (
     AggregateConfig,
@@ -70,14 +71,17 @@ from spdl.pipeline.defs import (
     Pipe,
     PipeConfig,
     PipelineConfig,
-    PlacementConfig,
+    Region,
     SourceConfig,
     check_regions,
+    split_regions,
     validate_max_failures,
 )
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from spdl.pipeline._engine._region_workers import RegionWorkers
 
 __all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph"]
 
@@ -109,6 +113,7 @@ class GraphOptions:
     make_merge_queues: Callable[[CustomMergeStage], tuple[list[Any], Any]]
     report_failure: FailureReporter
     start_isolated: StartIsolated
+    make_region_workers: Callable[[Region, StageInfo], RegionWorkers]
 
 
 def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
@@ -177,8 +182,8 @@ class _Builder:
 
     def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
         """Source and stages; the sink is not this pipeline's if it is merged. Returns the last channel."""
-        pipes = list(config.pipes)
-        check_regions(pipes, may_stay_open=True)
+        check_regions(config.pipes, may_stay_open=True)
+        pipes = split_regions(config.pipes)
         if isinstance(config.src, MergeConfig):
             tail = self.add_merge(config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
         else:
@@ -212,7 +217,7 @@ class _Builder:
         self.engine.loop.merges.append((node, config.op, inputs, output))
         return out
 
-    def add_pipes(self, pipes: list[Any], tail: Channel, last_capacity: int, block: RouterStage | None) -> Channel:
+    def add_pipes(self, pipes: Sequence[Any], tail: Channel, last_capacity: int, block: RouterStage | None) -> Channel:
         for number, config in enumerate(pipes):
             out = Channel(last_capacity if number == len(pipes) - 1 else CHANNEL_CAPACITY)
             first = len(self.engine.nodes)
@@ -224,11 +229,8 @@ class _Builder:
                 self.add_disaggregate(config, tail, out)
             elif isinstance(config, PathVariantsConfig):
                 self.add_variants(config, tail, out)
-            elif isinstance(config, PlacementConfig):
-                raise PipelineError(
-                    f"{config!r}: execution regions (.to()) are not available in this version; "
-                    "give the stage an executor instead: pipe(op, executor=ProcessPoolExecutor(...))"
-                )
+            elif isinstance(config, Region):
+                self.add_region(config, tail, out)
             else:
                 raise TypeError(f"not a stage description: {config!r}")
             for node in self.engine.nodes[first:]:
@@ -419,6 +421,17 @@ class _Builder:
             stage = GeneratorStage(self.engine, info, iter, limit=1, lane=self.engine.pool, location=location)
             self.engine.pool.stages.append(stage)
         stage.budget = self.limit
+        self.add(stage, [tail], [out], wiring)
+
+    def add_region(self, region: Region, tail: Channel, out: Channel) -> None:
+        info = self.info(region.name)
+        wiring = self.options.wire(info, "stage", out.capacity)
+        workers = self.options.make_region_workers(region, info)
+        stage = RegionStage(self.engine, info, workers.num_workers, region.input_size, region.output_size)
+        if region.is_limited_by_pipeline:
+            stage.budget = self.limit
+        stage.lane = RegionLane(self.engine, stage, workers)
+        self.engine.regions.append(stage.lane)
         self.add(stage, [tail], [out], wiring)
 
     def add_variants(self, config: PathVariantsConfig[Any], tail: Channel, out: Channel) -> None:

@@ -29,7 +29,7 @@ from ._stages import CallStage, Sink
 
 if TYPE_CHECKING:
     from ._failures import FailureRecord, FailureReporter, Limit
-    from ._lanes import ExecutorLane, IsolatedLane, SourceLane
+    from ._lanes import ExecutorLane, IsolatedLane, RegionLane, SourceLane
     from ._stages import Node
 
 __all__ = ["END", "EPOCH", "Engine", "EngineState"]
@@ -73,6 +73,7 @@ class Engine:
         self.executors: list[ExecutorLane] = []
         self.isolated: list[IsolatedLane] = []
         self.sources: list[SourceLane] = []
+        self.regions: list[RegionLane] = []
         self.deadlines = Deadlines(self)
         #: Set when the pipeline ends or is stopped: calls that wait before another attempt give up.
         self.stopped = threading.Event()
@@ -106,6 +107,8 @@ class Engine:
                     if node.inboxes:
                         node.counters.begin_starved(now)
             register(self)
+            for region in self.regions:
+                region.start_workers()
             if self.loop.is_needed():
                 self.loop.start()
                 if not self.hooks_entered.wait(timeout):
@@ -115,6 +118,8 @@ class Engine:
                 pool.start()
             for executor in self.executors:
                 executor.start()
+            for region in self.regions:
+                region.start()
             for source in self.sources:
                 source.start()
             return True
@@ -188,6 +193,8 @@ class Engine:
         self.loop.stop()
         for executor in self.executors:
             executor.stop()
+        for region in self.regions:
+            region.stop()
 
     def broken(self, error: BaseException) -> None:
         """A broken invariant of the engine: make it an error that the consumer sees, never a hang."""
@@ -214,7 +221,7 @@ class Engine:
     # -- counts, under the lock
 
     def num_counted_calls(self) -> int:
-        return sum(node.num_counted_calls for node in self.nodes if isinstance(node, CallStage))
+        return sum(node.num_counted_calls for node in self.nodes)
 
     def note_failure(self, record: FailureRecord) -> None:
         """An item has failed in some stage."""

@@ -4,7 +4,7 @@ The classes are frozen but not slotted: they are generic, and on Python 3.11 ``S
 dataclass raises.
 
 ``__all__`` is the contract. The other names are for the package: types of arguments, and the checks that only a build
-can make (``validate_max_failures``, ``check_regions``).
+can make (``validate_max_failures``, ``check_regions``), and ``Region``.
 """
 
 from ._aggregate import Aggregate as Aggregate
@@ -29,6 +29,9 @@ from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutor
 from ._placement import MainProcess as MainProcess
 from ._placement import PlacementConfig as PlacementConfig
 from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
+from ._regions import Region as Region
+from ._regions import split_regions as split_regions
+from ._regions import without_executors as without_executors
 from ._retry import Retry as Retry
 from ._sink import SinkConfig as SinkConfig
 from ._source import SourceConfig as SourceConfig

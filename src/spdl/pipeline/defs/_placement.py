@@ -80,7 +80,7 @@ class ExecutorConfig:
         shown = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None or value == ():
+            if value is None or value is False or value == ():
                 continue
             if field.name == "initializer":
                 value = describe_callable(value)
@@ -101,6 +101,8 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
         initializer: Called once in each worker before anything else runs there.
         initargs: Its arguments.
         mp_context: How they are started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
+        restart: Replace a worker that dies; the items that it held have failed. Otherwise its death is the end of the
+            pipeline.
 
     Raises:
         ValueError: ``max_workers`` is less than 1, or ``mp_context`` is no such way.
@@ -108,9 +110,12 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
     """
 
     mp_context: str | None = None
+    restart: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.restart, bool):
+            raise TypeError(f"restart must be a bool, got {self.restart!r}")
         if self.mp_context is not None and self.mp_context not in _START_METHODS:
             raise ValueError(f"mp_context must be one of {', '.join(_START_METHODS)}, or None, got {self.mp_context!r}")
 

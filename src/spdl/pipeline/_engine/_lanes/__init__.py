@@ -9,6 +9,7 @@ from ._isolated import IsolatedWorker as IsolatedWorker
 from ._isolated import StartIsolated as StartIsolated
 from ._loop import LoopLane as LoopLane
 from ._pool import PoolLane as PoolLane
+from ._region import RegionLane as RegionLane
 from ._source import SourceLane as SourceLane
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Lane",
     "LoopLane",
     "PoolLane",
+    "RegionLane",
     "SourceLane",
     "StartIsolated",
 ]

@@ -35,7 +35,15 @@ class RemoteFailure(NamedTuple):
 
 
 def describe_failure(exc: BaseException) -> RemoteFailure:
-    """In the child: what crosses of an exception."""
+    """In the child: what crosses of an exception. Never raises, whatever the exception's own methods do."""
+    try:
+        return _describe(exc)
+    except Exception as error:  # noqa: BLE001 - the user's __str__, or attributes that print themselves
+        text = f"<it cannot be shown: {type(error).__name__}>"
+        return RemoteFailure(type(exc).__name__, text, "?:0:?", f"{type(exc).__name__}: {text}\n")
+
+
+def _describe(exc: BaseException) -> RemoteFailure:
     frames = traceback.extract_tb(exc.__traceback__)
     last = frames[-1] if frames else None
     place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}" if last else "?:0:?"

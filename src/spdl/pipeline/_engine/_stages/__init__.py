@@ -18,6 +18,7 @@ from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
 from ._merge import MergeStage as MergeStage
 from ._ordered import OrderedCallStage as OrderedCallStage
+from ._region import RegionStage as RegionStage
 from ._retried import RemoteRetried as RemoteRetried
 from ._retried import retried as retried
 from ._sink import Sink as Sink
@@ -46,6 +47,7 @@ __all__ = [
     "MergeStage",
     "Node",
     "OrderedCallStage",
+    "RegionStage",
     "RemoteRetried",
     "RouterStage",
     "Sink",

@@ -76,6 +76,11 @@ class Node:
     def num_in_flight(self) -> int:
         return 0
 
+    @property
+    def num_counted_calls(self) -> int:
+        """Calls as failure limits count them."""
+        return 0
+
     # -- the end
 
     def end(self, now: float) -> None:

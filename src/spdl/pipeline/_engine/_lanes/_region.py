@@ -1,0 +1,226 @@
+"""The two threads that talk to the workers of a region: one deals, one collects.
+
+Dealing may block, if a worker does not read; collecting never does, so whatever comes of the workers, their deaths
+too, is seen at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._engine._failures import FailureRecord, log_failure
+from spdl.pipeline._engine._origin import describe
+from spdl.pipeline._engine._region_workers import Died, Event, Failed, RegionWorkers, Told, Unreadable
+from spdl.pipeline._errors import WorkerDiedError
+
+from ._base import EngineThread
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._stages._region import Order, RegionStage
+
+__all__ = ["RegionLane"]
+
+#: How long a worker is given to end before it is killed.
+_STOP_TIMEOUT = 3.0
+#: A worker that dies so often in a row with nothing in hand would be replaced for ever.
+_MAX_VAIN_STARTS = 3
+
+
+class RegionLane:
+    """The threads of one region, and its workers."""
+
+    def __init__(self, engine: Engine, node: RegionStage, workers: RegionWorkers) -> None:
+        self.engine = engine
+        self.node = node
+        self.workers = workers
+        self.dealer: EngineThread | None = None
+        self.collector: EngineThread | None = None
+        self.stopping = False
+        self.killed: list[tuple[str, str]] = []  # workers that did not end: who, and what they held
+        self._waiting: Callable[[], None] | None = None
+        self._start_error: BaseException | None = None
+        self._num_vain = [0] * workers.num_workers  # deaths with nothing in hand, since the last item
+
+    # -- under the lock
+
+    def offer(self) -> None:
+        """There may be something to send."""
+        if self._waiting is not None and self.node.has_orders():
+            self._wake_dealer()
+
+    def stop(self) -> None:
+        """Both threads leave; the collector stops the workers. Cannot block."""
+        if not self.stopping:
+            self.stopping = True
+            self._wake_dealer()
+            self.workers.wake()
+
+    def _wake_dealer(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting()
+
+    # -- not under the lock
+
+    def start_workers(self) -> None:
+        """Start the processes, before any thread: then a start by fork, where it was asked for, is safe.
+
+        An error fails the stage, once everything else runs.
+        """
+        try:
+            self.workers.start()
+        except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
+            self._start_error = exc
+
+    def start(self) -> None:
+        name = f"spdl-{self.engine.pipeline_id}-region-{self.node.info.stage_id}"
+        self.collector = EngineThread(f"{name}-collect", self._collect)
+        self.collector.start()
+        if self._start_error is not None:
+            with self.engine.lock:
+                self.engine.fail(self.node, self._start_error, perf_counter())
+            return
+        self.dealer = EngineThread(f"{name}-deal", self._deal)
+        self.dealer.start()
+
+    def stop_workers(self, timeout: float = _STOP_TIMEOUT) -> None:
+        """Idempotent."""
+        for index in self.workers.stop(timeout):
+            held = [one.describe() for one in list(self.node.workers[index].held.values())]
+            self.killed.append((self.workers.describe(index), ", ".join(held) or "(none)"))
+
+    def unfinished(self) -> list[tuple[str, str]]:
+        """While the workers have not ended: who holds what."""
+        return [
+            (self.workers.describe(index), ", ".join(one.describe() for one in list(worker.held.values())))
+            for index, worker in enumerate(self.node.workers)
+            if worker.held
+        ]
+
+    def _deal(self, thread: EngineThread) -> None:
+        engine, node = self.engine, self.node
+        wake_up = threading.Lock()
+        wake_up.acquire()
+        try:
+            while True:
+                with engine.lock:
+                    if self.stopping:
+                        break
+                    orders = node.take_orders(perf_counter())
+                    if not orders:
+                        self._waiting = wake_up.release
+                if orders:
+                    for order in orders:
+                        self._carry_out(order)
+                    orders = []  # items must not live on in this frame
+                else:
+                    wake_up.acquire()
+        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+            with engine.lock:
+                engine.broken(exc)
+        engine.close_generators()
+
+    def _carry_out(self, order: Order) -> None:
+        worker, generation, transfer, num_credits, then = order
+        refused = self.workers.send(worker, generation, transfer, num_credits, then)
+        if not refused:
+            return
+        values = dict(transfer)
+        for position, error in refused:
+            held = self.node.workers[worker].held.get(position)
+            if held is None:
+                continue
+            error.add_note(f"the item cannot be sent to {self.workers.describe(worker)}")
+            record = self._log(held.origin, values[position], error)
+            with self.engine.lock:
+                self.node.refuse(worker, position, record, perf_counter())
+
+    def _collect(self, thread: EngineThread) -> None:
+        engine = self.engine
+        try:
+            while True:
+                if self.stopping:
+                    break
+                events = self.workers.wait()
+                for event in events:
+                    self._take(event)
+                events = event = ()  # type: ignore[assignment] # items must not live on in this frame
+        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+            with engine.lock:
+                engine.broken(exc)
+        self.stop_workers()
+        engine.close_generators()
+
+    def _take(self, event: Event) -> None:
+        engine, node = self.engine, self.node
+        if isinstance(event, Told):
+            records = self._records(event)
+            with engine.lock:
+                node.take_report(event.worker, event.values, event.report, records, event.then, perf_counter())
+            if event.report.consumed:
+                self._num_vain[event.worker] = 0
+        elif isinstance(event, Failed):
+            with engine.lock:
+                self._fail(event.error)
+        else:
+            self._bury(event)
+
+    def _records(self, event: Told) -> list[FailureRecord]:
+        node, report = self.node, event.report
+        records = []
+        if report.failures:
+            who = self.workers.describe(event.worker)
+            records = [node.record(event.worker, failed, who) for failed in report.failures]
+        for value, descent in zip(event.values, report.descents, strict=True):
+            if type(value) is Unreadable:
+                held = [node.workers[event.worker].held[p] for p in (*descent.whole, *descent.parts)]
+                origin = held[0].origin if len(held) == 1 else tuple(one.origin for one in held)
+                value.error.add_note(f"an output of {self.workers.describe(event.worker)} cannot be put together here")
+                records.append(self._log(origin, None, value.error))
+        return records
+
+    def _bury(self, event: Died) -> None:
+        """A worker has died: without replacement that is the end of the stage."""
+        engine, node, workers = self.engine, self.node, self.workers
+        index = event.worker
+        if node.ended or node.workers[index].ended:
+            return
+        held = list(node.workers[index].held.values())
+        self._num_vain[index] = 0 if held else self._num_vain[index] + 1
+        if not workers.may_replace or not event.was_ready or self._num_vain[index] > _MAX_VAIN_STARTS:
+            with engine.lock:
+                self._fail(event.error)
+            return
+        records = []
+        for one in held:
+            error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
+            text = one.describe()
+            position = describe(one.origin)
+            error.add_note(f"in pipeline stage {node.info}, source position {position}, item {text}")
+            engine.report_failure(node.info, text, position, error)
+            records.append(FailureRecord(str(node.info), position, text, error))
+        with engine.lock:
+            must_replace = node.lose(index, records, perf_counter())
+        if not must_replace:
+            return
+        try:
+            workers.replace(index)
+        except Exception as exc:  # noqa: BLE001 - a system without room for processes
+            with engine.lock:
+                self._fail(exc)
+            return
+        with engine.lock:
+            node.welcome(index)
+
+    def _fail(self, error: BaseException) -> None:
+        """Under the lock."""
+        if not self.node.ended:
+            self.engine.fail(self.node, error, perf_counter())
+
+    def _log(self, origin: object, value: object, error: Exception) -> FailureRecord:
+        engine, node = self.engine, self.node
+        return log_failure(engine.report_failure, node.info, origin, value, error, "its stages")  # type: ignore[arg-type]

@@ -1,0 +1,412 @@
+"""A region: its stages run in worker processes, and are one stage to the rest of the pipeline.
+
+Items are gathered into transfers and dealt round-robin among the workers with room; what comes back is emitted as it
+comes. The lane (``_lanes/_region.py``) has the two threads that talk to the workers.
+
+Counters: ``num_calls`` are items of which nothing is left in the workers, ``num_emitted`` outputs, ``num_failures``
+and ``num_dropped`` are summed over the stages inside, ``busy`` over their calls. An item that a dead worker held has
+failed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._failures import FailureRecord, Limit, short_repr
+from spdl.pipeline._engine._lanes._remote import as_error
+from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
+from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
+from spdl.pipeline._errors import WorkerError
+
+from ._base import Node
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel, Entry
+    from spdl.pipeline._engine._lanes._region import RegionLane
+    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._info import StageInfo
+
+__all__ = ["MAX_TRANSFERS", "Held", "Order", "RegionStage"]
+
+#: Transfers that may be on their way to a worker, or from it, before it has to wait. One is worked on, one waits.
+MAX_TRANSFERS: Final = 2
+
+#: What is kept of these to name an item that a dead worker held; of others only the type, for they may be large.
+_NAMED: Final = (bool, int, float, str)
+
+
+class Held:
+    """An item that a worker has been given and has not accounted for."""
+
+    __slots__ = ("branch", "name", "origin")
+
+    def __init__(self, value: Any, origin: Origin) -> None:
+        self.origin = origin
+        self.branch: Branch | None = None  # it has had outputs, and may have more
+        self.name: Any = value if type(value) in _NAMED else type(value)
+
+    def describe(self) -> str:
+        return f"<{self.name.__name__} object>" if isinstance(self.name, type) else short_repr(self.name)
+
+
+class _Worker:
+    """One worker process as the stage knows it. A replacement gets a new one."""
+
+    __slots__ = (
+        "busy",
+        "ended",
+        "generation",
+        "held",
+        "is_away",
+        "num_calls",
+        "num_credits",
+        "num_dropped",
+        "num_inward",
+        "num_outward",
+    )
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation  # how often it was replaced
+        self.held: dict[int, Held] = {}
+        self.num_inward = 0  # transfers sent that it has not taken in
+        self.num_outward = 0  # transfers received that wait for room
+        self.num_credits = 0  # transfers that have found room, which it has not been told
+        self.is_away = False  # dead, and not yet replaced
+        self.ended = False
+        self.num_dropped = 0
+        self.num_calls = 0
+        self.busy = 0.0
+
+
+class Order(NamedTuple):
+    """What to send to one worker."""
+
+    worker: int
+    generation: int
+    transfer: list[tuple[int, Any]]
+    num_credits: int
+    then: Then
+
+
+class RegionStage(Node):
+    """All methods run under the engine's lock unless they say otherwise."""
+
+    __slots__ = (
+        "awaited",
+        "budget",
+        "end_sent",
+        "gathered",
+        "inbox",
+        "input_size",
+        "lane",
+        "next_position",
+        "next_worker",
+        "num_counted",
+        "num_put",
+        "out",
+        "output_size",
+        "pumping",
+        "transfers",
+        "workers",
+    )
+
+    def __init__(self, engine: Engine, info: StageInfo, num_workers: int, input_size: int, output_size: int) -> None:
+        super().__init__(engine, info)
+        self.input_size = input_size
+        self.output_size = output_size
+        self.workers = [_Worker(0) for _ in range(num_workers)]
+        self.lane: RegionLane
+        self.budget: Limit | None = None  # the pipeline's limit, if a stage inside is under it
+        self.gathered: list[Entry] = []  # the transfer that is being filled
+        self.next_worker = 0
+        self.next_position = 0
+        self.awaited: set[int] = set()  # workers that have not come to the end of the epoch; empty: none is awaited
+        self.end_sent = False
+        self.num_put = 0  # entries put out, marks too
+        self.transfers: deque[tuple[_Worker, int]] = deque()  # received, and when ``num_put`` has passed them
+        self.num_counted = 0
+        self.pumping = False
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.inbox, self.out = inboxes[0], outs[0]
+
+    # -- input
+
+    def on_input(self, now: float) -> None:
+        self.gather(now)
+        self.lane.offer()
+
+    def on_room(self) -> None:
+        self.give_credits()
+        self.lane.offer()
+
+    def gather(self, now: float) -> None:
+        """Take what has come, up to a transfer. Not re-entered: taking may bring an input at once."""
+        if self.pumping or self.ended:
+            return
+        self.pumping = True
+        items, inbox = self.inbox.items, self.inbox
+        while len(self.gathered) < self.input_size and items and items[0] is not MARK:
+            self.gathered.append(inbox.take(now))
+        self.pumping = False
+        if self.gathered or items:
+            self.counters.end_starved(now)
+        else:
+            self.counters.begin_starved(now)
+
+    def num_free(self) -> int:
+        return self.input_size - len(self.gathered)
+
+    def worker_for_transfer(self) -> int | None:
+        """Who gets what has been gathered.
+
+        A transfer that is not full goes only to who has none, or if nothing else comes: meanwhile it fills.
+        """
+        if not self.gathered or self.awaited:
+            return None
+        is_due = len(self.gathered) >= self.input_size or bool(self.inbox.items) or self.inbox.closed
+        most = MAX_TRANSFERS if is_due else 1
+        num = len(self.workers)
+        for offset in range(num):
+            index = (self.next_worker + offset) % num
+            worker = self.workers[index]
+            if worker.num_inward < most and not worker.is_away:
+                return index
+        return None
+
+    def next_mark(self) -> Then:
+        """What all workers are to be told."""
+        if self.gathered or self.awaited or self.end_sent:
+            return Then.NOTHING
+        if self.inbox.items:
+            # A mark takes a place like an item: a source of empty epochs must not run away.
+            return Then.NOTHING if self.out.overflow else Then.MARK
+        return Then.END if self.inbox.closed else Then.NOTHING
+
+    def lacks_credit(self, worker: _Worker) -> bool:
+        """It waits to be told that there is room. Small outputs wait for that to be sent together."""
+        return worker.num_credits > 0 and (
+            self.output_size > 1 or worker.num_credits + worker.num_outward >= MAX_TRANSFERS
+        )
+
+    def has_orders(self) -> bool:
+        return not self.ended and (
+            self.worker_for_transfer() is not None
+            or self.next_mark() is not Then.NOTHING
+            or any(self.lacks_credit(worker) for worker in self.workers)
+        )
+
+    def take_orders(self, now: float) -> list[Order]:
+        """What the lane is to send next."""
+        if self.ended:
+            return []
+        orders = []
+        index = self.worker_for_transfer()
+        if index is not None:
+            worker = self.workers[index]
+            transfer = []
+            for value, origin in self.gathered:
+                worker.held[self.next_position] = Held(value, origin)
+                transfer.append((self.next_position, value))
+                self.next_position += 1
+            self.gathered = []
+            self.next_worker = (index + 1) % len(self.workers)
+            worker.num_inward += 1
+            orders.append(self._order(index, transfer, Then.NOTHING))
+            self.gather(now)
+        then = self.next_mark()
+        if then is Then.MARK:
+            self.awaited = {index for index, worker in enumerate(self.workers) if not worker.is_away}
+            self.inbox.take(now)
+        elif then is Then.END:
+            self.end_sent = True
+        for index, worker in enumerate(self.workers):
+            if not worker.is_away and (then is not Then.NOTHING or self.lacks_credit(worker)):
+                orders.append(self._order(index, [], then))
+        return orders
+
+    def _order(self, index: int, transfer: list[tuple[int, Any]], then: Then) -> Order:
+        worker = self.workers[index]
+        num_credits, worker.num_credits = worker.num_credits, 0
+        return Order(index, worker.generation, transfer, num_credits, then)
+
+    # -- output
+
+    def describe_origin(self, index: int, origin: Any) -> object:
+        """An origin as a worker describes it, in this pipeline's terms. Not under the lock: see ``take_report``."""
+        if isinstance(origin, SourcePosition):
+            held = self.workers[index].held.get(origin.position)
+            return "unknown" if held is None else describe(held.origin)
+        if isinstance(origin, tuple):
+            return tuple(self.describe_origin(index, one) for one in origin)
+        return origin
+
+    def record(self, index: int, failed: FailedItem, who: str) -> FailureRecord:
+        """What the ledger keeps of an item that failed in a worker. Not under the lock."""
+        error = as_error(failed.failure)
+        origin = self.describe_origin(index, failed.origin)
+        error.add_note(
+            f"in pipeline stage {failed.stage}, source position {origin}, item {failed.item}, in {who} of {self.info}"
+        )
+        return FailureRecord(failed.stage, origin, failed.item, error)
+
+    def take_report(
+        self, index: int, values: list[Any], report: Report, records: list[FailureRecord], then: Then, now: float
+    ) -> None:
+        """Emit ``values`` and count. Only the thread that calls this removes what workers hold.
+
+        ``values`` and ``report.descents`` are as long as each other; ``records`` are all failures.
+        """
+        if self.cancelled:
+            return
+        worker, counters = self.workers[index], self.counters
+        worker.num_inward -= report.num_taken
+        for value, descent in zip(values, report.descents, strict=True):
+            if type(value) is Unreadable:  # one of the failures
+                continue
+            counters.num_emitted += 1
+            self.num_put += 1
+            self.out.put((value, self.origin_of(worker, descent)), now)
+        if report.descents:
+            worker.num_outward += 1
+            self.transfers.append((worker, self.num_put))
+        for position in report.consumed:
+            self.resolve(worker, position)
+        counters.num_dropped += report.num_dropped - worker.num_dropped
+        worker.num_dropped = report.num_dropped
+        self.num_counted += report.num_calls - worker.num_calls
+        worker.num_calls = report.num_calls
+        counters.success_time += report.busy - worker.busy
+        worker.busy = report.busy
+        self.give_credits()
+        if self.count_failures(records, now):
+            return
+        if then is Then.MARK:
+            self.awaited.discard(index)
+            self.pass_mark(now)
+        elif then is Then.END:
+            worker.ended = True
+            self.end_if_done(now)
+        self.lane.offer()
+
+    def origin_of(self, worker: _Worker, descent: Descent) -> Origin:
+        origins: list[Origin] = []
+        for position in descent.whole:
+            origins.append(worker.held.pop(position).origin)
+            self.counters.num_calls += 1
+        for position in descent.parts:
+            held = worker.held[position]
+            if held.branch is None:
+                held.branch = Branch(held.origin)
+            origins.append(held.branch.output())
+        return origins[0] if len(origins) == 1 else tuple(origins)
+
+    def resolve(self, worker: _Worker, position: int) -> None:
+        """Nothing is left of an item in its worker."""
+        held = worker.held.pop(position, None)
+        if held is None:  # it went out whole
+            return
+        self.counters.num_calls += 1
+        if held.branch is not None:
+            self.engine.ledger.end_branch(held.branch)
+        else:
+            self.engine.ledger.release(held.origin)
+
+    def count_failures(self, records: list[FailureRecord], now: float) -> bool:
+        """True: they were too many, and the stage has failed."""
+        for record in records:
+            self.counters.num_failures += 1
+            self.failures.append(record)
+            self.engine.note_failure(record)
+        budget = self.budget
+        num_failures = self.engine.num_failures
+        if budget is None or not num_failures:
+            return False
+        num_calls = self.engine.num_counted_calls()
+        if not budget.exceeded(num_failures, num_calls):
+            return False
+        limit = budget.error(self.info, num_failures, num_calls)
+        crossing = self.engine.crossing_failure
+        where = None
+        if crossing is not None:
+            limit.__cause__ = crossing.error
+            where = getattr(crossing.error, "remote_traceback", None)
+        text = f"Fused subprocess pipeline failed: {limit}"
+        error = WorkerError(f"{text}\n{where}" if where else text, remote_traceback=where)
+        error.__cause__ = limit
+        self.engine.fail(self, error, now)
+        return True
+
+    def refuse(self, index: int, position: int, record: FailureRecord, now: float) -> None:
+        """An item could not be sent."""
+        worker = self.workers[index]
+        if not self.cancelled and position in worker.held:  # else it has failed with its worker
+            self.resolve(worker, position)
+            self.count_failures([record], now)
+
+    def give_credits(self) -> None:
+        """Whose transfers have found room in the output may send more."""
+        transfers = self.transfers
+        passed = self.num_put - self.out.overflow
+        while transfers and transfers[0][1] <= passed:
+            worker, _ = transfers.popleft()
+            worker.num_outward -= 1
+            worker.num_credits += 1
+
+    # -- ends
+
+    def pass_mark(self, now: float) -> None:
+        """The mark goes on when the last worker has come to it."""
+        if not self.awaited:
+            self.num_put += 1
+            self.out.put_mark(now)
+            self.gather(now)
+
+    def end_if_done(self, now: float) -> None:
+        if self.end_sent and all(worker.ended for worker in self.workers):
+            self.end(now)
+
+    def end(self, now: float) -> None:
+        super().end(now)
+        self.lane.stop()
+
+    def lose(self, index: int, records: list[FailureRecord], now: float) -> bool:
+        """A worker has died: what it held has failed. True: it is to be replaced."""
+        if self.cancelled:
+            return False
+        worker = self.workers[index]
+        for position in list(worker.held):
+            self.resolve(worker, position)
+        fresh = self.workers[index] = _Worker(worker.generation + 1)
+        fresh.is_away = True
+        fresh.ended = self.end_sent
+        if self.count_failures(records, now):
+            return False
+        if index in self.awaited:
+            self.awaited.discard(index)
+            self.pass_mark(now)
+        self.end_if_done(now)
+        self.lane.offer()
+        return not self.ended and not fresh.ended
+
+    def welcome(self, index: int) -> None:
+        """The worker has been replaced."""
+        self.workers[index].is_away = False
+        self.lane.offer()
+
+    @property
+    def num_in_flight(self) -> int:
+        return 0 if self.ended else sum(len(worker.held) for worker in self.workers)
+
+    @property
+    def num_counted_calls(self) -> int:
+        return self.num_counted
+
+    def drop_work(self) -> None:
+        self.gathered = []
+        self.transfers.clear()
+        self.awaited = set()

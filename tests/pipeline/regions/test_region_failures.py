@@ -1,0 +1,173 @@
+"""Items that fail in a worker, limits that trip there, and workers that die."""
+
+from typing import Any
+
+import pytest
+
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, RemoteOpError, WorkerDiedError, WorkerError
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.pipeline.regions import ops
+
+ONE = ProcessPoolExecutorConfig(1)
+TWO = ProcessPoolExecutorConfig(2)
+
+
+def pipeline_of(*stages: Any, source: Any = range(12), workers: Any = TWO, **options: Any) -> Pipeline[Any]:
+    builder = PipelineBuilder().add_source(source).to(workers)
+    for op in stages:
+        builder.pipe(op)
+    return builder.to(MAIN_PROCESS).add_sink().build(**{"num_threads": 2, **options})
+
+
+def read_to_failure(pipeline: Pipeline[Any]) -> tuple[list[Any], PipelineFailure]:
+    items: list[Any] = []
+    with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
+        items.extend(pipeline)  # what came before the failure is kept
+    return items, caught.value
+
+
+def test_failed_items_are_counted_with_their_origin() -> None:
+    """The ledger names the stage inside, the position in the source, the item and the error."""
+    pipeline = pipeline_of(ops.fail_on_multiples_of_three)
+    with pipeline.auto_stop():
+        items = sorted(pipeline)
+    assert items == [1, 2, 4, 5, 7, 8, 10, 11]
+    stage = pipeline.stats().stages[1]
+    assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (12, 8, 4)
+    assert {failure.origin for failure in stage.failures} == {0, 3, 6, 9}
+    for failure in stage.failures:
+        assert "fail_on_multiples_of_three" in failure.stage
+        assert failure.item_repr == str(failure.origin)
+        assert isinstance(failure.error, RemoteOpError)
+        assert failure.error.type_name == "ValueError"
+        assert "is a multiple of three" in failure.error.remote_traceback
+    assert pipeline._engine.ledger.sources[0].num_consumed == 12
+
+
+def test_origins_go_on_after_the_region() -> None:
+    """An item that fails behind a region is named by its position in the source."""
+    pipeline = (
+        PipelineBuilder()
+        .add_source(range(10, 16))
+        .to(TWO)
+        .pipe(ops.plus_one)
+        .to(MAIN_PROCESS)
+        .pipe(ops.fail_on_multiples_of_three)
+        .add_sink()
+        .build(num_threads=1)
+    )
+    with pipeline.auto_stop():
+        assert sorted(pipeline) == [11, 13, 14, 16]
+    assert {failure.origin for failure in pipeline.stats().stages[2].failures} == {1, 4}
+
+
+def test_what_does_not_pickle_costs_itself_only() -> None:
+    """Items in, and outputs out; to be pickled, and to be unpickled."""
+    for source in ([0, lambda: 1, 2], [0, ops.Unloadable(1), 2]):
+        pipeline = pipeline_of(ops.with_pid, source=source, workers=ONE)
+        with pipeline.auto_stop():
+            assert [item for item, _ in pipeline] == [0, 2]
+        stage = pipeline.stats().stages[1]
+        assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (3, 2, 1)
+        assert stage.failures[0].origin == 1
+    for op in (ops.unpicklable_for_odd, ops.unloadable_for_odd):
+        pipeline = pipeline_of(op, source=range(4), workers=ONE)
+        with pipeline.auto_stop():
+            assert list(pipeline) == [0, 2]
+        stage = pipeline.stats().stages[1]
+        assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (4, 2, 2)
+        assert [failure.origin for failure in stage.failures] == [1, 3]
+
+
+def test_an_exception_that_does_not_pickle_comes_as_text() -> None:
+    """Its class and its traceback are told."""
+    pipeline = pipeline_of(ops.raise_what_does_not_pickle, source=range(2))
+    with pipeline.auto_stop():
+        assert list(pipeline) == []
+    error = pipeline.stats().stages[1].failures[0].error
+    assert isinstance(error, RemoteOpError)
+    assert error.type_name == "NeedsArguments"
+
+
+@pytest.mark.parametrize("max_failures", [0, 2])
+def test_the_pipelines_limit_holds_inside(max_failures: int) -> None:
+    """The failure is the region's, with a traceback from the worker."""
+    pipeline = pipeline_of(ops.fail_on_multiples_of_three, source=range(100), max_failures=max_failures)
+    _, failure = read_to_failure(pipeline)
+    (error,) = failure.exceptions
+    assert isinstance(error, WorkerError)
+    assert "Fused subprocess pipeline failed: " in str(error)
+    assert "is a multiple of three" in str(error)
+    assert "subprocess_pipeline(fail_on_multiples_of_three)" in "".join(error.__notes__)
+
+
+def test_a_stages_own_limit_holds_in_each_worker() -> None:
+    """It replaces the pipeline's."""
+    builder = PipelineBuilder().add_source(range(50)).to(ONE)
+    builder.pipe(ops.fail_on_multiples_of_three, max_failures=1).to(MAIN_PROCESS)
+    items, failure = read_to_failure(builder.add_sink().build(num_threads=1))
+    assert items == [1, 2]
+    (error,) = failure.exceptions
+    assert "failed 2 times, which exceeds the threshold (1)" in str(error)
+
+
+def test_an_exempt_stage_does_not_trip() -> None:
+    """Its failures count for the pipeline's sum."""
+    builder = PipelineBuilder().add_source(range(9)).to(ONE)
+    builder.pipe(ops.fail_on_multiples_of_three, max_failures=-1).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build(num_threads=1, max_failures=0)
+    with pipeline.auto_stop():
+        assert list(pipeline) == [1, 2, 4, 5, 7, 8]
+
+
+def test_an_op_that_exits_the_interpreter_fails_the_region() -> None:
+    """SystemExit is no ordinary exception, there as here."""
+    _, failure = read_to_failure(pipeline_of(ops.system_exit, workers=ONE))
+    assert "Fused subprocess pipeline failed: " in str(failure.exceptions[0])
+
+
+@pytest.mark.parametrize("initializer", [ops.fail_to_start, ops.exit_at_start])
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_failing_initializer_fails_the_region(initializer: Any, restart: bool) -> None:
+    """Also where workers are replaced: the next one would fail as well."""
+    workers = ProcessPoolExecutorConfig(2, initializer=initializer, restart=restart)
+    _, failure = read_to_failure(pipeline_of(ops.double, workers=workers))
+    (error,) = failure.exceptions
+    assert isinstance(error, WorkerError)
+    assert "no such model" in str(error) or "exit code 7" in str(error)
+
+
+@pytest.mark.parametrize(("op", "code", "word"), [(ops.die, -9, "SIGKILL"), (ops.exit_on_five, 3, "exit code 3")])
+def test_a_dead_worker_is_an_error_that_names_its_end(op: Any, code: int, word: str) -> None:
+    """The other workers are stopped."""
+    _, failure = read_to_failure(pipeline_of(op, source=range(1000)))
+    (error,) = failure.exceptions
+    assert isinstance(error, WorkerDiedError)
+    assert error.exit_code == code
+    assert word in str(error)
+
+
+def test_a_dead_worker_is_replaced_if_asked() -> None:
+    """Only what it held has failed, and is named."""
+    workers = ProcessPoolExecutorConfig(2, restart=True)
+    pipeline = pipeline_of(ops.die, source=range(40), workers=workers)
+    with pipeline.auto_stop():
+        items = sorted(pipeline)
+    stage = pipeline.stats().stages[1]
+    lost = {failure.origin for failure in stage.failures}
+    assert 5 in lost
+    assert sorted([*items, *lost]) == list(range(40))
+    assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (40, len(items), len(lost))
+    for failure in stage.failures:
+        assert isinstance(failure.error, WorkerDiedError)
+        assert failure.error.exit_code == -9
+        assert "SIGKILL" in str(failure.error)
+        assert failure.item_repr == str(failure.origin)
+    assert pipeline._engine.ledger.sources[0].num_consumed == 40
+
+
+def test_an_op_that_does_not_pickle_fails_the_region() -> None:
+    """It is named."""
+    pipeline = pipeline_of(lambda item: item, workers=ProcessPoolExecutorConfig(1, mp_context="spawn"))
+    _, failure = read_to_failure(pipeline)
+    assert isinstance(failure.exceptions[0], TypeError)
