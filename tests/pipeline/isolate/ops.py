@@ -3,7 +3,6 @@
 import ctypes
 import os
 import re
-import resource
 import signal
 import sys
 import threading
@@ -38,6 +37,8 @@ DEATHS = {"segfault": _segfault, "abort": _abort, "exit": _exit, "kill": _kill}
 def die_or_double(item: Any) -> Any:
     """A word is a way to die."""
     if isinstance(item, str):
+        import resource  # not on Windows
+
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         DEATHS[item]()
     return item * 2
@@ -113,6 +114,8 @@ def unpicklable_on_three(item: int) -> Any:
 def allocate_on_three(item: int) -> int:
     """Under a limit of memory, as a container sets it for its processes."""
     if item == 3:
+        import resource  # not on Windows
+
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 26), resource.RLIM_INFINITY))
         bytearray(1 << 30)
@@ -165,3 +168,64 @@ class FailsUntil:
                 threading.Event().wait()
             os._exit(9)
         return item, num_calls
+
+
+class StartsSlowly:
+    """Takes longer to arrive than a call may take."""
+
+    def __setstate__(self, state: Any) -> None:
+        threading.Event().wait(1.0)
+
+    def __getstate__(self) -> Any:
+        return True
+
+    def __call__(self, item: Any) -> Any:
+        return die_or_double(item)
+
+
+def note_and_wait(path: Path) -> None:
+    """Says that it runs, in a named pipe, and never returns; deaf to polite signals."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    path.write_text(str(os.getpid()), encoding="ascii")
+    threading.Event().wait()
+
+
+def tell_and_raise(fifo: Path) -> None:
+    """Says that it runs, and fails."""
+    fifo.write_text("here", encoding="ascii")
+    raise KeyError
+
+
+def die_by_chance(item: tuple[int, str]) -> Any:
+    """What a property test has drawn for the item."""
+    number, fate = item
+    if fate in DEATHS:
+        die_or_double(fate)
+    if fate == "raise":
+        raise ValueError(number)
+    return None if fate == "drop" else number
+
+
+def yield_by_chance(item: tuple[int, str]) -> Iterator[Any]:
+    """The same as a generator of one output, which is there before it dies."""
+    number, fate = item
+    if fate != "drop":
+        yield number
+    if fate in DEATHS:
+        die_or_double(fate)
+    if fate == "raise":
+        raise ValueError(number)
+
+
+def sum_in_own_child(item: int) -> int:
+    """Runs a pipeline with an isolated stage of its own."""
+    from spdl.pipeline import PipelineBuilder
+
+    pipeline = PipelineBuilder[int, int]().add_source(range(item)).pipe(double, isolate=True).add_sink().build()
+    with pipeline.auto_stop():
+        return sum(pipeline)
+
+
+def send_sum(connection: Any) -> None:
+    """Main function of a process."""
+    connection.send(sum_in_own_child(3))

@@ -1,11 +1,15 @@
 """Run one isolated stage and tell what came out and what failed."""
 
-from collections.abc import Iterable
+import select
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from spdl.pipeline import Pipeline, PipelineBuilder, StageStats
+from spdl.pipeline import Pipeline, PipelineBuilder, StageStats, TaskHook
 
-__all__ = ["TIMEOUT", "build", "run"]
+__all__ = ["TIMEOUT", "Hook", "build", "gated", "run", "wait_for", "wait_for_end"]
 
 #: Seconds after which a test that waits has failed.
 TIMEOUT = 30.0
@@ -23,3 +27,37 @@ def run(op: Any, items: Iterable[Any], **options: Any) -> tuple[list[Any], Stage
     with pipeline.auto_stop():
         outputs = list(pipeline.get_iterator(timeout=TIMEOUT))
     return outputs, pipeline.stats().stages[1]
+
+
+class Hook(TaskHook):
+    """One of the user's own: calls go through the event loop. Notes what it saw."""
+
+    def __init__(self, seen: list[Any] | None = None) -> None:
+        self.seen: list[Any] = [] if seen is None else seen
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        try:
+            yield
+        except Exception as exc:
+            self.seen.append(type(exc))
+            raise
+        self.seen.append("ok")
+
+
+def gated(items: Iterable[Any], gate: threading.Semaphore) -> Iterator[Any]:
+    """Each item when the gate lets it pass."""
+    for item in items:
+        assert gate.acquire(timeout=TIMEOUT)
+        yield item
+
+
+def wait_for_end(pidfd: int) -> None:
+    """Wait until a process has ended."""
+    ready, _, _ = select.select([pidfd], [], [], TIMEOUT)
+    assert ready
+
+
+def wait_for(fifo: Path) -> str:
+    """What a child says through a named pipe."""
+    return fifo.read_text(encoding="ascii")

@@ -11,7 +11,7 @@ import traceback
 import weakref
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._failures import short_repr
 from ._lanes._base import EngineThread
@@ -179,9 +179,19 @@ class _Running:
 
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        self._finalizer: Any = None
         atexit.register(self.stop_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.disown)
+
+    def add(self, engine: Engine) -> None:
+        self.engines.add(engine)
+        if engine.isolated and self._finalizer is None:
+            # Children are ended by a finalizer of multiprocessing's. It must find none that is still needed, and it is
+            # all that runs at the exit of a process of multiprocessing.
+            from multiprocessing.util import Finalize
+
+            self._finalizer = Finalize(None, self.stop_all, exitpriority=200)
 
     def stop_all(self) -> None:
         """The interpreter exits. All are stopped before any is waited for, and one bound holds for all."""
@@ -196,6 +206,7 @@ class _Running:
         for engine in list(self.engines):
             engine.is_forked = True
         self.engines.clear()
+        self._finalizer = None  # it is for the process that made it
 
 
 _running: _Running | None = None
@@ -208,4 +219,4 @@ def register(engine: Engine) -> None:
     with _running_lock:
         if _running is None:
             _running = _Running()
-        _running.engines.add(engine)
+        _running.add(engine)

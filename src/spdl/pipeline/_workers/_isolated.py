@@ -135,7 +135,7 @@ class IsolatedChild:
 
     def kill(self) -> None:
         self._is_killed = True
-        self._child._send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
+        self._child.kill()
 
     def stop(self) -> None:
         self._child.stop(0.0 if self._is_killed else 3.0)

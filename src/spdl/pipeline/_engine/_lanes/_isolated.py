@@ -246,7 +246,7 @@ class IsolatedLane(PoolLane):
                     if seat.cut.is_set():
                         worker.kill()
                 worker.wait_ready()
-            except Exception as exc:
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the stage fails with it
                 self._dismiss(seat)
                 if seat.cut.is_set():
                     raise _CutOff from None
@@ -257,8 +257,12 @@ class IsolatedLane(PoolLane):
                     f"isolated stage {task.info} cannot start its processes; none of its items was tried there"
                 )
                 if isinstance(exc, WorkerDiedError):
-                    exc.add_note(f"{self.num_failed_starts} of them in a row died before they were ready")
-                raise _CannotStart from exc
+                    exc.add_note(
+                        f"{self.num_failed_starts} of them in a row died before they were ready. They import the main "
+                        "module: is what it runs under \"if __name__ == '__main__':\"?"
+                    )
+                # The error is kept; the frames it came through would keep the child's descriptors.
+                raise _CannotStart from exc.with_traceback(None)
             self.num_failed_starts = 0
             return worker
 

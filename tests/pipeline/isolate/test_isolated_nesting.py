@@ -1,0 +1,42 @@
+"""Isolated stages work wherever a pipeline does: in children, also daemonic ones, and in isolated ops themselves."""
+
+import multiprocessing
+from typing import Any
+
+import pytest
+
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+
+from . import ops
+from .running import TIMEOUT, run
+
+pytestmark = pytest.mark.slow
+
+
+def test_in_the_child_of_an_isolated_stage() -> None:
+    """An op may run a pipeline that has an isolated stage."""
+    outputs, _ = run(ops.sum_in_own_child, [3, 4])
+    assert outputs == [6, 12]
+
+
+def test_in_a_pipeline_in_a_subprocess() -> None:
+    """A crash there costs an item there."""
+    builder = PipelineBuilder[Any, Any]().add_source([1, "exit", 3]).pipe(ops.die_or_double, isolate=True).add_sink()
+    iterable = run_pipeline_in_subprocess(builder, num_threads=1, timeout=TIMEOUT)
+    assert [list(iterable), list(iterable)] == [[2, 6], [2, 6]]
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_in_a_daemon_of_multiprocessing(method: str) -> None:
+    """As a worker of a DataLoader of torch is."""
+    context: Any = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    daemon = context.Process(target=ops.send_sum, args=(theirs,), daemon=True)
+    daemon.start()
+    theirs.close()
+    assert ours.poll(TIMEOUT)
+    assert ours.recv() == 6
+    ours.close()
+    daemon.join(TIMEOUT)
+    assert daemon.exitcode == 0
+    daemon.close()
