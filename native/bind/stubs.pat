@@ -19,6 +19,7 @@ spdl.pipeline.lib._memory.View.__suffix__:
 spdl.pipeline.lib._memory.Exporter.__buffer__:
 
 spdl.pipeline.lib._memory.Exporter.__suffix__:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 spdl.io.lib._media.MemoryPart.__buffer__:
 
