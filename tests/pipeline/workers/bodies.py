@@ -1,0 +1,126 @@
+"""What the tests of this folder run in children. Imports little, because every child imports it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from spdl.pipeline._transport import Link
+
+#: Seconds until a wait counts as a hang.
+TIMEOUT = 20.0
+
+
+def answer(link: Link, *args: Any) -> None:
+    """Do what the messages say, until the parent is gone. Kind 1: send it back, with ``args``."""
+    while True:
+        try:
+            frame = link.recv()
+        except EOFError:
+            return
+        do = {2: end, 3: fail, 4: hang, 5: leave_behind, 6: tell}.get(frame.kind)
+        if do is None:
+            link.send(frame.kind, frame.number, (*args, frame.load()))
+        else:
+            do(link, frame.load())
+
+
+def end(link: Link, how: int) -> None:
+    """By that exit code, or by the signal -``how``, having said a word."""
+    link.send(9)
+    if how >= 0:
+        os._exit(how)
+    os.kill(os.getpid(), -how)
+    threading.Event().wait()
+
+
+def fail(link: Link, error: BaseException) -> None:
+    raise error
+
+
+def hang(link: Link, how: str) -> None:
+    """Never look at the connection again."""
+    if how == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if how == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Event().wait()
+
+
+def leave_behind(link: Link, seconds: float) -> None:
+    """Die, and leave a process that holds the connection."""
+    command = [sys.executable, "-c", f"import select; select.select([], [], [], {seconds})"]
+    process = subprocess.Popen(command, pass_fds=[link.fileno()], start_new_session=True)
+    link.send(9, process.pid)
+    os._exit(5)
+
+
+def tell(link: Link, what: str) -> None:
+    """Send the value of an expression."""
+    link.send(6, 0, eval(what))
+
+
+def silent(link: Link) -> None:
+    """Return at once."""
+
+
+def reused_buffer(num_items: int, num_bytes: int) -> Iterator[bytearray]:
+    """One buffer, filled anew for each item."""
+    buffer = bytearray(num_bytes)
+    for item in range(num_items):
+        buffer[:] = bytes([item]) * num_bytes
+        yield buffer
+
+
+class Range:
+    """Iterable anew."""
+
+    def __init__(self, *args: int) -> None:
+        self.args = args
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(*self.args))
+
+
+def modules() -> list[str]:
+    """What is imported here."""
+    return sorted(sys.modules)
+
+
+class Refuses(Exception):
+    """Has nothing to say, and says so badly."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def refuse() -> Iterator[int]:
+    yield 0
+    raise Refuses
+
+
+def large(sizes: list[int]) -> Iterator[Any]:
+    """Buffers of these sizes, as bytes, as bytearray, and in a list."""
+    for size in sizes:
+        yield b"\1" * size
+        yield bytearray(b"\2" * size)
+        yield [b"\3" * size, size]
+
+
+def pid_then_nothing() -> Iterator[int]:
+    """The id of the process, then a wait that holds nothing."""
+    yield os.getpid()
+    threading.Event().wait()
+
+
+def fork_and_go_on() -> Iterator[int]:
+    """A grandchild lives while items are made, and is gone afterwards."""
+    pid = os.fork()
+    if pid == 0:
+        threading.Event().wait()
+    yield 0
+    os.kill(pid, signal.SIGKILL)
+    yield os.waitpid(pid, 0)[1]
