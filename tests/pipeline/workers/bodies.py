@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from spdl.pipeline._transport import Link
@@ -21,7 +21,8 @@ def answer(link: Link, *args: Any) -> None:
             frame = link.recv()
         except EOFError:
             return
-        do = {2: end, 3: fail, 4: hang, 5: leave_behind, 6: tell}.get(frame.kind)
+        actions: dict[int, Callable[[Link, Any], None]] = {2: end, 3: fail, 4: hang, 5: leave_behind, 6: tell}
+        do = actions.get(frame.kind)
         if do is None:
             link.send(frame.kind, frame.number, (*args, frame.load()))
         else:

@@ -6,7 +6,9 @@ this process by a signal (``_child_main`` sees to that). A forked copy of this p
 
 from __future__ import annotations
 
+import logging
 import os
+import select
 import signal
 import sys
 import threading
@@ -47,15 +49,20 @@ class Child:
         what: Names the child in errors.
     """
 
-    def __init__(self, process: BaseProcess, link: Link, what: str) -> None:
+    def __init__(self, process: BaseProcess, link: Link, what: str, at_end: Callable[[], None] | None) -> None:
         assert process.pid is not None
         self.link = link
         self.pid = process.pid
         self.name = process.name
         self.what = what
         self._process = process
+        self._at_end = at_end
         self._pidfd = _open_pidfd(process.pid)
         self._code: int | None = None
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        if self._poll is not None:
+            for each in self._descriptors():
+                self._poll.register(each, select.POLLIN)
         self._stopping = threading.RLock()  # a collection may stop a child while the same thread does
         self._is_stopped = False
         self._is_forked = False
@@ -71,6 +78,7 @@ class Child:
         mp_context: str | BaseContext | None = None,
         daemon: bool = True,
         link_limit: int | None = None,
+        at_end: Callable[[], None] | None = None,
         **link_options: Any,
     ) -> Child:
         """Start a process that runs ``body(link, *args)`` in its main thread and then ends.
@@ -86,6 +94,7 @@ class Child:
                 thread runs.
             daemon: As for ``multiprocessing.Process``: a daemon may not have children itself.
             link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's.
+            at_end: Called once, when the connection has ended; at once if the process cannot be started. Not in forks.
             link_options: Further arguments of ``link_pair``.
 
         Raises:
@@ -93,10 +102,20 @@ class Child:
             ValueError: There is no such start method here.
             WorkerError: The system cannot start a process.
         """
+        try:
+            return cls._try_start(mp_context, body, args, name, what, daemon, link_limit, at_end, link_options)
+        except BaseException:
+            _call(at_end)
+            raise
+
+    @classmethod
+    def _try_start(
+        cls, mp_context: str | BaseContext | None, body: Callable[..., None], args: tuple[Any, ...], *rest: Any
+    ) -> Child:
         context = _start.context_of(mp_context)
         for is_last in (False, True):
             try:
-                return cls._start(context, body, args, name, what, daemon, link_limit, link_options)
+                return cls._start(context, body, args, *rest)
             except UnpicklableError as exc:
                 if mp_context is not None or is_last or not hasattr(os, "fork") or _start.is_threaded():
                     raise TypeError(f"{exc}. {_advice(mp_context)}") from exc.__cause__
@@ -116,12 +135,13 @@ class Child:
         what: str,
         daemon: bool,
         link_limit: int | None,
+        at_end: Callable[[], None] | None,
         link_options: dict[str, Any],
     ) -> Child:
         link, there = link_pair(link_limit, **link_options)
         try:
             process = _start.launch(context, run, (there, Call(what, body, args)), name=name, daemon=daemon)
-            return cls(process, link, what)
+            return cls(process, link, what, at_end)
         except BaseException:
             link.close()
             raise
@@ -172,7 +192,12 @@ class Child:
 
     def _wait(self, timeout: float | None) -> list[int]:
         """Wait for a frame or for the death of the child; which descriptors say so."""
-        return wait_readable(self._descriptors(), timeout)
+        poll = self._poll
+        if poll is None:
+            return wait_readable(self._descriptors(), timeout)
+        # Rounded up, as there.
+        milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
+        return [each for each, _ in poll.poll(milliseconds)]
 
     def _descriptors(self) -> list[int]:
         """What can be read from when there is something to receive, or the child has died."""
@@ -223,6 +248,8 @@ class Child:
                 return
             self._is_stopped = True
             self.link.close()
+            at_end, self._at_end = self._at_end, None
+            _call(at_end)
             for number in (None, signal.SIGTERM, _SIGKILL):
                 if number is not None:
                     self._send_signal(number)
@@ -272,6 +299,14 @@ class Child:
     def __del__(self) -> None:
         if hasattr(self, "_stopping") and not sys.is_finalizing():
             self.stop()
+
+
+def _call(at_end: Callable[[], None] | None) -> None:
+    try:
+        if at_end is not None:
+            at_end()
+    except Exception:
+        logging.getLogger("spdl.pipeline").warning("what goes with a child could not be ended", exc_info=True)
 
 
 def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Child]:

@@ -137,3 +137,16 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
         with suppress(Exception):  # the parent is gone, or has let go of this child
             link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
         sys.exit(1)
+    finally:
+        _end_process_pools()
+
+
+def _end_process_pools() -> None:
+    """Let pools of ``concurrent.futures`` end, those of the user included.
+
+    In a process of its own ``multiprocessing`` waits for all children before ``concurrent.futures`` ends those of its
+    pools, for ever. Their exit function has no public name.
+    """
+    end = getattr(sys.modules.get("concurrent.futures.process"), "_python_exit", None)
+    if callable(end):
+        end()

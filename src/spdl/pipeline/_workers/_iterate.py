@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
+from spdl.pipeline._transport._custom import CustomArena
 
 from ._child import Child
 from ._iterate_main import run
@@ -21,6 +24,9 @@ __all__ = ["iterate_in_subprocess"]
 T = TypeVar("T")
 
 _WHAT: Final = "The worker subprocess"
+#: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
+_PAUSE: Final = 0.0005
+_RUSH: Final = 16
 _numbers: Final = itertools.count(1)
 
 
@@ -42,8 +48,8 @@ def iterate_in_subprocess(
 
     Args:
         fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
-        buffer_size: So many items are made ahead (of large numbers, up to an eighth more). 1: step by step, the next
-            item is made when the one before it has been taken. Less: no limit.
+        buffer_size: So many items are made ahead. 1: step by step, the next item is made when the one before it has
+            been taken. Less: no limit.
         initializer: Called there before ``fn``: one, or several in order.
         mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
             where it exists, else ``spawn``.
@@ -73,7 +79,8 @@ def iterate_in_subprocess(
             raise ValueError(f"arena must be >= 0 bytes, got {arena}")
         options["link_limit"] = arena
     else:
-        options["arena"] = arena
+        options["arena"] = explicit = CustomArena(arena)
+        options["at_end"] = explicit.close
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
     child = Child.start(
@@ -111,9 +118,9 @@ class _Worker(Generic[T]):
     def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
         self._child = child
         self.buffer_size = max(0, buffer_size)  # 0: no limit
-        # The process learns of what was taken at once if the buffer is small, and else every so many items. It may be
-        # ahead by as many more, so that it has made `buffer_size` items whenever nobody takes any.
-        self.tell_after = max(1, buffer_size // 8)
+        self._credits = self.buffer_size or math.inf
+        # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
+        self._must_confirm = hasattr(child.link.shelf, "reset")
         self._timeout = timeout
         self.number = 0  # of the latest iteration
         self._is_ended = False
@@ -143,13 +150,22 @@ class _Worker(Generic[T]):
         """Tell the process to start another iteration; its number."""
         self.check()
         self.number += 1
-        self.tell(ToIterator.START, self.buffer_size and self.buffer_size + self.tell_after - 1)
+        self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
         return self.number
 
-    def tell(self, kind: ToIterator, payload: int) -> None:
+    def confirm(self) -> None:
+        """The process waits for this: what older iterations left was received."""
+        self._child.link.shelf.reset()  # type: ignore[union-attr]
+        self.tell(ToIterator.CREDIT, self._credits)
+
+    def tell(self, kind: ToIterator, payload: float) -> None:
         """Send a command for the latest iteration. A dead process shows when its messages have been read."""
         with suppress(OSError):
             self._child.link.send(kind, self.number, payload)
+
+    def has_waiting(self) -> bool:
+        """A message has been received and not been looked at."""
+        return self._child.link.has_frame()
 
     def receive(self) -> Frame:
         """The next message. Errors end the process."""
@@ -187,6 +203,8 @@ class _Iteration(Generic[T]):
         self._number = 0  # until it begins
         self._is_over = False
         self._num_taken = 0  # and not told to the process
+        self._num_quick = 0  # taken since the last pause
+        self._last = 0.0  # when the last one was taken
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -207,11 +225,11 @@ class _Iteration(Generic[T]):
             if frame.kind == FromIterator.END:
                 self._is_over = True
                 raise StopIteration
+            if frame.kind == FromIterator.STARTED:
+                worker.confirm()
+                continue
             if worker.buffer_size:
-                self._num_taken += 1
-                if self._num_taken >= worker.tell_after:
-                    worker.tell(ToIterator.CREDIT, self._num_taken)
-                    self._num_taken = 0
+                self._give_credit(worker)
             try:
                 item: T = frame.load()
             except Exception as exc:
@@ -220,3 +238,17 @@ class _Iteration(Generic[T]):
                     f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
                 ) from exc
             return item
+
+    def _give_credit(self, worker: _Worker[T]) -> None:
+        """Let the process make another item for the one that was taken.
+
+        In a rush credits are kept as long as items wait here, because every message wakes the process. None are kept
+        when this side is about to wait.
+        """
+        self._num_taken += 1
+        now = monotonic()
+        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
+        self._last = now
+        if self._num_quick < _RUSH or self._num_taken * 2 > worker.buffer_size or not worker.has_waiting():
+            worker.tell(ToIterator.CREDIT, self._num_taken)
+            self._num_taken = 0

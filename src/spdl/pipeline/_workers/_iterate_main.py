@@ -97,6 +97,15 @@ class _Worker:
                 return
 
     def _iterate(self, number: int) -> None:
+        reset = getattr(self._link.store, "reset", None)
+        if reset is not None:  # an arena that begins anew, when the parent has seen the last of what is in it
+            self._sender.put(FromIterator.STARTED, number, self._link.encode(NOTHING))
+            self._sender.flush()
+            while self._credits <= 0:
+                self._take_command()
+                if self._wanted != number:
+                    return
+            reset()
         iterator = self._try("Failed to create the iterator", iter, self._iterable)
         try:
             self._send_items(number, iterator)
@@ -149,7 +158,7 @@ class _Worker:
         frame = self._link.recv()
         if frame.kind == ToIterator.START:
             self._wanted = frame.number
-            self._credits = frame.load() or float("inf")
+            self._credits = frame.load()
         elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
             self._credits += frame.load()
 

@@ -38,9 +38,10 @@ class Phase(IntEnum):
 class ToIterator(IntEnum):
     """To a child that iterates. The number is that of the iteration, from 1. The end of the connection ends it."""
 
-    #: Stop the present iteration, if any, and begin this one. Payload: so many items may be sent; 0: no limit.
+    #: Stop the present iteration, if any, and begin this one. Payload: so many items may be sent, int or infinity; 0 if
+    #: the child is to send STARTED and wait for CREDIT first.
     START = 1
-    CREDIT = 2  #: so many more items may be sent. Payload: int
+    CREDIT = 2  #: so many more items may be sent. Payload: int or infinity
 
 
 class FromIterator(IntEnum):
@@ -51,6 +52,8 @@ class FromIterator(IntEnum):
     END = 3  #: the iterator is exhausted
     #: The child stops. Payload: (what was attempted, ``RemoteFailure``)
     BROKEN = 4
+    #: Nothing of older iterations will come. Sent, before anything else of this one, where memory begins anew.
+    STARTED = 5
 
 
 class FromLifted(IntEnum):
