@@ -3,16 +3,24 @@
 import gc
 import os
 import pickle
+import select
 import threading
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PriorityThreadPoolExecutor, WorkerDiedError, WorkerError
+from spdl.pipeline import (
+    PipelineBuilder,
+    PriorityProcessPoolExecutor,
+    PriorityThreadPoolExecutor,
+    WorkerDiedError,
+    WorkerError,
+)
 from spdl.pipeline import run_pipeline_in_subprocess as run
 from spdl.pipeline._transport import Link, link_pair
 from spdl.pipeline._workers._lifted import LiftedThreadPool, LiftedWorkers, lift_executors, make_thread_pools
@@ -29,6 +37,7 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
+from tests.support.child import run_child
 
 from . import ops
 
@@ -232,6 +241,40 @@ def test_workers_end_with_the_iterable() -> None:
     builder = PipelineBuilder[Any, Any]().add_source(range(100)).pipe(ops.where, executor=ProcessPoolExecutor(2))
     assert next(iter(run(builder.add_sink(1), timeout=TIMEOUT)))[0] in (0, 1)
     gc.collect()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nobody can wait for a process that is not its child")
+def test_workers_of_a_priority_pool_end_with_the_subprocess() -> None:
+    """They are its children, and nobody else would tell them."""
+    with PriorityProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        items = run(described(range(1), Pipe(ops.where, executor=pool.get_executor())), timeout=TIMEOUT)
+        ((_, pid, owner),) = items
+        assert owner not in (0, os.getpid())
+        descriptor = os.pidfd_open(pid)
+        try:
+            del items
+            gc.collect()
+            assert select.select([descriptor], [], [], TIMEOUT)[0]
+        finally:
+            os.close(descriptor)
+
+
+@pytest.mark.slow
+def test_the_interpreter_ends_in_silence_in_the_middle() -> None:
+    """All children of it at once, with calls under way."""
+    run_child(
+        """
+        from concurrent.futures import ProcessPoolExecutor
+        from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+        from tests.pipeline.workers import ops
+
+        if __name__ == "__main__":
+            builder = PipelineBuilder().add_source(range(10_000)).pipe(ops.double, executor=ProcessPoolExecutor(2))
+            iterator = iter(run_pipeline_in_subprocess(builder.add_sink(1), num_threads=1))
+            print(next(iterator))
+        """
+    ).check("0")
 
 
 # -- the executor in the pipeline's process

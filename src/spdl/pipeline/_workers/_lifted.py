@@ -29,7 +29,7 @@ from ._lifted_main import work
 from ._lifted_pool import WORKER_IS_GONE, LiftedProcessPool
 from ._protocol import FromLifted
 
-__all__ = ["LiftedThreadPool", "LiftedWorkers", "lift_executors", "make_thread_pools"]
+__all__ = ["LiftedThreadPool", "LiftedWorkers", "lift_executors", "make_thread_pools", "release_executors"]
 
 U = TypeVar("U")
 
@@ -120,6 +120,21 @@ def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
         return made[id(executor)]
 
     return _map_executors(config, make)
+
+
+def release_executors(config: PipelineConfig[Any]) -> None:
+    """Where the pipeline ran, before the process ends: end the executors that are of this process.
+
+    The end of a process of ``multiprocessing`` waits for its children, and a process pool tells its workers to end only
+    after that.
+    """
+
+    def release(executor: Executor) -> Executor:
+        # An entry point of a priority pool leaves the pool alone.
+        getattr(executor, "_owner", executor).shutdown(wait=False, cancel_futures=True)
+        return executor
+
+    _map_executors(config, release)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """A worker of a lifted process pool: what runs in it.
 
-It has two connections. By one, its owner, the process that started it, has it end. By the other, the process where the
-pipeline runs has it call functions. When that process is gone the worker waits for its owner's word: so the owner can
-take every end that it has not asked for as a death.
+It has two connections. By one, the process where the pipeline runs has it call functions. The other is to its owner,
+the process that started it. It ends when both have let go of it: so the pipeline can end its calls in peace, and the
+owner can take every end that it has not asked for as a death. Should the pipeline's process not let go, the worker is
+ended a moment after its owner has.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any
 from spdl.pipeline._engine._lanes._remote import call_remotely
 from spdl.pipeline._transport import Frame, Link, LinkEnd
 from spdl.pipeline._transport._arena import set_current
-from spdl.pipeline._transport._link import wait_readable
 
 from ._protocol import FromLifted, LiftedCall
 from ._remote_errors import RemoteFailure
@@ -23,7 +23,7 @@ __all__ = ["work"]
 
 
 def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
-    """Serve calls until ``owner`` lets go.
+    """Serve calls until nobody is left.
 
     Args:
         owner: To the process that started this one.
@@ -42,15 +42,10 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
                 return
         owner.send(FromLifted.READY)
         with suppress(EOFError, OSError):
-            while _may_receive(owner, link):
+            while True:
                 _answer(link, link.recv())
     with suppress(EOFError):
         owner.recv()  # nothing is ever sent: it is its end that is waited for
-
-
-def _may_receive(owner: Link, link: Link) -> bool:
-    """Wait for a call; False if the owner has let go."""
-    return link.has_frame() or owner.fileno() not in wait_readable([owner.fileno(), link.fileno()], None)
 
 
 def _answer(link: Link, frame: Frame) -> None:

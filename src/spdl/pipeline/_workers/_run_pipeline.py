@@ -17,7 +17,7 @@ from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess
-from ._lifted import LiftedWorkers, lift_executors, make_thread_pools
+from ._lifted import LiftedWorkers, lift_executors, make_thread_pools, release_executors
 from ._random_state import RandomState, capture, restore
 from ._unpicklable import find_unpicklable
 
@@ -192,8 +192,8 @@ class PipelineFactory(Generic[T]):
     options: dict[str, Any] = field(default_factory=dict)  #: for ``build_pipeline``
 
     def __call__(self) -> Iterable[T]:
-        build = partial(_build, make_thread_pools(self.config), self.options)
-        return _Epochs(build()) if is_continuous(self.config) else _Rebuilt(build)
+        config = make_thread_pools(self.config)
+        return (_Epochs if is_continuous(config) else _Rebuilt)(config, self.options)
 
 
 def is_continuous(config: PipelineConfig[Any]) -> bool:
@@ -212,25 +212,32 @@ def _build(config: PipelineConfig[T], options: dict[str, Any]) -> Pipeline[T]:
 class _Rebuilt(Generic[T]):
     """A pipeline for each iteration; the state of source and ops is that of the description, which stays."""
 
-    def __init__(self, build: Callable[[], Pipeline[T]]) -> None:
-        self._build = build
+    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+        self._config = config
+        self._options = options
 
     def __iter__(self) -> Iterator[T]:
-        pipeline = self._build()
+        pipeline = _build(self._config, self._options)
         try:
-            with pipeline.auto_stop():
-                yield from pipeline
+            yield from pipeline
         except PipelineFailure as failure:
             raise _told(failure) from failure
+        finally:
+            _stop(pipeline)
+
+    def close(self) -> None:
+        """Nothing will be iterated any more."""
+        release_executors(self._config)
 
 
 class _Epochs(Generic[T]):
     """One pipeline, and an iteration for each epoch. What is left of an epoch that was given up is dropped."""
 
-    def __init__(self, pipeline: Pipeline[T]) -> None:
-        self._pipeline = pipeline
+    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+        self._config = config
+        self._pipeline = _build(config, options)
         self._unfinished: Iterator[T] = iter(())
-        pipeline.start()  # it works ahead from now on
+        self._pipeline.start()  # it works ahead from now on
 
     def __iter__(self) -> Iterator[T]:
         try:
@@ -243,8 +250,13 @@ class _Epochs(Generic[T]):
 
     def close(self) -> None:
         """Nothing will be iterated any more."""
-        with suppress(PipelineFailure):  # no reader is left to tell
-            self._pipeline.stop()
+        _stop(self._pipeline)
+        release_executors(self._config)
+
+
+def _stop(pipeline: Pipeline[Any]) -> None:
+    with suppress(PipelineFailure):  # one that nobody has read, and nobody is left to
+        pipeline.stop()
 
 
 def _told(failure: PipelineFailure) -> PipelineError:
@@ -253,7 +265,7 @@ def _told(failure: PipelineFailure) -> PipelineError:
     for error in failure.exceptions:
         lines += [f"  {type(error).__name__}: {error}", *(f"    {note.strip()}" for note in _notes(error))]
         # A limit that was crossed says little without the failure that crossed it.
-        if (cause := error.__cause__) is not None:
+        if (cause := error.__cause__) is not None and str(cause) not in str(error):
             lines += [f"    because of {type(cause).__name__}: {cause}"]
     return PipelineError("\n".join(lines))
 
