@@ -6,8 +6,6 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from spdl.pipeline import TaskHook
-from spdl.pipeline.config import set_default_hook_class
 from spdl.pipeline.defs import Aggregator
 
 state: dict[str, Any] = {}
@@ -19,6 +17,14 @@ def double(item: int) -> int:
 
 def plus_one(item: int) -> int:
     return item + 1
+
+
+def same(item: Any) -> Any:
+    return item
+
+
+def first(item: tuple[int, int]) -> int:
+    return item[0]
 
 
 def with_pid(item: Any) -> tuple[Any, int]:
@@ -145,26 +151,11 @@ def raise_what_does_not_pickle(item: int) -> int:
     raise NeedsArguments("first", "second")
 
 
-class TagHook(TaskHook):
-    """Puts the results of every call into a pair."""
-
-    def __init__(self, info: Any, interval: float = -1) -> None:
-        del interval
-        self.info = info
-
-    async def hooked(self) -> None:
-        return None
-
-
 def stuck(item: int) -> int:
     import time
 
     time.sleep(600)
     return item
-
-
-def use_hook_class(cls: Any) -> None:
-    set_default_hook_class(cls)
 
 
 class Epochs:

@@ -427,7 +427,14 @@ class _Builder:
         info = self.info(region.name)
         wiring = self.options.wire(info, "stage", out.capacity)
         workers = self.options.make_region_workers(region, info)
-        stage = RegionStage(self.engine, info, workers.num_workers, region.input_size, region.output_size)
+        stage = RegionStage(
+            self.engine,
+            info,
+            workers.num_workers,
+            region.input_size,
+            region.output_size,
+            may_replace=workers.may_replace,
+        )
         if region.is_limited_by_pipeline:
             stage.budget = self.limit
         stage.lane = RegionLane(self.engine, stage, workers)

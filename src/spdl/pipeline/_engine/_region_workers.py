@@ -20,6 +20,7 @@ __all__ = [
     "Event",
     "Failed",
     "FailedItem",
+    "Ready",
     "RegionWorkers",
     "Report",
     "Then",
@@ -79,6 +80,12 @@ class Told(NamedTuple):
     then: Then
 
 
+class Ready(NamedTuple):
+    """The worker has come as far as taking items."""
+
+    worker: int
+
+
 class Failed(NamedTuple):
     """The worker cannot go on, and says why."""
 
@@ -87,14 +94,13 @@ class Failed(NamedTuple):
 
 
 class Died(NamedTuple):
-    """The worker is gone without a word. ``was_ready``: it had come as far as taking items."""
+    """The worker is gone without a word."""
 
     worker: int
     error: Exception
-    was_ready: bool
 
 
-Event = Told | Failed | Died
+Event = Ready | Told | Failed | Died
 
 
 class RegionWorkers(Protocol):

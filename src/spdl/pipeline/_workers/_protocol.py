@@ -90,22 +90,27 @@ class FromIsolated(IntEnum):
 class ToRegionWorker(IntEnum):
     """To a worker of a region. A transfer is any number of ``ITEM`` and one ``DEALT``, in one write."""
 
-    OPEN = 1  #: begin a conversation: build and start the pipeline. Number: of the conversation
+    #: End the conversation there may be, build and start the pipeline. Number: of the new conversation, from 1.
+    #: Payload: what the region is called
+    OPEN = 1
     ITEM = 2  #: number: its position; payload: the item
     DEALT = 3  #: the transfer is complete
     CREDIT = 4  #: number: so many more transfers of outputs may be sent
     MARK = 5  #: the end of an epoch
     END = 6  #: the end of the stream
-    CLOSE = 7  #: end the conversation now; another may follow. Number: of the conversation
+    CLOSE = 7  #: end the conversation now; another may follow
 
 
 class FromRegionWorker(IntEnum):
-    """From a worker of a region. A transfer is any number of ``OUTPUT`` and one of the messages with a report."""
+    """From a worker of a region. The number is that of the conversation.
 
-    READY = 1  #: the initializer has returned
+    A transfer is any number of ``OUTPUT`` and one of the messages with a report, in one write.
+    """
+
+    READY = 1  #: the initializer has returned. Number: 0
     OUTPUT = 2  #: payload: the output
     REPORT = 3  #: payload: ``Report``, of the outputs before it and of what else happened
     AT_MARK = 4  #: the same, and all of the epoch has come
     AT_END = 5  #: the same, and all has come
-    BROKEN = 6  #: the pipeline, or the initializer, has failed. Payload: what to say, and a traceback
-    CLOSED = 7  #: nothing more comes of the conversation with that number
+    #: The pipeline, or the initializer (number: 0), has failed. Payload: what to say, and a traceback
+    BROKEN = 6

@@ -21,7 +21,8 @@ from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
 from spdl.pipeline._errors import PipelineFailure
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline._transport import NOTHING, Frame, Link
+from spdl.pipeline._transport import NOTHING, Frame, Link, LinkEnd
+from spdl.pipeline._transport._arena import set_current
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 from ._protocol import FromRegionWorker, ToRegionWorker
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Entry
     from spdl.pipeline.defs import PathStage
 
-__all__ = ["RegionSpec", "run_worker", "serve"]
+__all__ = ["RegionSpec", "run_lifted_worker", "run_worker"]
 
 _REPORTS: Final = {
     Then.NOTHING: FromRegionWorker.REPORT,
@@ -47,7 +48,7 @@ _STOP_TIMEOUT: Final = 0.5
 class RegionSpec:
     """What a worker needs to know of its region. Pickles if the stages and the initializer do."""
 
-    stage: str  #: as it is named in failures
+    stage: str  #: as it is named before a pipeline says more
     stages: tuple[PathStage, ...]
     output_size: int
     initializer: Callable[..., object] | None
@@ -63,29 +64,42 @@ def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
     serve(link, spec, index)
 
 
+def run_lifted_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> None:
+    """Body of a worker process whose owner is not the process of the region's pipeline, which ``end`` leads to.
+
+    It ends with its owner, and not with that process: so the owner can tell a death.
+    """
+    data = end.open()
+    server = threading.Thread(target=serve, args=(data, spec, index), name="spdl-region-server", daemon=True)
+    server.start()
+    with suppress(EOFError):
+        link.recv()
+    data.close()
+    server.join(_STOP_TIMEOUT)
+
+
 def serve(link: Link, spec: RegionSpec, index: int) -> None:
     """Run the initializer, then conversations, until the other end of ``link`` is gone."""
-    who = f"worker {index} of {spec.stage}"
+    set_current(link.sender)  # memory for batches that ops make is taken where it need not be copied again
     PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
     if spec.initializer is not None:
         try:
             spec.initializer(*spec.initargs)
         except BaseException as exc:  # noqa: BLE001 - the initializer is the user's; the region cannot do without it
             with suppress(OSError):
-                link.send(FromRegionWorker.BROKEN, 0, _what_failed(f"Initializer failed in {who}", exc))
+                what = _what_failed(f"Initializer failed in worker {index} of {spec.stage}", exc)
+                link.send(FromRegionWorker.BROKEN, 0, what)
             return
     conversation: _Conversation | None = None
     try:
         link.send(FromRegionWorker.READY)
         while True:
             frame = link.recv()
+            if frame.kind in (ToRegionWorker.OPEN, ToRegionWorker.CLOSE) and conversation is not None:
+                conversation.stop()
+                conversation = None
             if frame.kind == ToRegionWorker.OPEN:
-                conversation = _Conversation(link, spec, who)
-            elif frame.kind == ToRegionWorker.CLOSE:
-                if conversation is not None:
-                    conversation.stop()
-                    conversation = None
-                link.send(FromRegionWorker.CLOSED, frame.number)
+                conversation = _Conversation(link, spec, index, frame.number, frame.load())
             elif conversation is not None:
                 conversation.receive(frame)
     except (EOFError, OSError):  # the owner wants no more, or is gone
@@ -137,11 +151,13 @@ class _Received:
 class _Conversation:
     """One pipeline of the worker, from its start to its end."""
 
-    def __init__(self, link: Link, spec: RegionSpec, who: str) -> None:
+    def __init__(self, link: Link, spec: RegionSpec, index: int, number: int, stage: str) -> None:
         self.link = link
         self.spec = spec
-        self.who = who
-        self.received = _Received(spec.stage)
+        self.number = number
+        self.stage = stage
+        self.who = f"worker {index} of {stage}"
+        self.received = _Received(stage)
         self.num_allowed = MAX_TRANSFERS  # written by the main thread
         self.num_sent = 0  # transfers of outputs; written by the emitter
         self.empty = link.encode(NOTHING)
@@ -251,13 +267,13 @@ class _Conversation:
                 encoded = link.encode(entry[0])
             except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
                 exc.add_note(f"the output cannot be sent by {self.who}")
-                self.drain.fail_output(entry, self.spec.stage, short_repr(entry[0]), exc)
+                self.drain.fail_output(entry, self.stage, short_repr(entry[0]), exc)
                 refused.append(entry)
                 continue
-            frames.append((FromRegionWorker.OUTPUT, 0, encoded))
+            frames.append((FromRegionWorker.OUTPUT, self.number, encoded))
             sent.append(entry)
         report = self.drain.report(sent, refused)
-        frames.append((_REPORTS[then], 0, link.encode(report)))
+        frames.append((_REPORTS[then], self.number, link.encode(report)))
         self.num_sent += bool(sent)
         link.send_encoded(frames)
 
@@ -265,6 +281,5 @@ class _Conversation:
         if self.is_stopped:
             return
         with suppress(OSError):
-            self.link.send(
-                FromRegionWorker.BROKEN, 0, _what_failed(f"Fused subprocess pipeline failed: in {self.who}", exc)
-            )
+            what = _what_failed(f"Fused subprocess pipeline failed: in {self.who}", exc)
+            self.link.send(FromRegionWorker.BROKEN, self.number, what)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._engine._region_workers import Died, Event, Failed, RegionWorkers, Report, Then, Told, Unreadable
+from spdl.pipeline._engine._region_workers import (
+    Died,
+    Event,
+    Failed,
+    Ready,
+    RegionWorkers,
+    Report,
+    Then,
+    Told,
+    Unreadable,
+)
 from spdl.pipeline._errors import PipelineError, WorkerDiedError, WorkerError
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline._transport import NOTHING
+from spdl.pipeline._transport import NOTHING, Frame, Link
 from spdl.pipeline._transport._link import wait_readable
 from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors
 
@@ -22,7 +32,7 @@ from ._child import Child
 from ._protocol import FromRegionWorker, ToRegionWorker
 from ._region_main import RegionSpec, run_worker
 
-__all__ = ["ProcessWorkers", "make_workers"]
+__all__ = ["LinkedWorkers", "ProcessWorkers", "Slot", "make_workers", "num_workers_of", "spec_of", "start_worker"]
 
 _ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
 _REPORTS: Final = {
@@ -37,17 +47,7 @@ def make_workers(
 ) -> RegionWorkers:
     """What runs ``region`` in the pipeline whose stage it is. Nothing is started."""
     target = region.target
-    spec = RegionSpec(
-        stage=str(info),
-        stages=without_executors(region.stages),
-        output_size=region.output_size,
-        initializer=target.initializer,
-        initargs=target.initargs,
-        num_threads=num_threads,
-        max_failures=max_failures,
-        interval=interval,
-        first_pipeline_id=PIPELINE_IDS.peek(),
-    )
+    spec = spec_of(region, str(info), num_threads, max_failures, interval)
     if type(target)._build is not ExecutorConfig._build:
         workers = target._build(spec)
         if not all(callable(getattr(workers, name, None)) for name in ("start", "send", "wait", "wake", "stop")):
@@ -58,54 +58,82 @@ def make_workers(
         return workers  # type: ignore[no-any-return]
     if not isinstance(target, ProcessPoolExecutorConfig):
         raise PipelineError(f"a region cannot run in {target!r}: use ProcessPoolExecutorConfig")
-    num = usable_cpus() if target.max_workers is None else target.max_workers
-    return ProcessWorkers(spec, num, mp_context=target.mp_context, may_replace=target.restart)
+    return ProcessWorkers(spec, num_workers_of(target), mp_context=target.mp_context, may_replace=target.restart)
 
 
-class _Slot(NamedTuple):
+def spec_of(
+    region: Region, stage: str, num_threads: int | None, max_failures: int | Fraction, interval: float
+) -> RegionSpec:
+    """What its workers need to know."""
+    return RegionSpec(
+        stage=stage,
+        stages=without_executors(region.stages),
+        output_size=region.output_size,
+        initializer=region.target.initializer,
+        initargs=region.target.initargs,
+        num_threads=num_threads,
+        max_failures=max_failures,
+        interval=interval,
+        first_pipeline_id=PIPELINE_IDS.peek(),
+    )
+
+
+def num_workers_of(target: ExecutorConfig) -> int:
+    return usable_cpus() if target.max_workers is None else target.max_workers
+
+
+class _Port(Protocol):
+    """The way to one worker: a ``Child``, or a connection to one that another process owns."""
+
+    link: Link
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        """The next frame; ``WorkerDiedError``, ``WorkerError``, ``TimeoutError``."""
+
+    def descriptors(self) -> list[int]:
+        """What can be read from when there is something to receive, or the worker has died."""
+
+
+class Slot(NamedTuple):
     """Who is worker number k at present."""
 
     generation: int
-    child: Child
+    port: _Port
 
 
-class ProcessWorkers:
-    """Worker processes started by this one. See ``RegionWorkers``."""
+class LinkedWorkers:
+    """What is the same whoever owns the processes. See ``RegionWorkers``."""
 
-    def __init__(self, spec: RegionSpec, num_workers: int, *, mp_context: str | None, may_replace: bool) -> None:
+    def __init__(self, stage: str, num_workers: int, *, may_replace: bool) -> None:
         self.num_workers = num_workers
         self.may_replace = may_replace
-        self._spec = spec
-        self._mp_context = mp_context
-        self._slots: list[_Slot] = []
+        self.stage = stage
+        self.conversation = 1
+        self._slots: list[Slot] = []
         self._outputs: list[list[Any]] = [[] for _ in range(num_workers)]  # received, their report has yet to come
-        self._ready = [False] * num_workers
         self._watched: set[int] = set()  # workers that are, or are thought to be, alive
         self._bell: tuple[socket.socket, socket.socket] | None = None
-        self._stopping = threading.Lock()
-        self._is_stopped = False
 
-    def start(self) -> None:
-        here, there = self._bell = socket.socketpair()
-        here.setblocking(False)
-        there.setblocking(False)
-        for index in range(self.num_workers):
-            self._slots.append(_Slot(0, self._start(index)))
-            self._watched.add(index)
+    def _open_bell(self) -> None:
+        self._bell = socket.socketpair()
+        for end in self._bell:
+            end.setblocking(False)
 
-    def _start(self, index: int) -> Child:
-        spec = self._spec
-        child = Child.start(
-            run_worker,
-            spec,
-            index,
-            name=f"spdl-{spec.stage}-worker-{index}",
-            what=f"worker {index} of {spec.stage}",
-            mp_context=self._mp_context,
-        )
+    def _close_bell(self) -> None:
+        if self._bell is not None:
+            for end in self._bell:
+                end.close()
+
+    def _begin(self, index: int, slot: Slot) -> None:
+        """Begin the conversation with a worker."""
+        if index < len(self._slots):
+            self._slots[index] = slot
+        else:
+            self._slots.append(slot)
+        self._outputs[index] = []
+        self._watched.add(index)
         with suppress(OSError):  # it has died already, which is seen when it is received from
-            child.link.send(ToRegionWorker.OPEN)
-        return child
+            slot.port.link.send(ToRegionWorker.OPEN, self.conversation, self.stage)
 
     def send(
         self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
@@ -113,7 +141,7 @@ class ProcessWorkers:
         slot = self._slots[worker]
         if slot.generation != generation:
             return []
-        link = slot.child.link
+        link = slot.port.link
         empty = link.encode(NOTHING)
         frames = []
         refused: list[tuple[int, Exception]] = []
@@ -136,9 +164,9 @@ class ProcessWorkers:
         assert self._bell is not None
         bell = self._bell[0]
         slots = self._slots
-        ready = [index for index in self._watched if slots[index].child.link.has_frame()]
+        ready = [index for index in self._watched if slots[index].port.link.has_frame()]
         if not ready:
-            owners = {each: index for index in self._watched for each in slots[index].child._descriptors()}
+            owners = {each: index for index in self._watched for each in slots[index].port.descriptors()}
             for each in wait_readable([*owners, bell.fileno()], None):
                 if each in owners:
                     ready.append(owners[each])
@@ -152,12 +180,16 @@ class ProcessWorkers:
 
     def _receive(self, index: int, events: list[Event]) -> None:
         """Everything that is there of one worker."""
-        child = self._slots[index].child
+        port = self._slots[index].port
         try:
             while True:
-                frame = child.recv(0)
+                frame = port.recv(0)
                 kind = frame.kind
-                if kind == FromRegionWorker.OUTPUT:
+                if kind == FromRegionWorker.READY:
+                    events.append(Ready(index))
+                elif frame.number not in (0, self.conversation):  # of one that was ended before its time
+                    frame.discard()
+                elif kind == FromRegionWorker.OUTPUT:
                     try:
                         value = frame.load()
                     except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
@@ -169,15 +201,13 @@ class ProcessWorkers:
                     values, self._outputs[index] = self._outputs[index], []
                     events.append(Told(index, values, report, _REPORTS[FromRegionWorker(kind)]))
                     del values
-                elif kind == FromRegionWorker.READY:
-                    self._ready[index] = True
                 elif kind == FromRegionWorker.BROKEN:
                     text, trace = frame.load()
                     events.append(Failed(index, WorkerError(f"{text}\n{trace}", remote_traceback=trace)))
         except TimeoutError:
             return
         except WorkerDiedError as exc:
-            events.append(Died(index, exc, self._ready[index]))
+            events.append(Died(index, exc))
         except WorkerError as exc:
             events.append(Failed(index, exc))
         self._watched.discard(index)
@@ -187,33 +217,66 @@ class ProcessWorkers:
             with suppress(OSError):  # full: it rings already; closed: nobody waits
                 self._bell[1].send(b"\0")
 
+
+class ProcessWorkers(LinkedWorkers):
+    """Worker processes started, and owned, by this one."""
+
+    def __init__(self, spec: RegionSpec, num_workers: int, *, mp_context: str | None, may_replace: bool) -> None:
+        super().__init__(spec.stage, num_workers, may_replace=may_replace)
+        self._spec = spec
+        self._mp_context = mp_context
+        self._children: list[Child] = []
+        self._stopping = threading.Lock()
+        self._is_stopped = False
+
+    def start(self) -> None:
+        self._open_bell()
+        for index in range(self.num_workers):
+            self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
+            self._begin(index, Slot(0, _ChildPort(self._children[index])))
+
     def replace(self, worker: int) -> None:
-        old = self._slots[worker]
-        old.child.stop()
-        child = self._start(worker)
-        self._outputs[worker] = []
-        self._ready[worker] = False
-        self._slots[worker] = _Slot(old.generation + 1, child)
-        self._watched.add(worker)
+        self._children[worker].stop()
+        child = self._children[worker] = start_worker(run_worker, self._spec, worker, mp_context=self._mp_context)
+        self._begin(worker, Slot(self._slots[worker].generation + 1, _ChildPort(child)))
 
     def stop(self, timeout: float) -> list[int]:
         with self._stopping:
             if self._is_stopped:
                 return []
             self._is_stopped = True
-            for slot in self._slots:
-                slot.child.link.close()  # all get the word before any is waited for
+            for child in self._children:
+                child.link.close()  # all get the word before any is waited for
             killed = []
-            for index, slot in enumerate(self._slots):
-                was_alive = slot.child.is_alive()
-                slot.child.stop(timeout)
-                if was_alive and slot.child.exit_code() not in (0, None):
+            for index, child in enumerate(self._children):
+                was_alive = child.is_alive()
+                child.stop(timeout)
+                if was_alive and child.exit_code() not in (0, None):
                     killed.append(index)
-            if self._bell is not None:
-                for end in self._bell:
-                    end.close()
+            self._close_bell()
             return killed
 
     def describe(self, worker: int) -> str:
-        pid = f" (pid {self._slots[worker].child.pid})" if worker < len(self._slots) else ""
+        pid = f" (pid {self._children[worker].pid})" if worker < len(self._children) else ""
         return f"worker {worker}{pid}"
+
+
+class _ChildPort:
+    """A worker that is a child of this process."""
+
+    def __init__(self, child: Child) -> None:
+        self.link = child.link
+        self.recv = child.recv
+        self.descriptors = child._descriptors
+
+
+def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args: Any, mp_context: str | None) -> Child:
+    return Child.start(
+        body,
+        spec,
+        index,
+        *args,
+        name=f"spdl-region-worker-{index}",
+        what=f"worker {index} of {spec.stage}",
+        mp_context=mp_context,
+    )

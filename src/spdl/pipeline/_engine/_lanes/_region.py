@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._failures import FailureRecord, log_failure
 from spdl.pipeline._engine._origin import describe
-from spdl.pipeline._engine._region_workers import Died, Event, Failed, RegionWorkers, Told, Unreadable
+from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._errors import WorkerDiedError
 
 from ._base import EngineThread
@@ -26,7 +26,7 @@ __all__ = ["RegionLane"]
 
 #: How long a worker is given to end before it is killed.
 _STOP_TIMEOUT = 3.0
-#: A worker that dies so often in a row with nothing in hand would be replaced for ever.
+#: A worker that dies so often in a row while it starts, or with nothing in hand, would be replaced for ever.
 _MAX_VAIN_STARTS = 3
 
 
@@ -78,12 +78,11 @@ class RegionLane:
 
     def start(self) -> None:
         name = f"spdl-{self.engine.pipeline_id}-region-{self.node.info.stage_id}"
-        self.collector = EngineThread(f"{name}-collect", self._collect)
-        self.collector.start()
         if self._start_error is not None:
             with self.engine.lock:
                 self.engine.fail(self.node, self._start_error, perf_counter())
-            return
+        self.collector = EngineThread(f"{name}-collect", self._collect)
+        self.collector.start()
         self.dealer = EngineThread(f"{name}-deal", self._deal)
         self.dealer.start()
 
@@ -163,6 +162,9 @@ class RegionLane:
                 node.take_report(event.worker, event.values, event.report, records, event.then, perf_counter())
             if event.report.consumed:
                 self._num_vain[event.worker] = 0
+        elif isinstance(event, Ready):
+            with engine.lock:
+                node.welcome(event.worker)
         elif isinstance(event, Failed):
             with engine.lock:
                 self._fail(event.error)
@@ -187,22 +189,23 @@ class RegionLane:
         """A worker has died: without replacement that is the end of the stage."""
         engine, node, workers = self.engine, self.node, self.workers
         index = event.worker
-        if node.ended or node.workers[index].ended:
-            return
-        held = list(node.workers[index].held.values())
+        with engine.lock:
+            if node.ended or node.workers[index].ended:
+                return
+            held = node.mourn(index)
         self._num_vain[index] = 0 if held else self._num_vain[index] + 1
-        if not workers.may_replace or not event.was_ready or self._num_vain[index] > _MAX_VAIN_STARTS:
+        if not workers.may_replace or self._num_vain[index] > _MAX_VAIN_STARTS:
             with engine.lock:
                 self._fail(event.error)
             return
-        records = []
-        for one in held:
+        records = {}
+        for number, one in held.items():
             error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
             text = one.describe()
             position = describe(one.origin)
             error.add_note(f"in pipeline stage {node.info}, source position {position}, item {text}")
             engine.report_failure(node.info, text, position, error)
-            records.append(FailureRecord(str(node.info), position, text, error))
+            records[number] = FailureRecord(str(node.info), position, text, error)
         with engine.lock:
             must_replace = node.lose(index, records, perf_counter())
         if not must_replace:
@@ -212,9 +215,6 @@ class RegionLane:
         except Exception as exc:  # noqa: BLE001 - a system without room for processes
             with engine.lock:
                 self._fail(exc)
-            return
-        with engine.lock:
-            node.welcome(index)
 
     def _fail(self, error: BaseException) -> None:
         """Under the lock."""

@@ -74,7 +74,7 @@ class _Worker:
         self.num_inward = 0  # transfers sent that it has not taken in
         self.num_outward = 0  # transfers received that wait for room
         self.num_credits = 0  # transfers that have found room, which it has not been told
-        self.is_away = False  # dead, and not yet replaced
+        self.is_away = False  # dead, or on its way in place of a dead one: it gets nothing
         self.ended = False
         self.num_dropped = 0
         self.num_calls = 0
@@ -113,11 +113,23 @@ class RegionStage(Node):
         "workers",
     )
 
-    def __init__(self, engine: Engine, info: StageInfo, num_workers: int, input_size: int, output_size: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        info: StageInfo,
+        num_workers: int,
+        input_size: int,
+        output_size: int,
+        *,
+        may_replace: bool,
+    ) -> None:
         super().__init__(engine, info)
         self.input_size = input_size
         self.output_size = output_size
         self.workers = [_Worker(0) for _ in range(num_workers)]
+        if may_replace:  # so that one that dies while it starts has nothing to lose
+            for worker in self.workers:
+                worker.is_away = True
         self.lane: RegionLane
         self.budget: Limit | None = None  # the pipeline's limit, if a stage inside is under it
         self.gathered: list[Entry] = []  # the transfer that is being filled
@@ -182,6 +194,8 @@ class RegionStage(Node):
         """What all workers are to be told."""
         if self.gathered or self.awaited or self.end_sent:
             return Then.NOTHING
+        if any(worker.is_away and worker.held for worker in self.workers):
+            return Then.NOTHING  # what it held is about to be counted
         if self.inbox.items:
             # A mark takes a place like an item: a source of empty epochs must not run away.
             return Then.NOTHING if self.out.overflow else Then.MARK
@@ -222,8 +236,12 @@ class RegionStage(Node):
         if then is Then.MARK:
             self.awaited = {index for index, worker in enumerate(self.workers) if not worker.is_away}
             self.inbox.take(now)
+            self.pass_mark(now)
         elif then is Then.END:
             self.end_sent = True
+            for worker in self.workers:
+                worker.ended = worker.is_away
+            self.end_if_done(now)
         for index, worker in enumerate(self.workers):
             if not worker.is_away and (then is not Then.NOTHING or self.lacks_credit(worker)):
                 orders.append(self._order(index, [], then))
@@ -360,7 +378,7 @@ class RegionStage(Node):
     # -- ends
 
     def pass_mark(self, now: float) -> None:
-        """The mark goes on when the last worker has come to it."""
+        """The mark goes on when the last worker has come to it. One that is away has nothing before it."""
         if not self.awaited:
             self.num_put += 1
             self.out.put_mark(now)
@@ -374,17 +392,24 @@ class RegionStage(Node):
         super().end(now)
         self.lane.stop()
 
-    def lose(self, index: int, records: list[FailureRecord], now: float) -> bool:
-        """A worker has died: what it held has failed. True: it is to be replaced."""
+    def mourn(self, index: int) -> dict[int, Held]:
+        """A worker has died: it gets nothing more. Returns what it held."""
+        worker = self.workers[index]
+        worker.is_away = True
+        return dict(worker.held)
+
+    def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
+        """What a dead worker held has failed. True: it is to be replaced."""
         if self.cancelled:
             return False
         worker = self.workers[index]
+        lost = [records[position] for position in worker.held]  # what could not be sent to it is no longer there
         for position in list(worker.held):
             self.resolve(worker, position)
         fresh = self.workers[index] = _Worker(worker.generation + 1)
         fresh.is_away = True
         fresh.ended = self.end_sent
-        if self.count_failures(records, now):
+        if self.count_failures(lost, now):
             return False
         if index in self.awaited:
             self.awaited.discard(index)
@@ -394,7 +419,7 @@ class RegionStage(Node):
         return not self.ended and not fresh.ended
 
     def welcome(self, index: int) -> None:
-        """The worker has been replaced."""
+        """The worker is ready."""
         self.workers[index].is_away = False
         self.lane.offer()
 
