@@ -1,0 +1,84 @@
+"""The pipelines, and the training step beside them."""
+
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import spdl.io
+from spdl.pipeline import PipelineBuilder, arena_slot, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+BATCH, SIZE = 32, 224
+#: Threads of a pipeline in one process, and workers of a region: as many as there are in all.
+NUM_AT_ONCE = 2
+WAYS = ("threads", "subprocess", "region")
+_SHAPE = (BATCH, SIZE, SIZE, 3)
+
+
+def load_photos(paths: list[str]) -> Any:
+    """One native call a batch, which needs no Python while it decodes. Written once, wherever it is read."""
+    memory = np.frombuffer(arena_slot(int(np.prod(_SHAPE))), np.uint8).reshape(_SHAPE)
+    return spdl.io.to_numpy(spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, storage=memory))
+
+
+def parse_records(paths: list[str]) -> Any:
+    """Stands for what people write in Python: some 0.3 ms of it for each sample, holding the GIL all the time."""
+    batch = np.frombuffer(arena_slot(BATCH * 8), np.int64)
+    for place, path in enumerate(paths):
+        value = zlib.crc32(path.encode())
+        for step in range(4000):
+            value = (value * 31 + step) & 0xFFFFFFFF
+        batch[place] = value
+    return batch
+
+
+OPS = {"photos": load_photos, "python": parse_records}
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """A continuous source: ``num_batches`` lists of files in each epoch, going round."""
+
+    paths: tuple[str, ...]
+    num_batches: int
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for start in range(0, self.num_batches * BATCH, BATCH):
+            yield [self.paths[index % len(self.paths)] for index in range(start, start + BATCH)]
+
+
+def open_way(stack: ExitStack, way: str, case: str, source: Batches) -> Iterable[Any]:
+    """The pipeline, started; each iteration is an epoch. It ends with the stack, or with the last reference."""
+    builder = PipelineBuilder().add_source(source, continuous=True)
+    op = OPS[case]
+    if way == "region":
+        builder.to(ProcessPoolExecutorConfig(max_workers=NUM_AT_ONCE)).pipe(op).to(MAIN_PROCESS)
+    else:
+        builder.pipe(op, concurrency=NUM_AT_ONCE)
+    builder.add_sink(3)
+    if way == "subprocess":
+        return run_pipeline_in_subprocess(builder, num_threads=NUM_AT_ONCE)
+    pipeline = builder.build(num_threads=NUM_AT_ONCE)
+    stack.enter_context(pipeline.auto_stop())
+    return pipeline
+
+
+_LAUNCHES, _MEMORY = 100, bytes(8192)
+
+
+def training_step() -> int:
+    """Stands for a step that is bound by Python: a hundred times a little of it, and a call that lets the GIL go.
+
+    So do torch's operators, and so does whatever launches kernels: each time, the GIL has to be had back.
+    """
+    value = 0
+    for launch in range(_LAUNCHES):
+        for step in range(1000):
+            value = (value * 31 + step) & 0xFFFFFFFF
+        # Without the GIL from 5 kB on: Modules/zlibmodule.c.
+        value ^= zlib.crc32(_MEMORY, launch)
+    return value
