@@ -23,6 +23,7 @@ _SHOWN = {
     "path_variants.py": ["{'compressed': 10, 'plain': 20}, sum of the numbers 435"],
     "process_pool.py": ["64 documents, 190 tokens, from 2 processes"],
     "train_images.py": ["epoch 0: float32 (8, 3, 64, 64) ", "; 1 replaced", "epoch 1: float32 (8, 3, 64, 64) "],
+    "train_in_subprocess.py": ["epoch 0: uint8 (8, 64, 64, 3), photos ", "epoch 1: uint8 (8, 64, 64, 3), photos "],
     "watching.py": ["while 100 items were read", "compress: kept the 3 slowest", "limiting stage"],
 }
 #: Examples whose items fail on purpose, which is logged.
