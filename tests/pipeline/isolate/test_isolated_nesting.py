@@ -1,11 +1,14 @@
 """Isolated stages work wherever a pipeline does: in children, also daemonic ones, and in isolated ops themselves."""
 
 import multiprocessing
+import os
 from typing import Any
 
 import pytest
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.support.child import run_child
 
 from . import ops
 from .running import TIMEOUT, run
@@ -40,3 +43,30 @@ def test_in_a_daemon_of_multiprocessing(method: str) -> None:
     daemon.join(TIMEOUT)
     assert daemon.exitcode == 0
     daemon.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_in_a_forked_child() -> None:
+    """It starts a fork server of its own: the parent's is none of its children."""
+    ended = run_child("""
+import os
+from tests.pipeline.isolate import ops
+if __name__ == "__main__":
+    print(ops.sum_in_own_child(3), flush=True)
+    pid = os.fork()
+    print(ops.sum_in_own_child(4), flush=True)
+    if pid:
+        print(os.waitpid(pid, 0)[1])
+""")
+    ended.check("6 12 12 0")
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_in_a_worker_of_a_region(method: str) -> None:
+    """A crash costs an item of that worker, which goes on."""
+    builder = PipelineBuilder[Any, Any]().add_source([1, "exit", 3, 4])
+    builder.to(ProcessPoolExecutorConfig(max_workers=1, mp_context=method)).pipe(ops.die_or_double, isolate=True)
+    pipeline = builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [2, 6, 8]
+    assert pipeline.stats().stages[1].num_failures == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -155,5 +156,20 @@ def _renew_lock() -> None:
     lock = threading.RLock()
 
 
+def _forget_fork_server() -> None:
+    """Have a forked child start a fork server of its own: ``multiprocessing`` would wait for the parent's as a child.
+
+    What is forgotten has no public reader; where it has other names, a start fails as it does without this.
+    """
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    if getattr(server, "_forkserver_pid", None) is None or not hasattr(server, "_forkserver_alive_fd"):
+        return
+    assert server is not None
+    os.close(server._forkserver_alive_fd)  # this copy of what keeps the parent's alive
+    server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
+    server._lock = threading.Lock()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_forget_fork_server)

@@ -168,14 +168,14 @@ class IsolatedLane(PoolLane):
         with self.guard:
             seat = self.seats.setdefault(thread, _Seat())
             if self.is_cut or ticket.cancelled:
-                ticket.exhausted = True
+                _discard(ticket)
                 return
             seat.ticket = ticket
         try:
             value, error = self._call(seat, ticket)
             self._settle(ticket, value, error)
         except _CutOff:
-            ticket.exhausted = True
+            _discard(ticket)
         except BaseException as exc:  # noqa: BLE001 - pickling runs user code, and starting a process may fail in any way
             self._settle(ticket, [], exc)
         finally:
@@ -283,6 +283,14 @@ class IsolatedLane(PoolLane):
             ticket.fatal = error  # for the coroutine that waits
         else:
             stage.settle_error(ticket, error)
+
+
+def _discard(ticket: Ticket) -> None:
+    """Nobody wants the result; a coroutine that should wait all the same is cancelled."""
+    ticket.exhausted = True
+    stage: Any = ticket.stage
+    if isinstance(stage, JobStage):
+        ticket.fatal = asyncio.CancelledError()
 
 
 def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeoutError:
