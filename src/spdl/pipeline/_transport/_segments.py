@@ -193,8 +193,7 @@ class SegmentWriter:
         self._segment = self._free.pop()
 
     def _has_free(self) -> bool:
-        if not self._free:
-            self._free += self._area.collect()
+        self._free += self._area.collect()
         return bool(self._free)
 
     def write_binary(self, data: Any) -> tuple[int, int]:
