@@ -38,37 +38,49 @@ _DEATH_TIMEOUT = 2.0
 
 
 class LiftedWorkers:
-    """Workers that this process owns and another process uses."""
+    """Workers that this process owns and another process uses: those of process pools, and those of regions."""
 
     def __init__(self) -> None:
         self.children: list[Child] = []
-        self.ends: list[LinkEnd] = []  # for the process that uses them
-        self._num_ready = 0
+        self._starting: list[Child] = []  # whose initializer has not returned, as far as is known
+        self._to_close: list[Callable[[], object]] = []  # ends that are for the process that uses the workers
+
+    def add(self, child: Child, end: LinkEnd) -> None:
+        """Own a worker of a pool, and keep the end for who uses it until that was sent."""
+        self.children.append(child)
+        self._starting.append(child)
+        self._to_close.append(end.close)
+
+    def adopt(self, children: Sequence[Child], close_ends: Callable[[], object]) -> None:
+        """Own workers of regions, whose initializers the pipeline itself waits for."""
+        self.children += children
+        self._to_close.append(close_ends)
 
     def close_ends(self) -> None:
         """The process that uses the workers has been started, or will not be: it alone holds its ends from now on."""
-        while self.ends:
-            self.ends.pop().close()
+        while self._to_close:
+            self._to_close.pop()()
 
     def wait_ready(self) -> None:
-        """Return when all initializers have.
+        """Return when the initializers of pools have.
 
         Raises:
             WorkerError: One has failed, or its worker has died.
         """
-        for child in self.children[self._num_ready :]:
+        for child in self._starting:
             frame = child.recv()
             if frame.kind == FromLifted.INITIALIZER_FAILED:
                 raise frame.load().as_error(f"Initializer failed in {child.what}")
             frame.discard()
-            self._num_ready += 1
+        self._starting.clear()
 
     def explain(self, error: WorkerError) -> WorkerError:
         """The error with the worker that died and how, if that is why the process that uses it failed."""
         if isinstance(error, WorkerDiedError) or not self.children:
             return error
-        dead = wait_any(self.children, _DEATH_TIMEOUT if WORKER_IS_GONE in str(error) else 0.0)
-        deaths = [child.died() for child in dead if not child.is_alive()]
+        is_told = any(words in str(error) for words in (WORKER_IS_GONE, WorkerDiedError.__name__))
+        found = wait_any(self.children, _DEATH_TIMEOUT if is_told else 0.0)
+        deaths = [child.died() for child in found if not child.is_alive()]
         if not deaths:
             return error
         text = "\n".join([str(error), *map(str, deaths)])
@@ -168,7 +180,6 @@ def _start_workers(
     for number in range(1, parameters.max_workers + 1):
         here, there = link_ends()
         ends.append(here)
-        workers.ends.append(here)
         try:
             child = Child.start(
                 work,
@@ -180,9 +191,12 @@ def _start_workers(
                 mp_context=parameters.start_method if mp_context is None else mp_context,
                 link_limit=0,
             )
+        except BaseException:
+            here.close()
+            raise
         finally:
             there.close()
-        workers.children.append(child)
+        workers.add(child, here)
     return LiftedProcessPool(name, ends)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._errors import PipelineError, PipelineFailure, WorkerError
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline.defs import MergeConfig, PipelineConfig, validate_max_failures
+from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess
 from ._lifted import LiftedWorkers, lift_executors, make_thread_pools, release_executors
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
     from spdl.pipeline._pipeline import Pipeline
 
-__all__ = ["PipelineFactory", "is_continuous", "run_pipeline_in_subprocess", "take_along"]
+__all__ = ["PipelineFactory", "has_regions", "is_continuous", "run_pipeline_in_subprocess", "take_along"]
 
 T = TypeVar("T")
 
@@ -101,6 +101,7 @@ def run_pipeline_in_subprocess(
     workers = LiftedWorkers()
     try:
         config = lift_executors(config, workers, kwargs.get("mp_context"))
+        config = _lift_regions(config, options, workers, kwargs.get("mp_context"))
         items = iterate_in_subprocess(PipelineFactory(config, options), **kwargs)
         workers.close_ends()
         workers.wait_ready()
@@ -110,6 +111,20 @@ def run_pipeline_in_subprocess(
             raise TypeError(f"cannot send {part}\n{exc}") from exc.__cause__
         raise
     return _WithWorkers(items, workers) if workers.children else items
+
+
+def _lift_regions(
+    config: PipelineConfig[T], options: dict[str, Any], workers: LiftedWorkers, mp_context: Any
+) -> PipelineConfig[T]:
+    """The same pipeline with regions whose workers have been started here."""
+    if not has_regions(config):
+        return config
+    from ._lifted_regions import close_ends, lift_regions  # not for everybody: it takes a while to import
+
+    chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval")}
+    lifted, children = lift_regions(config, mp_context=mp_context, **chosen)
+    workers.adopt(children, partial(close_ends, lifted))
+    return lifted
 
 
 def _check_options(num_threads: object, max_failures: object, kwargs: dict[str, Any]) -> None:
@@ -201,6 +216,13 @@ def is_continuous(config: PipelineConfig[Any]) -> bool:
     if isinstance(config.src, MergeConfig):
         return any(is_continuous(sub) for sub in config.src.pipeline_configs)
     return config.src.continuous
+
+
+def has_regions(config: PipelineConfig[Any]) -> bool:
+    """Whether stages of it run in workers."""
+    if isinstance(config.src, MergeConfig) and any(has_regions(sub) for sub in config.src.pipeline_configs):
+        return True
+    return any(isinstance(stage, PlacementConfig) for stage in config.pipes)
 
 
 def _build(config: PipelineConfig[T], options: dict[str, Any]) -> Pipeline[T]:
