@@ -1,5 +1,6 @@
 """Explicit arenas as store and shelf: what links see of them."""
 
+import threading
 from pickle import PickleBuffer
 from typing import Any
 
@@ -68,19 +69,40 @@ def test_units_that_are_not_sent_or_not_read_are_ended(make: Any) -> None:
     arena.close()
 
 
-def test_leftovers_of_an_iteration_do_not_disturb_the_next() -> None:
-    """A ring is empty after a reset, whatever the reader has dropped before or after."""
-    ring = SharedMemoryRingBuffer(100, acquire_timeout=0)
-    store, shelf = _open(ring)
-    left = [_put(store, bytes(30)) for _ in range(3)]
-    shelf.drop(left[0])
-    store.reset()
-    shelf.drop(left[1])
-    shelf.drop(left[2])
-    new = _put(store, b"x" * 100)
+@pytest.mark.parametrize("make", [lambda: SharedMemoryRingBuffer(200), lambda: SharedMemorySegmentPool(100, 4)])
+def test_leftovers_of_an_iteration_do_not_disturb_the_next(make: Any) -> None:
+    """Dropped before the reset, or never sent and told of after it: all of the arena can be used again."""
+    arena = make()
+    store, shelf = _open(arena)
+    left = [_put(store, bytes(30)) for _ in range(4)]
+    for spans in left[:2]:
+        shelf.drop(spans)
+    for spans in left[2:]:
+        store.take_back(spans)
     shelf.reset()
-    assert bytes(shelf.get(new)[0]) == b"x" * 100
-    assert ring.head == ring.tail == 100
+    store.reset()
+    for number in range(10):
+        (buffer,) = shelf.get(_put(store, bytes([number]) * 100))
+        assert bytes(buffer) == bytes([number]) * 100
+        del buffer
+    if isinstance(arena, SharedMemorySegmentPool):
+        assert arena.published == arena.reclaimed
+    else:
+        assert arena.head == arena.tail == 1000
+    arena.close()
+
+
+def test_dropping_wakes_a_producer_that_waits() -> None:
+    """A consumer that starts anew drops what is left; the producer was waiting for room then."""
+    ring = SharedMemoryRingBuffer(100)
+    store, shelf = _open(ring)
+    first = _put(store, bytes(100))
+    second: list[Any] = []
+    thread = threading.Thread(target=lambda: second.append(_put(store, b"x")))
+    thread.start()
+    shelf.drop(first)
+    thread.join()
+    shelf.drop(second[0])
     ring.close()
 
 

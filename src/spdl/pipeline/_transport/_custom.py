@@ -92,7 +92,7 @@ class CustomStore:
         self._skipped: list[_Unit] = []
 
     def reset(self) -> None:
-        """A new iteration begins: nothing of the last one will be sent any more, and the reader holds still."""
+        """A new iteration begins: the reader has got or dropped all that was sent of the last one, and holds still."""
         self._epoch += 1
         self._writer.reset()
 
@@ -125,26 +125,19 @@ class CustomShelf:
     def __init__(self, reader: UnitReader) -> None:
         self._reader = reader
         self._next = 0
-        self._dropped: list[_Unit] = []  # of a reader that copies: not ended yet
 
     @property
     def bytes_as_views(self) -> bool:
         return self._reader.zero_copy
 
     def reset(self) -> None:
-        """A new iteration begins; the writer was reset before, and nothing of the new one was got."""
+        """A new iteration begins: all of the last one was got or dropped. The writer is reset after this."""
         self._reader.reset()
 
     def get(self, spans: _Spans) -> list[Any]:
         """The buffers: views whose unit ends when the last of them is gone, or copies, if the reader makes such."""
         spans = _Spans(*spans)
-        self._skip(spans.skipped)
-        unit = self._expect(spans.unit)
-        # A ring was emptied since units of an earlier iteration were dropped.
-        dropped, self._dropped = self._dropped, []
-        for each in dropped:
-            if each.epoch == unit.epoch:
-                self._reader.end_unit(each.span, [])
+        unit = self._reach(spans)
         if not self._reader.zero_copy:
             try:
                 return [self._reader.read_binary(*place) for place in spans.places]
@@ -160,24 +153,20 @@ class CustomShelf:
             self._reader.end_unit(unit.span, pinned)
 
     def drop(self, spans: _Spans) -> None:
-        """End a unit unseen."""
-        spans = _Spans(*spans)
-        self._skip(spans.skipped)
-        self._end_unseen(self._expect(spans.unit))
+        """End a unit unseen, which wakes a producer that waits for room."""
+        self._reader.end_unit(self._reach(_Spans(*spans)).span, [])
 
-    def _skip(self, units: list[_Unit]) -> None:
-        for each in sorted(_Unit(*unit) for unit in units):
-            self._end_unseen(self._expect(each))
-
-    def _end_unseen(self, unit: _Unit) -> None:
-        if self._reader.zero_copy:
-            self._reader.end_unit(unit.span, [])
-        else:
-            # Later: the writer may be emptying the ring right now.
-            self._dropped.append(unit)
+    def _reach(self, spans: _Spans) -> _Unit:
+        """End the units that were never sent, and go on to the one that was."""
+        unit = _Unit(*spans.unit)
+        for each in sorted(_Unit(*skipped) for skipped in spans.skipped):
+            self._expect(each)
+            # A ring was emptied since, if it is of an earlier iteration.
+            if self._reader.zero_copy or each.epoch == unit.epoch:
+                self._reader.end_unit(each.span, [])
+        return self._expect(unit)
 
     def _expect(self, unit: _Unit) -> _Unit:
-        unit = _Unit(*unit)
         if unit.number != self._next:
             raise InternalError(
                 f"unit {unit.number} of an arena was asked for, and {self._next} is the next: messages have to be"
