@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks._contest.environments import CHECKOUT
 from benchmarks.transport._cases import CASES, REQUIRED, ConsumerAtMost, TimesAsFast
 from benchmarks.transport._main import main
 from benchmarks.transport._measure import Client
@@ -61,7 +62,7 @@ def test_filling_alone_makes_the_same(peer: Peer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "peer",
-    [peer for peer in PEERS if peer.adapter == "plain_queue"],
+    [peer for peer in PEERS if peer.environment == CHECKOUT and peer.adapter != "no_transport"],
     ids=lambda peer: peer.name,
 )
 def test_peer_moves_what_is_made(peer: Peer) -> None:
