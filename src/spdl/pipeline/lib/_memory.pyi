@@ -170,7 +170,6 @@ class Exporter:
     """
 
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter:
     """
@@ -192,3 +191,40 @@ def exit_on_hangup(fd: int, grace_seconds: float) -> None:
     A native thread watches a duplicate of ``fd`` for as long as the process lives; it needs no GIL. Nothing is cleaned
     up.
     """
+
+class Writer:
+    """
+    Writes to a socket on a thread of its own, which needs no GIL.
+
+    What comes fast is gathered for 100 us and leaves in one write; what comes after a pause, or is
+    urgent, leaves at once.
+    Safe to use from several threads. It does not keep the socket open for the other side once that is shut down.
+
+    Args:
+        fd: A connected stream socket; a duplicate is used.
+    """
+
+    def __init__(self, fd: int) -> None: ...
+    def put(self, pieces: Sequence[Buffer], urgent: bool = False) -> None:
+        """
+        Have a copy of all pieces written, in order and in one piece. Does not wait.
+
+        Args:
+            pieces: Contiguous buffers.
+            urgent: Somebody waits for this: do not gather.
+
+        Raises:
+            OSError: A write has failed; nothing is written any more.
+        """
+
+    def drain(self, timeout: float) -> bool:
+        """
+        Wait, at most ``timeout`` seconds, until all is written; False if it is not.
+        """
+
+    def close(self) -> None:
+        """Write nothing more. Does not wait. Idempotent."""
+
+    @property
+    def num_bytes_pending(self) -> int:
+        """Bytes that are not written yet."""

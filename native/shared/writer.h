@@ -1,0 +1,46 @@
+// Writes to a stream socket on a thread that needs neither Python nor the GIL.
+//
+// A process that makes small items by the hundred thousand cannot pay a system call for each, and one whose next item
+// keeps the GIL for a second must not keep the one before for so long. So what is put is gathered for as long as
+// `kGather` since the last write, and leaves then whatever Python does; what comes after a pause, or is urgent, leaves
+// at once, on the thread that puts it as far as the socket takes it without waiting.
+//
+// All methods may be called from any thread. In the child of a fork, which does not have the thread, nothing is written.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace spdl {
+
+class Writer {
+ public:
+  // Writes to a duplicate of `fd`. Throws std::system_error.
+  explicit Writer(int fd);
+  // What has not been written is not.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  // Appends a copy of all pieces to what is to be written, in one piece with respect to other puts. Waits for nothing
+  // but other puts. Returns 0, or errno of the write that failed: then nothing will be written any more.
+  int put(std::span<const std::span<const std::byte>> pieces, bool is_urgent);
+
+  // Waits until all is written. False: it was not in time, or a write has failed.
+  bool drain(std::chrono::duration<double> timeout);
+
+  // Ends the thread as soon as it is not in a write. Idempotent, does not wait.
+  void close() noexcept;
+
+  // Bytes that were put and are not written.
+  std::size_t num_bytes_pending() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace spdl
