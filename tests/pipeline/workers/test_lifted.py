@@ -23,7 +23,8 @@ from spdl.pipeline import (
 )
 from spdl.pipeline import run_pipeline_in_subprocess as run
 from spdl.pipeline._transport import Link, link_pair
-from spdl.pipeline._workers._lifted import LiftedThreadPool, LiftedWorkers, lift_executors, make_thread_pools
+from spdl.pipeline._workers._executors import LiftedThreadPool, make_thread_pools
+from spdl.pipeline._workers._lifted import LiftedWorkers, lift_executors
 from spdl.pipeline._workers._lifted_pool import LiftedProcessPool
 from spdl.pipeline.defs import (
     MAIN_PROCESS,

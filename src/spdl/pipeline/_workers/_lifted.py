@@ -10,26 +10,20 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
 from spdl.pipeline._transport import LinkEnd, link_ends
-from spdl.pipeline.defs import (
-    MainProcess,
-    MergeConfig,
-    PathVariantsConfig,
-    PipeConfig,
-    PipelineConfig,
-    PlacementConfig,
-)
+from spdl.pipeline.defs import PipeConfig, PipelineConfig
 
 from ._child import Child, wait_any
+from ._executors import LiftedThreadPool, map_executors, map_pipes
 from ._lifted_main import work
 from ._lifted_pool import WORKER_IS_GONE, LiftedProcessPool
 from ._protocol import FromLifted
 
-__all__ = ["LiftedThreadPool", "LiftedWorkers", "lift_executors", "make_thread_pools", "release_executors"]
+__all__ = ["LiftedWorkers", "lift_executors"]
 
 U = TypeVar("U")
 
@@ -117,51 +111,7 @@ def lift_executors(config: PipelineConfig[U], workers: LiftedWorkers, mp_context
             lifted[id(executor)] = _lift(executor, users[id(executor)], workers, mp_context)
         return lifted[id(executor)]
 
-    return _map_executors(config, lift)
-
-
-def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
-    """Where the pipeline runs: the same pipeline with thread pools in place of their descriptions."""
-    made: dict[int, Executor] = {}
-
-    def make(executor: Executor) -> Executor:
-        if not isinstance(executor, LiftedThreadPool):
-            return executor
-        if id(executor) not in made:
-            made[id(executor)] = executor.make()
-        return made[id(executor)]
-
-    return _map_executors(config, make)
-
-
-def release_executors(config: PipelineConfig[Any]) -> None:
-    """Where the pipeline ran, before the process ends: end the executors that are of this process.
-
-    The end of a process of ``multiprocessing`` waits for its children, and a process pool tells its workers to end only
-    after that.
-    """
-
-    def release(executor: Executor) -> Executor:
-        # An entry point of a priority pool leaves the pool alone.
-        getattr(executor, "_owner", executor).shutdown(wait=False, cancel_futures=True)
-        return executor
-
-    _map_executors(config, release)
-
-
-@dataclass(frozen=True, eq=False)
-class LiftedThreadPool(Executor):
-    """A description of a thread pool, in the place of an executor."""
-
-    cls: type[ThreadPoolExecutor]
-    max_workers: int
-    thread_name_prefix: str
-    initializer: Callable[..., object] | None
-    initargs: tuple[Any, ...]
-
-    def make(self) -> ThreadPoolExecutor:
-        """Make the pool."""
-        return self.cls(self.max_workers, self.thread_name_prefix, self.initializer, self.initargs)
+    return map_executors(config, lift)
 
 
 def _lift(executor: Executor, stages: Sequence[str], workers: LiftedWorkers, mp_context: Any) -> Executor:
@@ -270,9 +220,6 @@ def _unreadable(executor: Executor, stages: Sequence[str]) -> TypeError:
     )
 
 
-# -- through a description
-
-
 def _listed(stages: Sequence[str]) -> str:
     return f"{'stage' if len(stages) == 1 else 'stages'} {', '.join(stages)}"
 
@@ -285,38 +232,5 @@ def _users(config: PipelineConfig[Any]) -> dict[int, list[str]]:
         users.setdefault(id(executor), []).append(pipe.name)
         return executor
 
-    _map(config, note)
+    map_pipes(config, note)
     return users
-
-
-def _map_executors(config: PipelineConfig[U], change: Callable[[Executor], Executor]) -> PipelineConfig[U]:
-    return _map(config, lambda _, executor: change(executor))
-
-
-_Change = Callable[[PipeConfig[Any, Any], Executor], Executor | None]
-
-
-def _map(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
-    source = config.src
-    if isinstance(source, MergeConfig):
-        source = replace(source, pipeline_configs=tuple(_map(sub, change) for sub in source.pipeline_configs))
-    pipes = []
-    is_inside = False
-    for stage in config.pipes:
-        if isinstance(stage, PlacementConfig):
-            is_inside = not isinstance(stage.target, MainProcess)
-        pipes.append(_map_stage(stage, _drop if is_inside else change))
-    return replace(config, src=source, pipes=pipes)
-
-
-def _drop(pipe: PipeConfig[Any, Any], executor: Executor) -> None:
-    """Stages in regions run on threads of the workers."""
-
-
-def _map_stage(stage: Any, change: _Change) -> Any:
-    if isinstance(stage, PipeConfig) and stage._executor is not None:
-        changed = change(stage, stage._executor)
-        return stage if changed is stage._executor else replace(stage, _executor=changed)
-    if isinstance(stage, PathVariantsConfig):
-        return replace(stage, paths=tuple(tuple(_map_stage(inner, change) for inner in path) for path in stage.paths))
-    return stage

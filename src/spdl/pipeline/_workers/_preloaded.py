@@ -4,3 +4,4 @@ from . import _child_main as _child_main
 from . import _isolated_main as _isolated_main
 from . import _iterate_main as _iterate_main
 from . import _lifted_main as _lifted_main
+from . import _run_pipeline_main as _run_pipeline_main
