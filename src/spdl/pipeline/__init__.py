@@ -3,46 +3,48 @@
 Start with ``PipelineBuilder``. Statistics come with ``Pipeline.stats()``; process-wide defaults are in
 ``spdl.pipeline.config``, the declarative form in ``spdl.pipeline.defs``. Imports neither NumPy, torch nor
 ``spdl.io``.
+
+Everything is found on first use. Processes that are started for a part of it (``_workers``) import this package too,
+and the engine takes longer to import than they take to start.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from ._build import build_pipeline as build_pipeline
-from ._builder import PipelineBuilder as PipelineBuilder
-from ._cache_iterator import cache_iterator as cache_iterator
-from ._errors import FailureLimitError as FailureLimitError
-from ._errors import InternalError as InternalError
-from ._errors import InvalidOpError as InvalidOpError
-from ._errors import PipelineError as PipelineError
-from ._errors import PipelineFailure as PipelineFailure
-from ._errors import PipelineStateError as PipelineStateError
-from ._errors import PipelineStructureError as PipelineStructureError
-from ._errors import RemoteOpError as RemoteOpError
-from ._errors import StageTimeoutError as StageTimeoutError
-from ._errors import UnsupportedPythonError as UnsupportedPythonError
-from ._errors import WorkerDiedError as WorkerDiedError
-from ._errors import WorkerError as WorkerError
-from ._errors import WorkerTimeoutError as WorkerTimeoutError
-from ._info import StageInfo as StageInfo
-from ._observe import AsyncQueue as AsyncQueue
-from ._observe import BackgroundTask as BackgroundTask
-from ._observe import BackgroundTaskFactory as BackgroundTaskFactory
-from ._observe import ItemFailure as ItemFailure
-from ._observe import PipelineStats as PipelineStats
-from ._observe import QueuePerfStats as QueuePerfStats
-from ._observe import StageStats as StageStats
-from ._observe import StatsQueue as StatsQueue
-from ._observe import TaskHook as TaskHook
-from ._observe import TaskPerfStats as TaskPerfStats
-from ._observe import TaskStatsHook as TaskStatsHook
-from ._observe import create_task as create_task
-from ._observe import is_eof as is_eof
-from ._observe import is_epoch_end as is_epoch_end
-from ._pipeline import Pipeline as Pipeline
-
 if TYPE_CHECKING:
+    from ._build import build_pipeline as build_pipeline
+    from ._builder import PipelineBuilder as PipelineBuilder
+    from ._cache_iterator import cache_iterator as cache_iterator
+    from ._errors import FailureLimitError as FailureLimitError
+    from ._errors import InternalError as InternalError
+    from ._errors import InvalidOpError as InvalidOpError
+    from ._errors import PipelineError as PipelineError
+    from ._errors import PipelineFailure as PipelineFailure
+    from ._errors import PipelineStateError as PipelineStateError
+    from ._errors import PipelineStructureError as PipelineStructureError
+    from ._errors import RemoteOpError as RemoteOpError
+    from ._errors import StageTimeoutError as StageTimeoutError
+    from ._errors import UnsupportedPythonError as UnsupportedPythonError
+    from ._errors import WorkerDiedError as WorkerDiedError
+    from ._errors import WorkerError as WorkerError
+    from ._errors import WorkerTimeoutError as WorkerTimeoutError
+    from ._info import StageInfo as StageInfo
+    from ._observe import AsyncQueue as AsyncQueue
+    from ._observe import BackgroundTask as BackgroundTask
+    from ._observe import BackgroundTaskFactory as BackgroundTaskFactory
+    from ._observe import ItemFailure as ItemFailure
+    from ._observe import PipelineStats as PipelineStats
+    from ._observe import QueuePerfStats as QueuePerfStats
+    from ._observe import StageStats as StageStats
+    from ._observe import StatsQueue as StatsQueue
+    from ._observe import TaskHook as TaskHook
+    from ._observe import TaskPerfStats as TaskPerfStats
+    from ._observe import TaskStatsHook as TaskStatsHook
+    from ._observe import create_task as create_task
+    from ._observe import is_eof as is_eof
+    from ._observe import is_epoch_end as is_epoch_end
     from ._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
     from ._observe._resource_usage import ProcessGroupResourceUsage as ProcessGroupResourceUsage
+    from ._pipeline import Pipeline as Pipeline
     from ._priority import PriorityExecutorEntrypoint as PriorityExecutorEntrypoint
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
@@ -103,29 +105,77 @@ __all__ = [
     "run_pipeline_in_subprocess",
 ]
 
-#: What few programs use is found on first use: these modules are a tenth of the import's time.
-_ON_USE = {
-    "PriorityExecutorEntrypoint": "._priority",
-    "PriorityInterpreterPoolExecutor": "._priority",
-    "PriorityProcessPoolExecutor": "._priority",
-    "PriorityThreadPoolExecutor": "._priority",
-    "ProcessGroupResourceUsage": "._observe._resource_usage",
-    "ProcessGroupStatsMonitor": "._observe._process_group",
-    "SharedMemoryRingBuffer": "._transport._ring",
-    "SharedMemorySegmentPool": "._transport._segments",
-    "arena_slot": "._transport._arena",
-    "iterate_in_subinterpreter": "._workers._interpreters",
-    "iterate_in_subprocess": "._workers._iterate",
-    "run_pipeline_in_subinterpreter": "._workers._interpreters",
-    "run_pipeline_in_subprocess": "._workers._run_pipeline",
+#: Where each name is.
+_MODULES = {
+    "._build": ("build_pipeline",),
+    "._builder": ("PipelineBuilder",),
+    "._cache_iterator": ("cache_iterator",),
+    "._errors": (
+        "FailureLimitError",
+        "InternalError",
+        "InvalidOpError",
+        "PipelineError",
+        "PipelineFailure",
+        "PipelineStateError",
+        "PipelineStructureError",
+        "RemoteOpError",
+        "StageTimeoutError",
+        "UnsupportedPythonError",
+        "WorkerDiedError",
+        "WorkerError",
+        "WorkerTimeoutError",
+    ),
+    "._info": ("StageInfo",),
+    "._observe": (
+        "AsyncQueue",
+        "BackgroundTask",
+        "BackgroundTaskFactory",
+        "ItemFailure",
+        "PipelineStats",
+        "QueuePerfStats",
+        "StageStats",
+        "StatsQueue",
+        "TaskHook",
+        "TaskPerfStats",
+        "TaskStatsHook",
+        "create_task",
+        "is_eof",
+        "is_epoch_end",
+    ),
+    "._observe._process_group": ("ProcessGroupStatsMonitor",),
+    "._observe._resource_usage": ("ProcessGroupResourceUsage",),
+    "._pipeline": ("Pipeline",),
+    "._priority": (
+        "PriorityExecutorEntrypoint",
+        "PriorityInterpreterPoolExecutor",
+        "PriorityProcessPoolExecutor",
+        "PriorityThreadPoolExecutor",
+    ),
+    "._transport._arena": ("arena_slot",),
+    "._transport._ring": ("SharedMemoryRingBuffer",),
+    "._transport._segments": ("SharedMemorySegmentPool",),
+    "._workers._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
+    "._workers._iterate": ("iterate_in_subprocess",),
+    "._workers._run_pipeline": ("run_pipeline_in_subprocess",),
 }
+#: Who asks for these will need the engine: here, or in a process that finds in memory what was imported here.
+_WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_ON_USE[name], __name__), name)
+    if name in ("config", "defs"):
+        return import_module(f".{name}", __name__)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _WITH_ENGINE:
+        import_module("._build", __name__)
+    value = getattr(import_module(_MODULE_OF[name], __name__), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

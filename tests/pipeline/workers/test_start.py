@@ -64,6 +64,17 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_that_iterates_does_without_the_engine(method: str) -> None:
+    """It takes longer to import than a process takes to start."""
+    run_child(f"""{_SCRIPT}
+if __name__ == "__main__":
+    names = list(iterate_in_subprocess(bodies.modules, mp_context={method!r}))
+    print("spdl.pipeline._errors" in names, "spdl.pipeline._engine" in names, "asyncio" in names)
+""").check("True False False")
+
+
+@pytest.mark.slow
 def test_a_fork_server_that_was_killed_is_replaced() -> None:
     """Its children live on: what they make still comes, and their end is told."""
     run_child(f"""{_SCRIPT}

@@ -1,7 +1,4 @@
 """Imported by the fork server, for its sake only: children find these modules in memory."""
 
 from . import _child_main as _child_main
-from . import _isolated_main as _isolated_main
 from . import _iterate_main as _iterate_main
-from . import _lifted_main as _lifted_main
-from . import _run_pipeline_main as _run_pipeline_main

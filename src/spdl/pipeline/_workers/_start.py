@@ -19,6 +19,8 @@ __all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "l
 
 #: What the fork server imports before it forks, so that no child has to.
 _PRELOADED: Final = "spdl.pipeline._workers._preloaded"
+#: And this, if the module on the left is used here: it takes longer to import than a process takes to start.
+_ENGINE: Final = "spdl.pipeline._engine", "spdl.pipeline._workers._preloaded_engine"
 #: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
 _NUM_DESCRIPTORS: Final = 16
 
@@ -135,8 +137,9 @@ def _preload() -> None:
     from multiprocessing import forkserver
 
     modules = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
-    if isinstance(modules, list) and _PRELOADED not in modules:
-        forkserver.set_forkserver_preload([*modules, _PRELOADED])
+    ours = [_PRELOADED, _ENGINE[1]] if _ENGINE[0] in sys.modules else [_PRELOADED]
+    if isinstance(modules, list) and not set(ours) <= set(modules):
+        forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
 
 
 def _check_descriptors() -> None:
