@@ -3,9 +3,13 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from spdl.pipeline import StageInfo, TaskHook
+from spdl.pipeline.config import set_default_hook_class
 from spdl.pipeline.defs import Aggregator
 
 state: dict[str, Any] = {}
@@ -151,11 +155,31 @@ def raise_what_does_not_pickle(item: int) -> int:
     raise NeedsArguments("first", "second")
 
 
-def stuck(item: int) -> int:
-    import time
-
-    time.sleep(600)
+def stuck_but_for_zero(item: int) -> int:
+    if item:
+        threading.Event().wait()
     return item
+
+
+class CountingHook(TaskHook):
+    """Counts calls where they are made."""
+
+    def __init__(self, info: StageInfo, interval: float = -1) -> None:
+        self.info = info
+
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        state["hooked"] = state.get("hooked", 0) + 1
+        yield
+
+
+def use_hooks() -> None:
+    """An initializer."""
+    set_default_hook_class(CountingHook)
+
+
+def num_hooked(item: int) -> int:
+    return int(state.get("hooked", 0))
 
 
 class Epochs:

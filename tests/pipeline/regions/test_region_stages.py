@@ -174,6 +174,14 @@ def test_initializer_runs_before_the_pipeline_is_built() -> None:
     assert "one" not in ops.state
 
 
+def test_defaults_that_an_initializer_sets_hold_in_the_worker() -> None:
+    """The hook class is used there; hooks of this build are not."""
+    workers = ProcessPoolExecutorConfig(1, initializer=ops.use_hooks)
+    items, _ = run(PipelineBuilder().add_source(range(3)).to(workers).pipe(ops.num_hooked).to(MAIN_PROCESS))
+    assert items == [1, 2, 3]
+    assert "hooked" not in ops.state
+
+
 def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
     """A source that gives one item at a time, after the one before came out, is served with large transfers too."""
     given: list[int] = []

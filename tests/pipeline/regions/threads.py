@@ -34,6 +34,11 @@ class _Port:
         except (EOFError, ValueError):
             raise WorkerDiedError(f"worker {self.index} was killed", exit_code=-9) from None
 
+    def kill(self) -> None:
+        """Nothing that it has sent and that was not received arrives any more."""
+        with suppress(OSError):  # it is dead, and about to be replaced
+            self.link._socket.shutdown(socket.SHUT_RDWR)
+
     def descriptors(self) -> list[int]:
         return [self.link.fileno()]
 
@@ -58,11 +63,6 @@ class ThreadWorkers(LinkedWorkers):
         self.all_ports.append(port)
         return port
 
-    def kill(self, index: int) -> None:
-        """Nothing that it has sent and that was not received arrives any more."""
-        with suppress(OSError):  # it is dead, and about to be replaced
-            self.ports[index].link._socket.shutdown(socket.SHUT_RDWR)
-
     def replace(self, worker: int) -> None:
         self.ports[worker].link.close()
         port = self.ports[worker] = self._start(worker)
@@ -75,6 +75,10 @@ class ThreadWorkers(LinkedWorkers):
             port.thread.join(timeout)
         self._close_bell()
         return [port.index for port in self.ports if port.thread.is_alive()]
+
+    def kill(self) -> None:
+        for port in self.ports:
+            port.kill()
 
     def describe(self, worker: int) -> str:
         return f"worker {worker}"
@@ -95,4 +99,4 @@ class ThreadWorkersConfig(ExecutorConfig):
 
 
 def kill(config: Any, index: int) -> None:
-    config.made[-1].kill(index)
+    config.made[-1].ports[index].kill()

@@ -125,7 +125,7 @@ def _join_region(engine: Engine, region: RegionLane, deadline: float) -> list[St
     if region.collector is None:  # the start was broken off
         region.stop_workers()
     elif _join(engine, region.collector, deadline):
-        return [Stuck(info, items, f"  {who}\n") for who, items in region.unfinished()]
+        return [Stuck(info, items, f"  {who}\n") for who, items in region.give_up()]
     killed, region.killed = region.killed, []
     stuck = [Stuck(info, items, f"  {who}, which was killed\n") for who, items in killed]
     return stuck + _join(engine, region.dealer, deadline)

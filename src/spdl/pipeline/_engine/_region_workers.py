@@ -134,7 +134,14 @@ class RegionWorkers(Protocol):
         """Start another process in place of a worker that has died."""
 
     def stop(self, timeout: float) -> Sequence[int]:
-        """Stop all workers and wait for them. Those that had to be killed after ``timeout`` s are returned."""
+        """Stop all workers and wait for their calls to return. Idempotent.
+
+        Returns:
+            Those that had to be killed after ``timeout`` s.
+        """
+
+    def kill(self) -> None:
+        """End all workers now: a ``stop`` in another thread need not wait for calls any longer."""
 
     def describe(self, worker: int) -> str:
         """``worker 2 (pid 4711)``."""

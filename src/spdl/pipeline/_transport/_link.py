@@ -326,6 +326,11 @@ class Link:
 
     # -- the end
 
+    def end_sending(self) -> None:
+        """Nothing more is sent: the other end comes to the end of the stream, and may go on sending. Cannot block."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         """Close this end. The other one sees the end of the stream, and whoever receives here gets ``EOFError``.
 

@@ -174,5 +174,8 @@ class AttachedWorkers(LinkedWorkers):
         self._close_bell()
         return []
 
+    def kill(self) -> None:
+        """They are not this process's: whoever owns them ends them."""
+
     def describe(self, worker: int) -> str:
         return f"worker {worker}"

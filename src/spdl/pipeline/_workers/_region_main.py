@@ -40,8 +40,9 @@ _REPORTS: Final = {
     Then.MARK: FromRegionWorker.AT_MARK,
     Then.END: FromRegionWorker.AT_END,
 }
-#: How long ops that run when the connection ends may go on.
+#: How long ops that run when a conversation is closed may go on before the next begins.
 _STOP_TIMEOUT: Final = 0.5
+_FOR_EVER: Final = 1e6
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
         pass
     finally:
         if conversation is not None:
-            conversation.stop()
+            conversation.stop(None)  # if the owner does not care to wait, it says so with a signal
 
 
 def _what_failed(attempt: str, exc: BaseException) -> tuple[str, str]:
@@ -197,14 +198,14 @@ class _Conversation:
         else:
             self.received.frames.put(frame)
 
-    def stop(self) -> None:
-        """Nothing more is wanted. Calls that run may go on for a moment."""
+    def stop(self, timeout: float | None = _STOP_TIMEOUT) -> None:
+        """Nothing more is wanted. Calls that run may go on for so many seconds; ``None``: to their end."""
         if self.pipeline is None or self.is_stopped:
             return
         self.is_stopped = True
         self.received.frames.put(None)
         with suppress(Exception):  # nobody is there to be told
-            self.pipeline.stop(timeout=_STOP_TIMEOUT)
+            self.pipeline.stop(timeout=_FOR_EVER if timeout is None else timeout)
         self.drain.poke()
         self.emitter.join(_STOP_TIMEOUT)
 

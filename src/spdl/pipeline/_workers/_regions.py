@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
 from spdl.pipeline._cpus import usable_cpus
@@ -21,7 +22,7 @@ from spdl.pipeline._engine._region_workers import (
     Told,
     Unreadable,
 )
-from spdl.pipeline._errors import PipelineError, WorkerDiedError, WorkerError
+from spdl.pipeline._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline._transport import NOTHING, Frame, Link
@@ -210,6 +211,8 @@ class LinkedWorkers:
             events.append(Died(index, exc))
         except WorkerError as exc:
             events.append(Failed(index, exc))
+        except PipelineStateError:  # it was stopped: the interpreter exits
+            pass
         self._watched.discard(index)
 
     def wake(self) -> None:
@@ -246,15 +249,21 @@ class ProcessWorkers(LinkedWorkers):
                 return []
             self._is_stopped = True
             for child in self._children:
-                child.link.close()  # all get the word before any is waited for
+                child.link.end_sending()  # all get the word before any is waited for
+            deadline = monotonic() + timeout
             killed = []
             for index, child in enumerate(self._children):
-                was_alive = child.is_alive()
-                child.stop(timeout)
-                if was_alive and child.exit_code() not in (0, None):
+                if not child._join(max(0.0, deadline - monotonic())):
+                    child.kill()
                     killed.append(index)
+            for child in self._children:
+                child.stop()
             self._close_bell()
             return killed
+
+    def kill(self) -> None:
+        for child in list(self._children):
+            child.kill()
 
     def describe(self, worker: int) -> str:
         pid = f" (pid {self._children[worker].pid})" if worker < len(self._children) else ""

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionLane"]
 
-#: How long a worker is given to end before it is killed.
-_STOP_TIMEOUT = 3.0
+#: How long the calls in the workers may go on after a stop, before these are killed; and after a failure.
+_STOP_TIMEOUT = 10.0
+_FAILURE_TIMEOUT = 1.0
 #: A worker that dies so often in a row while it starts, or with nothing in hand, would be replaced for ever.
 _MAX_VAIN_STARTS = 3
 
@@ -86,14 +87,20 @@ class RegionLane:
         self.dealer = EngineThread(f"{name}-deal", self._deal)
         self.dealer.start()
 
-    def stop_workers(self, timeout: float = _STOP_TIMEOUT) -> None:
+    def stop_workers(self) -> None:
         """Idempotent."""
-        for index in self.workers.stop(timeout):
+        from spdl.pipeline._engine._scheduler import EngineState
+
+        if self.engine.state is not EngineState.STOPPING:  # a failure: nobody asked to wait for calls
+            self.workers.stop(_FAILURE_TIMEOUT)
+            return
+        for index in self.workers.stop(_STOP_TIMEOUT):
             held = [one.describe() for one in list(self.node.workers[index].held.values())]
             self.killed.append((self.workers.describe(index), ", ".join(held) or "(none)"))
 
-    def unfinished(self) -> list[tuple[str, str]]:
-        """While the workers have not ended: who holds what."""
+    def give_up(self) -> list[tuple[str, str]]:
+        """Wait no longer for calls in the workers. Returns who holds what."""
+        self.workers.kill()
         return [
             (self.workers.describe(index), ", ".join(one.describe() for one in list(worker.held.values())))
             for index, worker in enumerate(self.node.workers)
