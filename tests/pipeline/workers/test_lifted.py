@@ -207,6 +207,16 @@ def test_a_dead_worker_is_named() -> None:
     assert "BrokenProcessPool" in (info.value.remote_traceback or "")
 
 
+def test_a_dead_subprocess_takes_the_workers_along() -> None:
+    """The check for leaks looks for them."""
+    config = described(
+        range(9), Pipe(ops.double, executor=ProcessPoolExecutor(2)), Pipe(partial(ops.die, at=4), name="here")
+    )
+    with pytest.raises(WorkerDiedError, match=r"The worker subprocess exited unexpectedly\.") as info:
+        list(run(config, num_threads=1, timeout=TIMEOUT))
+    assert info.value.exit_code == -9
+
+
 def test_a_used_process_pool_is_refused() -> None:
     """Before anything is started."""
     with ProcessPoolExecutor(1) as pool:
