@@ -306,12 +306,13 @@ nb::object copy_out(const Area& area, std::size_t offset, std::size_t num_bytes)
   return bytes;
 }
 
-nb::object exporter_of(nb::handle buffer, nb::object owner) {
+nb::object exporter_of(nb::handle buffer, nb::object owner, bool as_writable) {
   Py_buffer view;
   if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_ANY_CONTIGUOUS) != 0) {
     throw nb::python_error();
   }
-  Exporter memory{static_cast<std::uint8_t*>(view.buf), as_size(view.len), std::move(owner), view.readonly != 0};
+  const bool is_readonly = view.readonly != 0 && !as_writable;
+  Exporter memory{static_cast<std::uint8_t*>(view.buf), as_size(view.len), std::move(owner), is_readonly};
   PyBuffer_Release(&view);
   return nb::cast(std::move(memory));
 }
@@ -463,9 +464,12 @@ void register_shared(nb::module_& module) {
       "address"_a, "num_bytes"_a, "owner"_a.none(), "readonly"_a,
       nb::sig("def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter"),
       "A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.");
-  module.def("exporter_of", &exporter_of, "buffer"_a, "owner"_a.none(),
-             nb::sig("def exporter_of(buffer: typing_extensions.Buffer, owner: object) -> Exporter"),
-             "The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.");
+  module.def("exporter_of", &exporter_of, "buffer"_a, "owner"_a.none(), "as_writable"_a = false,
+             nb::sig("def exporter_of(buffer: typing_extensions.Buffer, owner: object, as_writable: bool = False) "
+                     "-> Exporter"),
+             R"(The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
+
+``as_writable``: say so of read-only memory too, to somebody who will not write.)");
   module.def("copy_to_bytes", &copy_to_bytes, "view"_a,
              nb::sig("def copy_to_bytes(view: typing_extensions.Buffer) -> bytes"),
              "Copy a contiguous buffer, once, and without the GIL if it is large.");

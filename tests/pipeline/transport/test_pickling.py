@@ -123,7 +123,7 @@ def test_a_search_in_vain_is_not_repeated_for_each() -> None:
 
 def test_bytes_may_arrive_as_views() -> None:
     """As the segment pool wants it: writable, without a copy, also inside of containers."""
-    arrived = cross([LARGE_BYTES, bytearray(LARGE_BYTES)], bytes_as_views=True)
+    arrived = cross([LARGE_BYTES, bytearray(LARGE_BYTES)], Encoder(thorough=True), bytes_as_views=True)
     assert [type(each) for each in arrived] == [memoryview, memoryview]
     assert all(each == LARGE_BYTES and not each.readonly for each in arrived)
     assert type(cross(LARGE_BYTES, bytes_as_views=True)) is memoryview
@@ -192,6 +192,50 @@ def test_memoryviews_cross(view: memoryview) -> None:
     assert type(arrived) is memoryview
     assert (arrived.format, arrived.shape, arrived.tolist()) == (view.format, view.shape, view.tolist())
     assert arrived.readonly or not view.readonly
+
+
+class Restored:
+    """Restores itself from bytes, and nothing else."""
+
+    def __init__(self) -> None:
+        self.data = LARGE_BYTES
+
+    def __reduce__(self) -> Any:
+        return _make_restored, (self.data,)
+
+
+def _make_restored(data: bytes) -> Restored:
+    assert type(data) is bytes
+    return Restored()
+
+
+def test_for_explicit_arenas_the_first_item_is_searched_as_the_last() -> None:
+    """What comes back does not depend on what came before; only leaves of containers become views."""
+    leaf = bytes(LARGE)
+    for item in ([leaf], {"a": (leaf, 1)}, Record("r", leaf), Pair(1, [leaf])):
+        encoded = Encoder(thorough=True).encode(item)
+        assert encoded.num_deep == 1
+    arrived = cross([leaf, Restored()], Encoder(thorough=True), bytes_as_views=True)
+    assert [type(each) for each in arrived] == [memoryview, Restored]
+
+
+@pytest.mark.parametrize("kind", ["array", "times", "text", "view"])
+def test_for_explicit_arenas_what_is_read_only_arrives_writable(kind: str) -> None:
+    """It is memory of the receiver's own."""
+    given: Any = {
+        "array": np.frombuffer(LARGE_BYTES, "f4"),
+        "times": np.frombuffer(LARGE_BYTES, "M8[s]"),
+        "text": np.arange(6000).astype("U5")[::2],
+        "view": memoryview(LARGE_BYTES),
+    }[kind]
+    [arrived] = cross([given], Encoder(thorough=True), bytes_as_views=True)
+    if kind == "view":
+        assert not arrived.readonly
+        assert arrived == given
+    else:
+        assert arrived.flags.writeable
+        assert arrived.dtype == given.dtype
+        np.testing.assert_array_equal(arrived, given)
 
 
 def test_a_class_may_cross_in_its_own_way() -> None:

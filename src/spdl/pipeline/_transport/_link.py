@@ -27,6 +27,7 @@ from typing import Any, Final
 from spdl.pipeline.lib._memory import Writer
 
 from ._arena import Arena, default_limit
+from ._custom import CustomStore
 from ._pickling import NOTHING, Encoded, Encoder, Form, decode
 from ._stores import Shelf, Store
 
@@ -107,7 +108,7 @@ class Link:
         self._socket = sock
         self.store = store
         self.shelf = shelf
-        self._encoder = Encoder()
+        self._encoder = Encoder(thorough=isinstance(store, CustomStore))
         self._put_lock = threading.Lock()
         self._get_lock = threading.Lock()
         self._send_lock = threading.Lock()
@@ -430,13 +431,10 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
         limit = default_limit()
     inbound = arena if arena is not None else Arena(limit) if limit else None
     outbound = Arena(limit) if limit and not inbound_only else None
-    here, there = socket.socketpair()
-    link = Link(
-        here,
-        None if outbound is None else outbound.open_sender(),
-        None if inbound is None else inbound.open_receiver(),
-    )
-    return link, LinkEnd(there, inbound, outbound)
+    store = None if outbound is None else outbound.open_sender()
+    shelf = None if inbound is None else inbound.open_receiver()
+    here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
+    return Link(here, store, shelf), LinkEnd(there, inbound, outbound)
 
 
 def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:

@@ -23,6 +23,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
+from spdl.pipeline.lib._memory import exporter_of
+
 __all__ = ["LARGE", "NOTHING", "Encoded", "Form", "decode", "encode"]
 
 #: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
@@ -75,11 +77,17 @@ _SCALARS: Final = frozenset({int, float, bool, type(None), complex})
 
 
 class Encoder:
-    """Takes objects apart. Remembers what kind of objects come. May be used by several threads."""
+    """Takes objects apart. Remembers what kind of objects come. May be used by several threads.
 
-    __slots__ = ("_num_unsearched", "_search")
+    Args:
+        thorough: Whatever came before, all large bytes objects are found, and buffers arrive writable although the
+            object's own are not: what an explicit arena promises.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_num_unsearched", "_search", "_thorough")
+
+    def __init__(self, *, thorough: bool = False) -> None:
+        self._thorough = thorough
         self._search = False
         self._num_unsearched = 0
 
@@ -100,6 +108,8 @@ class Encoder:
                     return Encoded(Form.RAW, payload)
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
             return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
+        if self._thorough:
+            return _encode_deep(payload, thorough=True)
         if self._search:
             encoded = _encode_deep(payload)
             if not encoded.num_deep:
@@ -139,26 +149,54 @@ def _collector(buffers: list[pickle.PickleBuffer]) -> Callable[[pickle.PickleBuf
     return collect
 
 
-def _encode_deep(payload: Any) -> Encoded:
+def _encode_deep(payload: Any, *, thorough: bool = False) -> Encoded:
+    leaves = _leaves(payload) if thorough else frozenset()
     buffers: list[Any] = []
     found: list[bytes | bytearray] = []
     numbers: dict[int, int] = {}
 
-    def persistent_id(obj: Any) -> tuple[bool, int] | None:
+    def persistent_id(obj: Any) -> tuple[bool, int, bool] | None:
         kind = type(obj)
         if (kind is bytes or kind is bytearray) and len(obj) >= LARGE:
             number = numbers.setdefault(id(obj), len(found))
             if number == len(found):
                 found.append(obj)
-            return kind is bytearray, number
+            return kind is bytearray, number, id(obj) in leaves
         return None
 
     stream = io.BytesIO()
     pickler = _Pickler(stream, 5, buffer_callback=_collector(buffers))
     pickler.persistent_id = persistent_id  # type: ignore[method-assign]
+    pickler.thorough = thorough
     pickler.dump(payload)
     form = Form.DEEP if found else Form.PICKLE
     return Encoded(form, stream.getvalue(), [*buffers, *found], len(found))
+
+
+def _leaves(payload: Any) -> frozenset[int]:
+    """Ids of the large bytes objects that lie in nested containers and dataclasses.
+
+    Those in the state of other objects are none of the user's: a class that restores itself from bytes needs bytes.
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    todo = [payload]
+    while todo:
+        obj = todo.pop()
+        if id(obj) in seen:
+            continue
+        if isinstance(obj, bytes | bytearray):
+            found.add(id(obj))
+        elif isinstance(obj, list | tuple | set | frozenset):
+            seen.add(id(obj))
+            todo += obj
+        elif isinstance(obj, dict):
+            seen.add(id(obj))
+            todo += obj.values()
+        elif hasattr(type(obj), "__dataclass_fields__") and not isinstance(obj, type):
+            seen.add(id(obj))
+            todo += (getattr(obj, name, None) for name in type(obj).__dataclass_fields__)
+    return frozenset(found)
 
 
 def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_as_views: bool = False) -> Any:
@@ -184,10 +222,11 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
         first = len(buffers) - num_deep
         made: dict[int, Any] = {}  # one object for all that refer to it
 
-        def persistent_load(pid: tuple[bool, int]) -> Any:
-            is_bytearray, number = pid
+        def persistent_load(pid: tuple[bool, int, bool]) -> Any:
+            is_bytearray, number, is_leaf = pid
             if number not in made:
-                made[number] = _as_bytes(buffers[first + number], bytearray if is_bytearray else bytes, bytes_as_views)
+                kind = bytearray if is_bytearray else bytes
+                made[number] = _as_bytes(buffers[first + number], kind, bytes_as_views and is_leaf)
             return made[number]
 
         unpickler = pickle.Unpickler(io.BytesIO(head), buffers=buffers[:first])
@@ -206,24 +245,37 @@ def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -
 
 
 class _Pickler(pickle.Pickler):
+    thorough = False
+
     def reducer_override(self, obj: Any) -> Any:
         """Called for all that pickle does not know itself."""
         kind = type(obj)
         if kind is memoryview:
-            return _reduce_memoryview(obj)
+            return _reduce_memoryview(obj, self.thorough)
         hook = getattr(kind, "__reduce_transport__", None)
         if hook is not None:
             return hook(obj)
         if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
-            return _reduce_array(obj)
+            return _reduce_array(obj, self.thorough)
         if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
             return _reduce_tensor(obj)
         return NotImplemented
 
 
-def _reduce_memoryview(view: memoryview) -> Any:
+def _reduce_memoryview(view: memoryview, thorough: bool) -> Any:
     memory = view if view.c_contiguous and view.nbytes else view.tobytes()
-    return _make_memoryview, (pickle.PickleBuffer(memory), view.format, view.shape, view.readonly)
+    readonly = view.readonly and not thorough
+    return _make_memoryview, (_buffer_of(memory, thorough), view.format, view.shape, readonly)
+
+
+def _buffer_of(memory: Any, thorough: bool) -> pickle.PickleBuffer:
+    """Its memory for pickle; one that is read-only would arrive so."""
+    buffer = pickle.PickleBuffer(memory)
+    raw = buffer.raw()
+    if thorough and raw.readonly and raw.nbytes:
+        alias: Any = exporter_of(raw, memory, as_writable=True)
+        return pickle.PickleBuffer(alias)
+    return buffer
 
 
 def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: bool) -> memoryview:
@@ -233,13 +285,20 @@ def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: b
     return view.toreadonly() if readonly else view
 
 
-def _reduce_array(array: Any) -> Any:
-    """A contiguous array of numbers. NumPy does it too, but what it writes takes three times as long to read."""
-    dtype, flags = array.dtype, array.flags
-    if dtype.kind not in "biufc" or not (flags.c_contiguous or flags.f_contiguous):
-        return NotImplemented
-    order = "C" if flags.c_contiguous else "F"
-    return _make_array, (pickle.PickleBuffer(array), dtype.str, array.shape, order)
+def _reduce_array(array: Any, thorough: bool) -> Any:
+    """An array of numbers or times. NumPy does it too, but what it writes takes three times as long to read."""
+    kind = array.dtype.kind
+    if kind not in "biufcmM":
+        # Of these, what is not contiguous would be pickled by way of bytes, in the stream.
+        if kind == "O" or array.flags.c_contiguous or array.flags.f_contiguous:
+            return NotImplemented
+        return array.copy().__reduce_ex__(5)
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = array.copy()
+    order = "C" if array.flags.c_contiguous else "F"
+    # Times have no buffer protocol.
+    memory = array.view("i8") if kind in "mM" else array
+    return _make_array, (_buffer_of(memory, thorough), array.dtype.str, array.shape, order)
 
 
 def _make_array(data: Any, dtype: str, shape: tuple[int, ...], order: Any) -> Any:

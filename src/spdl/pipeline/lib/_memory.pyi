@@ -170,15 +170,18 @@ class Exporter:
     """
 
     def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter:
     """
     A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.
     """
 
-def exporter_of(buffer: Buffer, owner: object) -> Exporter:
+def exporter_of(buffer: Buffer, owner: object, as_writable: bool = False) -> Exporter:
     """
     The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
+
+    ``as_writable``: say so of read-only memory too, to somebody who will not write.
     """
 
 def copy_to_bytes(view: Buffer) -> bytes:
