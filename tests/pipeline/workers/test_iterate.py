@@ -100,10 +100,10 @@ def test_views_outlive_the_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    "make_arena", [partial(SharedMemoryRingBuffer, 400_000), partial(SharedMemorySegmentPool, 20_000, 4)]
+    "make_arena", [partial(SharedMemoryRingBuffer, 60_000), partial(SharedMemorySegmentPool, 20_000, 4)]
 )
 def test_an_explicit_arena_begins_anew_with_each_iteration(make_arena: Any) -> None:
-    """Whatever the last one has left in it."""
+    """Also when the last one was left while the producer waited for room."""
     iterable = iterate(_Buffers(30, 10_000), arena=make_arena(), buffer_size=10)
     for num_items in (1, 5, 2):
         taken = [bytes(item) for item in islice(iterable, num_items)]

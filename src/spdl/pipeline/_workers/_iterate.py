@@ -15,6 +15,7 @@ from spdl.pipeline._transport._custom import CustomArena
 from ._child import Child
 from ._iterate_main import run
 from ._protocol import FromIterator, ToIterator
+from ._start import warm_up
 
 if TYPE_CHECKING:
     from spdl.pipeline._transport import Frame
@@ -72,7 +73,10 @@ def iterate_in_subprocess(
         TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out.
         ValueError: There is no start method ``mp_context`` here.
     """
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, got {fn!r}")
     initializers = _as_sequence(initializer)
+    warm_up(mp_context)
     options: dict[str, Any] = {}
     if arena is None or isinstance(arena, int):
         if arena is not None and arena < 0:
@@ -81,8 +85,6 @@ def iterate_in_subprocess(
     else:
         options["arena"] = explicit = CustomArena(arena)
         options["at_end"] = explicit.close
-    if not callable(fn):
-        raise TypeError(f"fn must be callable, got {fn!r}")
     child = Child.start(
         run,
         fn,

@@ -8,14 +8,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from spdl.pipeline._errors import WorkerError
 
-__all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock"]
+__all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock", "warm_up"]
 
 #: What the fork server imports before it forks, so that no child has to.
 _PRELOADED: Final = "spdl.pipeline._workers._preloaded"
@@ -27,6 +27,12 @@ _NUM_DESCRIPTORS: Final = 16
 #: Held for every start and every look at an exit code: ``multiprocessing`` looks at the codes of all children when it
 #: starts one, and the code of a child of the fork server can be read once only.
 lock = threading.RLock()
+
+
+class _Seen:
+    """State of the process: there was a moment at which no start method had been chosen."""
+
+    unset = False
 
 
 class ForkServerGone(WorkerError):
@@ -50,12 +56,30 @@ def context_of(mp_context: str | BaseContext | None) -> BaseContext:
         if mp_context not in methods:
             raise ValueError(f"mp_context must be one of {', '.join(methods)}, got {mp_context!r}")
         return multiprocessing.get_context(mp_context)
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    # Where fork is the default, any use of multiprocessing leaves it as the method, as if it had been chosen. So it is
-    # taken only where it does no harm.
-    if chosen is None or (chosen == "fork" and is_threaded()):
+    chosen = cast("str | None", multiprocessing.get_start_method(allow_none=True))
+    # Where fork is the default, any use of multiprocessing leaves it as the method, as if it had been chosen: even a
+    # start by the fork server. So it is taken only where nothing says that it was not, and where it does no harm.
+    if chosen is None:
+        _Seen.unset = True
+    if chosen is None or (chosen == "fork" and (_Seen.unset or is_threaded())):
         chosen = "forkserver" if "forkserver" in methods else "spawn"
     return multiprocessing.get_context(chosen)
+
+
+def warm_up(mp_context: str | BaseContext | None) -> None:
+    """Have the fork server start, if one will be asked for a process: it imports while the caller prepares.
+
+    Raises:
+        ValueError: There is no such start method here.
+    """
+    if context_of(mp_context).get_start_method() != "forkserver":
+        return
+    from multiprocessing.forkserver import ensure_running
+
+    _preload()
+    with suppress(OSError), lock:  # what is wrong shows when the process is started
+        _check_descriptors()
+        ensure_running()
 
 
 def is_threaded() -> bool:
