@@ -166,6 +166,14 @@ class Link:
         """Wait, at most ``timeout`` seconds, until all that was sent has been written. True if it has."""
         return self._writer is None or self._writer.drain(timeout)
 
+    def send_soon(self, kind: int, number: int, encoded: Encoded, *, urgent: bool) -> None:
+        """``send_encoded`` of one frame, written in the background: at a third of the cost if it is small."""
+        head = encoded.head
+        if self._writer is None or encoded.spans is not None or encoded.buffers:
+            self.send_encoded([(kind, number, encoded)], urgent=urgent)
+            return
+        self._writer.put((_HEADER.pack(kind, encoded.form, 0, 0, number, 0, len(head)), head), urgent)
+
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]], *, urgent: bool = True) -> None:
         """Send frames, as few writes as possible. Blocks while the socket is full, unless written in the background.
 
@@ -235,6 +243,10 @@ class Link:
     def fileno(self) -> int:
         """The descriptor to wait for; -1 when closed. Only if ``has_frame`` says no."""
         return self._socket.fileno()
+
+    def next_frame(self) -> Frame | None:
+        """A frame that is already here, or ``None``."""
+        return self._frames.popleft() if self._frames else None
 
     def has_frame(self) -> bool:
         """A whole frame is here: ``recv`` will not wait."""

@@ -124,7 +124,7 @@ class _Worker:
             encoded = self._try(attempt, link.encode, item)
             self._credits -= 1
             # Whoever has no credit left has a reader who waits, or will soon.
-            link.send_encoded([(FromIterator.ITEM, number, encoded)], urgent=self._credits <= 0)
+            link.send_soon(FromIterator.ITEM, number, encoded, urgent=self._credits <= 0)
             del item, encoded  # not while waiting for the next one
 
     def _try(self, attempt: str, call: Callable[..., Any], *args: Any) -> Any:
