@@ -171,3 +171,12 @@ def test_an_op_that_does_not_pickle_fails_the_region() -> None:
     pipeline = pipeline_of(lambda item: item, workers=ProcessPoolExecutorConfig(1, mp_context="spawn"))
     _, failure = read_to_failure(pipeline)
     assert isinstance(failure.exceptions[0], TypeError)
+    assert "lambda" in str(failure.exceptions[0])
+
+
+def test_a_failure_behind_the_region_ends_its_workers() -> None:
+    """Though their calls would go on for ever."""
+    builder = PipelineBuilder().add_source(range(100)).to(TWO).pipe(ops.stuck_but_for_zero)
+    builder.to(MAIN_PROCESS).pipe(ops.fail_on_multiples_of_three)
+    _, failure = read_to_failure(builder.add_sink().build(num_threads=1, max_failures=0))
+    assert "failed 1 times" in str(failure.exceptions[0])

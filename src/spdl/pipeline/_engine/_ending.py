@@ -163,6 +163,7 @@ def abandon(engine: Engine) -> None:
 
 
 def _stop_abandoned(engine: Engine) -> None:
+    engine.is_abandoned = True
     engine.request_stop()
     _join_abandoned(engine, DEFAULT_JOIN_TIMEOUT)
 
@@ -197,6 +198,7 @@ class _Running:
         """The interpreter exits. All are stopped before any is waited for, and one bound holds for all."""
         engines = sorted(self.engines, key=lambda engine: engine.pipeline_id)
         for engine in engines:
+            engine.is_abandoned = True
             engine.request_stop()
         deadline = perf_counter() + DEFAULT_JOIN_TIMEOUT
         for engine in engines:

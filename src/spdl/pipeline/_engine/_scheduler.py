@@ -93,6 +93,7 @@ class Engine:
         self.on_ended: list[Callable[[], None]] = []  # totals to log; run once, by whoever joins the threads
         self.given_up: set[object] = set()  # threads and futures that a join has left behind; touched by joins only
         self._is_forgotten = False
+        self.is_abandoned = False  # nobody holds it any more, or the interpreter exits
         self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
 
     # -- start
@@ -107,7 +108,7 @@ class Engine:
                     if node.inboxes:
                         node.counters.begin_starved(now)
             register(self)
-            for region in self.regions:
+            for region in self.regions:  # before any thread: then a start by fork, where it was asked for, is safe
                 region.start_workers()
             if self.loop.is_needed():
                 self.loop.start()

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionLane"]
 
-#: How long the calls in the workers may go on after a stop, before these are killed; and after a failure.
+#: How long the calls in the workers may go on after a stop, before these are killed; and at any other end.
 _STOP_TIMEOUT = 10.0
-_FAILURE_TIMEOUT = 1.0
+_SHORT_TIMEOUT = 1.0
 #: A worker that dies so often in a row while it starts, or with nothing in hand, would be replaced for ever.
 _MAX_VAIN_STARTS = 3
 
@@ -68,10 +68,7 @@ class RegionLane:
     # -- not under the lock
 
     def start_workers(self) -> None:
-        """Start the processes, before any thread: then a start by fork, where it was asked for, is safe.
-
-        An error fails the stage, once everything else runs.
-        """
+        """Start the processes. If that fails, so does the stage, once everything else runs."""
         try:
             self.workers.start()
         except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
@@ -91,8 +88,8 @@ class RegionLane:
         """Idempotent."""
         from spdl.pipeline._engine._scheduler import EngineState
 
-        if self.engine.state is not EngineState.STOPPING:  # a failure: nobody asked to wait for calls
-            self.workers.stop(_FAILURE_TIMEOUT)
+        if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
+            self.workers.stop(_SHORT_TIMEOUT)  # a failure, or nobody is left: no use in waiting for calls
             return
         for index in self.workers.stop(_STOP_TIMEOUT):
             held = [one.describe() for one in list(self.node.workers[index].held.values())]
