@@ -284,12 +284,6 @@ class BrokenAggregator(Aggregator[int, int]):
         return None
 
 
-def one_then_silence() -> Iterator[int]:
-    """A source that waits for ever after its first item, until it is left alone."""
-    yield 0
-    threading.Event().wait()
-
-
 def notes_and_process_id(item: Any) -> tuple[list[Any], int]:
     return list(noted()), os.getpid()
 

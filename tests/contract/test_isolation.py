@@ -302,7 +302,7 @@ def test_collection_ends_the_processes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["kill"])
+@pytest.mark.parametrize("how", ["exit", "kill"])
 def test_processes_end_with_this_one(how: str) -> None:
     """However it ends."""
     ended = run_child(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PriorityThreadPoolExecutor
+from spdl.pipeline import PipelineBuilder, PriorityProcessPoolExecutor, PriorityThreadPoolExecutor
 from spdl.pipeline.defs import PathVariants, Pipe
 
 from . import ops, remote
@@ -197,3 +197,19 @@ def test_priority_pools_pass_as_they_are() -> None:
         items = list(run_apart(builder))
     assert [item for (item, _, _), _, _ in items] == list(range(6))
     assert len({thread for (_, _, thread), _, _ in items} | {thread for _, _, thread in items}) == 1
+
+
+@pytest.mark.slow
+def test_priority_pools_of_processes_pass_as_they_are() -> None:
+    """Their workers are children of the pipeline's process."""
+    with PriorityProcessPoolExecutor(1, mp_context=CONTEXT) as pool:
+        builder = build_of(
+            range(6),
+            lambda b: b.pipe(ops.with_process_id),
+            stage(ops.relations, pool.get_executor()),
+        )
+        items = list(run_apart(builder))
+    assert [item for (item, _), *_ in items] == list(range(6))
+    assert {parent for _, _, parent, _ in items} == {pid for (_, pid), *_ in items}
+    for _, pid, _, _ in items:
+        remote.await_end(pid)

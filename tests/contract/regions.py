@@ -1,0 +1,29 @@
+"""Builders of pipelines with regions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+__all__ = ["Add", "region", "with_region"]
+
+Add = Callable[[PipelineBuilder[Any, Any]], Any]
+
+
+def region(
+    builder: PipelineBuilder[Any, Any], *stages: Add, workers: int = 1, inputs: int = 1, outputs: int = 1, **config: Any
+) -> None:
+    """Add a region with what each of ``stages`` adds; ``config`` is that of its workers."""
+    builder.to(ProcessPoolExecutorConfig(max_workers=workers, **config), buffer_size=inputs)
+    for add in stages:
+        add(builder)
+    builder.to(MAIN_PROCESS, buffer_size=outputs)
+
+
+def with_region(source: Any, *stages: Add, continuous: bool = False, sink: int = 3, **options: Any) -> Any:
+    """Return a builder whose only stages are those of one region; ``options`` are those of ``region``."""
+    builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+    builder.add_source(source, continuous=continuous)
+    region(builder, *stages, **options)
+    return builder.add_sink(sink)
