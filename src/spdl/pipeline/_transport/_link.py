@@ -478,6 +478,7 @@ def _close_all() -> None:
     """In a forked child: an end that stays open there would hide that its process has died."""
     for link in list(_links):
         link._is_closed = True
+        link._frames.clear()
         with suppress(OSError):
             link._socket.close()
     _links.clear()

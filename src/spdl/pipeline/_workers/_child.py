@@ -162,29 +162,31 @@ class Child:
             WorkerError: The child's function raised; it has ended, or is about to.
             PipelineStateError: The child was stopped; this process was forked from the one that has it.
         """
+        frame = self.link.next_frame()  # a stop, or a fork, has left none
+        if frame is None:
+            frame = self._recv_waiting(timeout)
+        if frame.kind == AnyChild.FAILED:
+            self._raise_failure(frame)
+        return frame
+
+    def _recv_waiting(self, timeout: float | None) -> Frame:
         link = self.link
         deadline = None if timeout is None else monotonic() + timeout
         self._check_owned()
         try:
-            if link.has_frame():
-                frame = link.recv()
-            else:
-                ready = self._wait(timeout)
-                if not ready:
-                    raise TimeoutError(f"nothing from {self.what} within {timeout} s")
-                if link.fileno() in ready:
-                    frame = link.recv(None if deadline is None else max(0.0, deadline - monotonic()))
-                else:  # it has died. Whatever else holds its end of the connection will not say more
-                    try:
-                        frame = link.recv(0)
-                    except TimeoutError:
-                        raise self.died() from None
+            ready = self._wait(timeout)
+            if not ready:
+                raise TimeoutError(f"nothing from {self.what} within {timeout} s")
+            if link.fileno() in ready:
+                return link.recv(None if deadline is None else max(0.0, deadline - monotonic()))
+            # It has died. Whatever else holds its end of the connection will not say more.
+            try:
+                return link.recv(0)
+            except TimeoutError:
+                raise self.died() from None
         except (EOFError, ValueError):
             self._check_owned()
             raise self.died() from None
-        if frame.kind == AnyChild.FAILED:
-            self._raise_failure(frame)
-        return frame
 
     def _raise_failure(self, frame: Frame) -> None:
         failed = "failed" if frame.number == Phase.RUNNING else "could not unpickle what it was started with"

@@ -28,6 +28,9 @@ _WHAT: Final = "The worker subprocess"
 #: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
 _PAUSE: Final = 0.0005
 _RUSH: Final = 16
+#: From this size of the buffer on, up to an eighth of it may be made later than it could be.
+_LARGE_BUFFER: Final = 32
+_KEPT_PART: Final = 8
 _numbers: Final = itertools.count(1)
 
 
@@ -50,7 +53,7 @@ def iterate_in_subprocess(
     Args:
         fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
         buffer_size: So many items are made ahead. 1: step by step, the next item is made when the one before it has
-            been taken. Less: no limit.
+            been taken. Less: no limit. From 32 on, as few as seven eighths of it may be, which makes small items cheap.
         initializer: Called there before ``fn``: one, or several in order.
         mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
             where it exists, else ``spawn``.
@@ -242,15 +245,21 @@ class _Iteration(Generic[T]):
             return item
 
     def _give_credit(self, worker: _Worker[T]) -> None:
-        """Let the process make another item for the one that was taken.
+        """Let the process make other items for those that were taken.
 
-        In a rush credits are kept as long as items wait here, because every message wakes the process. None are kept
-        when this side is about to wait.
+        Every message is a system call, and may wake the process. With a large buffer they are kept until they are a
+        part of it that nobody misses. With a small one every item counts; but in a rush they are kept as long as items
+        wait here, and not when this side is about to wait.
         """
         self._num_taken += 1
-        now = monotonic()
-        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
-        self._last = now
-        if self._num_quick < _RUSH or self._num_taken * 2 > worker.buffer_size or not worker.has_waiting():
-            worker.tell(ToIterator.CREDIT, self._num_taken)
-            self._num_taken = 0
+        if worker.buffer_size >= _LARGE_BUFFER:
+            if self._num_taken * _KEPT_PART < worker.buffer_size:
+                return
+        else:
+            now = monotonic()
+            self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
+            self._last = now
+            if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
+                return
+        worker.tell(ToIterator.CREDIT, self._num_taken)
+        self._num_taken = 0
