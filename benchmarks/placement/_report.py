@@ -30,6 +30,7 @@ def row_of(
         "rate_max": max(rates),
         "trainer_cpu_s_per_1000": median(1000 * turn["cpu"] / num_samples for turn in idle),
         "rate_training": median(num_samples / turn["wall"] for turn in training),
+        "without_python": median(turn["without_python"] / alone for turn, alone in zip(training, steps, strict=True)),
         "slowdown": median(slowdowns),
         "slowdown_min": min(slowdowns),
         "slowdown_max": max(slowdowns),
@@ -64,6 +65,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
             "CPU s of the trainer, 1000 samples",
             "samples/s beside training",
             "a training step takes (min to max)",
+            "of that waiting for Python",
             "memory, MB",
         ]
     )
@@ -71,5 +73,5 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         rate = f"{short(each['rate'])} ({short(each['rate_min'])} to {short(each['rate_max'])})"
         slowdown = f"{short(each['slowdown'])}x ({short(each['slowdown_min'])} to {short(each['slowdown_max'])})"
         cells = [each["way"], rate, short(each["trainer_cpu_s_per_1000"]), short(each["rate_training"]), slowdown]
-        lines.append(row([*cells, short(each["pss_mb"])]))
+        lines.append(row([*cells, f"{short(each['without_python'])}x", short(each["pss_mb"])]))
     return "\n".join(lines)

@@ -46,20 +46,24 @@ class Trainer:
         """An epoch but for its first ``num_ahead`` batches, which were made before anybody asked for them.
 
         Returns:
-            Seconds, CPU seconds of this process, and seconds of the training steps, if there are any.
+            Seconds, CPU seconds of this process, seconds of the training steps, if there are any, and what of those
+            they neither ran nor waited for a core: they waited for Python.
         """
-        stepping = cpu = wall = 0.0
+        stepping = without_python = cpu = wall = 0.0
         for number, _ in enumerate(self._batches(), start=1):
             if number == num_ahead:
                 cpu, wall = time.process_time(), time.perf_counter()
             elif is_training and number > num_ahead:
-                start = time.perf_counter()
+                start, ran, waited = time.perf_counter(), time.thread_time(), _seconds_waited_for_a_core()
                 training_step()
-                stepping += time.perf_counter() - start
+                took = time.perf_counter() - start
+                stepping += took
+                without_python += took - (time.thread_time() - ran) - (_seconds_waited_for_a_core() - waited)
         return {
             "wall": time.perf_counter() - wall,
             "cpu": time.process_time() - cpu,
             "stepping": stepping,
+            "without_python": max(0.0, without_python),
         }
 
     def step(self) -> float:
@@ -83,6 +87,15 @@ class Trainer:
     def _batches(self) -> Iterable[Any]:
         assert self._pipeline is not None  # it is asked for after ``open`` only
         return self._pipeline
+
+
+def _seconds_waited_for_a_core() -> float:
+    """Of this thread, since it began; 0 where the system does not tell."""
+    try:
+        # Linux, Documentation/scheduler/sched-stats.rst: nanoseconds run, nanoseconds waited to run, time slices.
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _pss(pid: int) -> int:

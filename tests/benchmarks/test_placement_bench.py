@@ -61,10 +61,14 @@ def test_source_gives_whole_batches_going_round() -> None:
 def test_row_says_how_much_longer_a_step_takes() -> None:
     """Against steps with nothing beside them, of the same round; rates are for samples."""
     idle = [{"wall": 1.0, "cpu": 0.5, "stepping": 0.0}, {"wall": 2.0, "cpu": 0.5, "stepping": 0.0}]
-    training = [{"wall": 4.0, "cpu": 0.5, "stepping": 3.0}, {"wall": 4.0, "cpu": 0.5, "stepping": 2.0}]
+    training = [
+        {"wall": 4.0, "cpu": 0.5, "stepping": 3.0, "without_python": 2.0},
+        {"wall": 4.0, "cpu": 0.5, "stepping": 2.0, "without_python": 0.0},
+    ]
     row = row_of("threads", 1000, idle=idle, training=training, steps=[1.0, 2.0], pss=5_000_000)
     assert (row["rate"], row["rate_min"], row["rate_max"]) == (750, 500, 1000)
     assert (row["slowdown"], row["slowdown_min"], row["slowdown_max"]) == (2, 1, 3)
+    assert row["without_python"] == 1
     assert (row["trainer_cpu_s_per_1000"], row["rate_training"], row["pss_mb"]) == (0.5, 250, 5)
 
 
