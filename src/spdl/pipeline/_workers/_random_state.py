@@ -11,10 +11,11 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 __all__ = ["RandomState", "capture", "restore"]
 
@@ -82,7 +83,10 @@ def _is_being_imported(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-class _OnImport(MetaPathFinder):
+# The base classes of finders and loaders are in importlib.abc, whose import takes as long as that of the engine.
+
+
+class _OnImport:
     """Finds nothing itself: it sets the state of a module at the end of its import, which others do."""
 
     def __init__(self, state: RandomState) -> None:
@@ -99,12 +103,13 @@ class _OnImport(MetaPathFinder):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Restoring(spec.loader, fullname, self._state)
+                    restoring: Any = _Restoring(spec.loader, fullname, self._state)
+                    spec.loader = restoring
                 return spec
         return None
 
 
-class _Restoring(Loader):
+class _Restoring:
     """A loader that does what another does, and then sets the state of the module."""
 
     def __init__(self, loader: Any, name: str, state: RandomState) -> None:
