@@ -1,13 +1,16 @@
 """In = out + dropped + failed, whatever the transfers are, and whenever workers die."""
 
+import os
+import signal
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, WorkerDiedError
-from spdl.pipeline.defs import MAIN_PROCESS
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 from tests.pipeline.regions.threads import ThreadWorkersConfig, kill
 from tests.strategies.profiles import cases
@@ -151,3 +154,37 @@ def test_a_death_without_replacement_ends_the_pipeline(num_workers: int, size_in
         failure = exc
     assert isinstance(failure.exceptions[0], WorkerDiedError)
     assert len(found) == len(set(found))
+
+
+@cases(3)
+@given(
+    num_items=st.integers(100, 300),
+    num_workers=st.integers(1, 3),
+    size_in=sizes,
+    size_out=sizes,
+    deaths=st.sets(st.integers(0, 60), min_size=1, max_size=3),
+    number=st.sampled_from([signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT]),
+)
+def test_items_are_conserved_when_processes_are_killed(
+    num_items: int, num_workers: int, size_in: int, size_out: int, deaths: set[int], number: signal.Signals
+) -> None:
+    """The same with real processes, and the signals of real crashes."""
+    target = ProcessPoolExecutorConfig(num_workers, restart=True)
+    builder: Any = PipelineBuilder().add_source(range(num_items)).to(target, buffer_size=size_in)
+    builder.pipe(ops.with_pid, concurrency=2).to(MAIN_PROCESS, buffer_size=size_out).add_sink()
+    pipeline = builder.build(num_threads=2)
+    found: list[int] = []
+    with pipeline.auto_stop():
+        for item, pid in pipeline:
+            found.append(item)
+            if len(found) in deaths:
+                with suppress(ProcessLookupError):  # it has been killed before
+                    os.kill(pid, number)
+    stage = pipeline.stats().stages[1]
+    assert len(set(found)) == len(found) == stage.num_emitted
+    assert stage.num_calls == num_items == stage.num_emitted + stage.num_failures
+    assert pipeline._engine.ledger.sources[0].num_consumed == num_items
+    for failure in stage.failures:
+        assert isinstance(failure.error, WorkerDiedError)
+        assert failure.error.exit_code == -number
+        assert failure.origin not in found

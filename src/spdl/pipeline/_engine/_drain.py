@@ -52,6 +52,15 @@ class _ReportedPositions(Positions):
         return consumed
 
 
+class _Place(SourcePosition):
+    """A position as logs and notes in the worker show it: it counts what was dealt, not the source's items."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.position} of the region>"
+
+
 class Drain:
     """The consumer of a pipeline with one source, which calls ``next_position`` before each item it gives.
 
@@ -65,6 +74,7 @@ class Drain:
         engine.ledger.sources[0] = self.source.positions = self._positions
         # Positions of a kind of their own: in a description they cannot be mistaken for the number of an output.
         self.source.shares_ledger = True
+        self.source.position_class = _Place
         self._report_failure = engine.report_failure
         engine.report_failure = self._on_failure
         self._failures: deque[FailedItem] = deque()

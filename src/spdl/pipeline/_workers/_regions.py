@@ -205,7 +205,9 @@ class LinkedWorkers:
                 elif kind == FromRegionWorker.BROKEN:
                     text, trace = frame.load()
                     events.append(Failed(index, WorkerError(f"{text}\n{trace}", remote_traceback=trace)))
-        except TimeoutError:
+                if not port.link.has_frame():
+                    return
+        except TimeoutError:  # only a part of a frame
             return
         except WorkerDiedError as exc:
             events.append(Died(index, exc))

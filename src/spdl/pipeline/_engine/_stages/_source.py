@@ -29,6 +29,7 @@ class SourceNode(Node):
         "next_call",
         "number",
         "out",
+        "position_class",
         "positions",
         "shares_ledger",
         "waiting",
@@ -42,6 +43,7 @@ class SourceNode(Node):
         self.number = number
         self.positions = engine.ledger.sources[number]
         self.shares_ledger = len(engine.ledger.sources) > 1
+        self.position_class = SourcePosition
         self.waiting: Callable[[], None] | None = None
         self.next_call: CallStage | None = None  # the next stage, if its calls may run on the source's thread
 
@@ -75,7 +77,7 @@ class SourceNode(Node):
         positions = self.positions
         index = positions.num_issued
         positions.num_issued = index + 1
-        return SourcePosition(self.number, index) if self.shares_ledger else index
+        return self.position_class(self.number, index) if self.shares_ledger else index
 
     def emit(self, value: Any, now: float) -> None:
         """Any value is an item, ``None`` too. ``Channel.put`` is written out here: it is the hot path."""
