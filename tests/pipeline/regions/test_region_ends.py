@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import weakref
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,19 @@ def test_a_call_that_does_not_return_is_named() -> None:
     assert lane.collector is not None
     lane.collector.join(20)
     assert not lane.collector.is_alive()
+
+
+def test_ops_are_let_go_of_at_the_end() -> None:
+    """Though the pipeline is still there to be asked for its statistics."""
+    op = partial(ops.with_pid)
+    pipeline = builder_of(op, range(3)).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert len(list(pipeline)) == 3
+    gone = weakref.ref(op)
+    del op
+    gc.collect()
+    assert gone() is None
+    assert pipeline.stats().num_items == 3
 
 
 def test_statistics_show_what_runs_in_the_workers() -> None:

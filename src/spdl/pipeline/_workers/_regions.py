@@ -261,6 +261,7 @@ class ProcessWorkers(LinkedWorkers):
             for child in self._children:
                 child.stop()
             self._close_bell()
+            del self._spec  # the user's ops must not live as long as the statistics
             return killed
 
     def kill(self) -> None:

@@ -431,6 +431,10 @@ class RegionStage(Node):
     def num_counted_calls(self) -> int:
         return self.num_counted
 
+    def forget(self) -> None:
+        for worker in self.workers:
+            worker.held.clear()
+
     def drop_work(self) -> None:
         self.gathered = []
         self.transfers.clear()
