@@ -137,12 +137,12 @@ def test_arrays_cross_without_copies(dtype: str, order: Any) -> None:
     encoded = encode({"a": array})
     assert len(encoded.buffers) == 1
     assert np.shares_memory(np.frombuffer(encoded.buffers[0].raw(), "u1"), array.reshape(-1, order=order).view("u1"))
-    arrived = cross({"a": array})["a"]
-    assert arrived.dtype == array.dtype
-    assert arrived.strides == array.strides
-    assert not arrived.flags.owndata
-    assert arrived.flags.writeable
-    np.testing.assert_array_equal(arrived, array)
+    for arrived in (cross({"a": array})["a"], cross(array)):
+        assert arrived.dtype == array.dtype
+        assert arrived.strides == array.strides
+        assert not arrived.flags.owndata
+        assert arrived.flags.writeable
+        np.testing.assert_array_equal(arrived, array)
 
 
 @pytest.mark.parametrize(
@@ -161,17 +161,19 @@ def test_arrays_cross_without_copies(dtype: str, order: Any) -> None:
 )
 def test_odd_arrays_cross(array: Any) -> None:
     """What offers no contiguous memory goes as pickle does it."""
-    arrived = cross([array])[0]
-    assert arrived.dtype == array.dtype
-    assert arrived.shape == array.shape
-    np.testing.assert_array_equal(arrived, array)
+    for arrived in (cross([array])[0], cross(array)):
+        assert arrived.dtype == array.dtype
+        assert arrived.shape == array.shape
+        np.testing.assert_array_equal(arrived, array)
 
 
 def test_read_only_arrays_arrive_read_only() -> None:
-    """As with any pickle."""
+    """As with any pickle, in containers and alone."""
     array = np.zeros(10000)
     array.flags.writeable = False
     assert not cross([array])[0].flags.writeable
+    assert not cross(array).flags.writeable
+    assert cross(np.zeros(10000)).flags.writeable
 
 
 @pytest.mark.parametrize(

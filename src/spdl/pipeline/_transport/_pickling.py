@@ -16,6 +16,7 @@ Source: PEP 574.
 from __future__ import annotations
 
 import io
+import marshal
 import math
 import pickle
 import sys
@@ -51,6 +52,7 @@ class Form(IntEnum):
     BYTES = 3  # the only buffer is the object
     BYTEARRAY = 4
     RAW = 5  # the head is the object: bytes
+    ARRAY = 6  # the only buffer is its memory, the head the rest, by marshal
 
 
 class Encoded:
@@ -108,6 +110,11 @@ class Encoder:
                     return Encoded(Form.RAW, payload)
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
             return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
+        if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
+            reduced = _reduce_array(payload, self._thorough)
+            if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is _make_array:
+                buffer, *rest = reduced[1]
+                return Encoded(Form.ARRAY, marshal.dumps((buffer.raw().readonly, *rest)), (buffer,))
         if self._thorough:
             return _encode_deep(payload, thorough=True)
         if self._search:
@@ -216,6 +223,12 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
         return pickle.loads(head, buffers=buffers)
     if form is Form.RAW:
         return head
+    if form is Form.ARRAY:
+        readonly, *rest = marshal.loads(head)
+        array = _make_array(buffers[0], *rest)
+        if readonly:
+            array.flags.writeable = False
+        return array
     if form is Form.NOTHING:
         return NOTHING
     if form is Form.DEEP:

@@ -163,6 +163,11 @@ class _Worker(Generic[T]):
         self._child.link.shelf.reset()  # type: ignore[union-attr]
         self.tell(ToIterator.CREDIT, self._credits)
 
+    def give_credit(self, count: int) -> None:
+        """Let the process make so many more items."""
+        with suppress(OSError):
+            self._child.link.signal(ToIterator.CREDIT, self.number, count)
+
     def tell(self, kind: ToIterator, payload: float) -> None:
         """Send a command for the latest iteration. A dead process shows when its messages have been read."""
         with suppress(OSError):
@@ -261,5 +266,5 @@ class _Iteration(Generic[T]):
             self._last = now
             if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
                 return
-        worker.tell(ToIterator.CREDIT, self._num_taken)
+        worker.give_credit(self._num_taken)
         self._num_taken = 0

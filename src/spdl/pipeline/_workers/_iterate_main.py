@@ -147,7 +147,7 @@ class _Worker:
             self._wanted = frame.number
             self._credits = frame.load()
         elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
-            self._credits += frame.load()
+            self._credits += frame.count or frame.load()
 
 
 def _close(iterator: object) -> None:

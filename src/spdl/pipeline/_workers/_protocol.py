@@ -41,7 +41,7 @@ class ToIterator(IntEnum):
     #: Stop the present iteration, if any, and begin this one. Payload: so many items may be sent, int or infinity; 0 if
     #: the child is to send STARTED and wait for CREDIT first.
     START = 1
-    CREDIT = 2  #: so many more items may be sent. Payload: int or infinity
+    CREDIT = 2  #: so many more items may be sent: its count, or as payload, int or infinity
 
 
 class FromIterator(IntEnum):
