@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/held.h"
 #include "shared/area.h"
 #include "shared/process.h"
 #include "shared/sender.h"
@@ -47,10 +48,6 @@ constexpr const char* kViewDoc = R"(A writable buffer of bytes in shared memory.
 It keeps the mapping, and holds a reference to its block, if it has one, until it and all that was made of it is
 gone.)";
 
-constexpr const char* kExporterDoc = R"(A buffer of bytes in memory that another object keeps alive, and it that.
-
-``exporter`` makes them.)";
-
 constexpr const char* kPutDoc = R"(Copy each buffer to a block of its own; one that lies in a slot stays where it is.
 
 Args:
@@ -60,44 +57,6 @@ Returns:
     For each buffer its block, its offset in the data and its size in bytes.
     None, and nothing is put, if there is no room.)";
 
-// Below this, letting go of the GIL and taking it again costs more than others gain.
-constexpr std::size_t kReleaseFrom = std::size_t{1} << 15;
-
-std::size_t as_size(Py_ssize_t size) { return static_cast<std::size_t>(size); }
-
-// What other threads can do meanwhile, if it is worth it.
-template <class Work>
-auto without_gil_if(bool is_long, Work&& work) {
-  if (!is_long) {
-    return work();
-  }
-  const nb::gil_scoped_release released;
-  return work();
-}
-
-// Another object's memory, held for the duration of a call.
-class Held {
- public:
-  Held(nb::handle object, int flags) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
-      throw nb::python_error();
-    }
-  }
-  ~Held() {
-    if (view_.obj != nullptr) {
-      PyBuffer_Release(&view_);
-    }
-  }
-  Held(Held&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
-  Held& operator=(Held&&) = delete;
-
-  std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
-  std::size_t size() const noexcept { return as_size(view_.len); }
-
- private:
-  Py_buffer view_{};
-};
-
 struct View {
   std::shared_ptr<Area> area;
   std::optional<Lease> lease;
@@ -105,44 +64,15 @@ struct View {
   std::size_t size;
 };
 
-struct Exporter {
-  std::uint8_t* data;
-  std::size_t size;
-  nb::object owner;
-  bool is_readonly;
-};
-
 int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   const auto* shared = nb::inst_ptr<View>(self);
   return PyBuffer_FillInfo(view, self, shared->data, static_cast<Py_ssize_t>(shared->size), 0, flags);
-}
-
-int get_exporter(PyObject* self, Py_buffer* view, int flags) noexcept {
-  const auto* memory = nb::inst_ptr<Exporter>(self);
-  return PyBuffer_FillInfo(view, self, memory->data, static_cast<Py_ssize_t>(memory->size),
-                           static_cast<int>(memory->is_readonly), flags);
-}
-
-int traverse_exporter(PyObject* self, visitproc visit, void* arg) noexcept {
-  Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) {
-    Py_VISIT(nb::inst_ptr<Exporter>(self)->owner.ptr());
-  }
-  return 0;
 }
 
 PyType_Slot kViewSlots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_view)},
     {0, nullptr},
 };
-// No tp_clear: views of the memory may live while a cycle is broken, and the owner must not go before them. A cycle
-// through the owner goes when the owner's own side of it is cleared.
-PyType_Slot kExporterSlots[] = {
-    {Py_bf_getbuffer, reinterpret_cast<void*>(get_exporter)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse_exporter)},
-    {0, nullptr},
-};
-
 std::uint32_t checked_block(const Area& area, std::uint64_t block) {
   if (block >= area.num_blocks()) {
     throw nb::value_error("there is no such block");
@@ -306,34 +236,6 @@ nb::object copy_out(const Area& area, std::size_t offset, std::size_t num_bytes)
   return bytes;
 }
 
-nb::object exporter_of(nb::handle buffer, nb::object owner, bool as_writable) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_ANY_CONTIGUOUS) != 0) {
-    throw nb::python_error();
-  }
-  const bool is_readonly = view.readonly != 0 && !as_writable;
-  Exporter memory{static_cast<std::uint8_t*>(view.buf), as_size(view.len), std::move(owner), is_readonly};
-  PyBuffer_Release(&view);
-  return nb::cast(std::move(memory));
-}
-
-nb::bytes copy_to_bytes(nb::handle view) {
-  const Held source(view, PyBUF_ANY_CONTIGUOUS);
-  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source.size())));
-  if (!bytes.is_valid()) {
-    throw nb::python_error();
-  }
-  // Nobody else knows the object yet.
-  char* to = PyBytes_AsString(bytes.ptr());
-  without_gil_if(source.size() >= kReleaseFrom, [&] {
-    if (source.size() > 0) {
-      std::memcpy(to, source.data(), source.size());
-    }
-    return 0;
-  });
-  return nb::borrow<nb::bytes>(bytes);
-}
-
 void register_area(nb::module_& module) {
   nb::class_<Area>(module, "Area", kAreaDoc)
       .def(nb::init<std::size_t, std::uint32_t, bool>(), "num_bytes"_a, "num_blocks"_a, nb::kw_only(), "has_bell"_a)
@@ -454,25 +356,6 @@ void register_shared(nb::module_& module) {
       .def("close", &Sender::close, "Close its descriptor. From now on there is no room.")
       .def_prop_ro("num_bytes_used", &Sender::num_bytes_used, "Bytes in blocks that somebody refers to.")
       .def_prop_ro("num_bytes_reserved", &Sender::num_bytes_reserved, "Bytes of the system's memory for data.");
-  nb::class_<Exporter>(module, "Exporter", nb::type_slots(kExporterSlots), nb::is_weak_referenceable(), kExporterDoc)
-      .def("__len__", [](const Exporter& memory) { return memory.size; });
-  module.def(
-      "exporter",
-      [](std::uintptr_t address, std::size_t num_bytes, nb::object owner, bool readonly) {
-        return nb::cast(Exporter{reinterpret_cast<std::uint8_t*>(address), num_bytes, std::move(owner), readonly});
-      },
-      "address"_a, "num_bytes"_a, "owner"_a.none(), "readonly"_a,
-      nb::sig("def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter"),
-      "A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.");
-  module.def("exporter_of", &exporter_of, "buffer"_a, "owner"_a.none(), "as_writable"_a = false,
-             nb::sig("def exporter_of(buffer: typing_extensions.Buffer, owner: object, as_writable: bool = False) "
-                     "-> Exporter"),
-             R"(The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
-
-``as_writable``: say so of read-only memory too, to somebody who will not write.)");
-  module.def("copy_to_bytes", &copy_to_bytes, "view"_a,
-             nb::sig("def copy_to_bytes(view: typing_extensions.Buffer) -> bytes"),
-             "Copy a contiguous buffer, once, and without the GIL if it is large.");
   module.def("exit_on_hangup", &exit_on_hangup, "fd"_a, "grace_seconds"_a,
              R"(End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` is gone.
 

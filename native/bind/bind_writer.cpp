@@ -1,11 +1,11 @@
 #include "bind/bind_writer.h"
 
+#include <chrono>
 #include <cstddef>
-#include <memory>
 #include <span>
-#include <system_error>
 #include <vector>
 
+#include "bind/held.h"
 #include "shared/writer.h"
 
 namespace nb = nanobind;
@@ -32,54 +32,16 @@ Args:
 Raises:
     OSError: A write has failed; nothing is written any more.)";
 
-// Copies of this size take longer than letting go of the GIL.
-constexpr std::size_t kReleaseFrom = std::size_t{1} << 16;
-
-class Pieces {
- public:
-  explicit Pieces(const nb::sequence& objects) {
-    views_.reserve(nb::len(objects));
-    spans_.reserve(nb::len(objects));
-    for (const nb::handle each : objects) {
-      Py_buffer& view = views_.emplace_back();
-      if (PyObject_GetBuffer(each.ptr(), &view, PyBUF_SIMPLE) != 0) {
-        views_.pop_back();
-        release();
-        throw nb::python_error();
-      }
-      spans_.emplace_back(static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len));
-      num_bytes_ += spans_.back().size();
-    }
-  }
-  ~Pieces() { release(); }
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-
-  std::span<const std::span<const std::byte>> spans() const noexcept { return spans_; }
-  std::size_t num_bytes() const noexcept { return num_bytes_; }
-
- private:
-  void release() noexcept {
-    for (Py_buffer& view : views_) {
-      PyBuffer_Release(&view);
-    }
-    views_.clear();
-  }
-
-  std::vector<Py_buffer> views_;
-  std::vector<std::span<const std::byte>> spans_;
-  std::size_t num_bytes_ = 0;
-};
-
 void put(Writer& writer, const nb::sequence& objects, bool urgent) {
-  const Pieces pieces(objects);
-  int error = 0;
-  if (pieces.num_bytes() >= kReleaseFrom) {
-    const nb::gil_scoped_release released;
-    error = writer.put(pieces.spans(), urgent);
-  } else {
-    error = writer.put(pieces.spans(), urgent);
+  std::vector<Held> held;
+  std::vector<std::span<const std::byte>> pieces;
+  std::size_t num_bytes = 0;
+  for (const nb::handle each : objects) {
+    const Held& piece = held.emplace_back(each, PyBUF_SIMPLE);
+    pieces.emplace_back(reinterpret_cast<const std::byte*>(piece.data()), piece.size());
+    num_bytes += piece.size();
   }
+  const int error = without_gil_if(num_bytes >= kReleaseFrom, [&] { return writer.put(pieces, urgent); });
   if (error != 0) {
     // The interpreter's own way makes the subclass that fits, BrokenPipeError for one.
     const nb::object args = nb::make_tuple(error, nb::str("write to another process"));

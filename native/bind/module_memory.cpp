@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "bind/bind_exporter.h"
 #include "bind/bind_shared.h"
 #include "bind/bind_writer.h"
 
@@ -11,6 +12,7 @@ NB_MODULE(_memory, module) {
   module.doc() = "Native part of spdl.pipeline: memory that two processes share.";
   // Views that live at exit are the user's: our tests want to know, users not.
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
+  spdl::bind::register_exporter(module);
   spdl::bind::register_shared(module);
   spdl::bind::register_writer(module);
 }

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
-from spdl.pipeline._transport import Link
-from spdl.pipeline._transport._link import wait_readable
+from spdl.pipeline._transport import Link, wait_readable
 from spdl.pipeline._workers._child import Child
 from spdl.pipeline._workers._lifted_regions import close_ends, lift_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig

@@ -6,7 +6,6 @@ for the router, then the stages of the paths, then the merge.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,20 +15,11 @@ from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._failures import FailureReporter, Limit
 from spdl.pipeline._engine._lanes import (
     ExecutorLane,
-    IsolatedJobs,
-    IsolatedLane,
-    IsolatedTask,
     RegionLane,
     SourceLane,
     StartIsolated,
 )
-from spdl.pipeline._engine._lanes._executor import is_process_pool
-from spdl.pipeline._engine._lanes._remote import (
-    call_remotely,
-    collect_remotely,
-    unpack_remote,
-    unpack_remote_generator,
-)
+from spdl.pipeline._engine._ops import Ops
 from spdl.pipeline._engine._scheduler import Engine
 from spdl.pipeline._engine._stages import (
     AggregateStage,
@@ -41,25 +31,17 @@ from spdl.pipeline._engine._stages import (
     GeneratorStage,
     HookedGenerator,
     HookedOp,
-    JobStage,
     MergeStage,
     Node,
     OrderedCallStage,
     RegionStage,
-    RemoteRetried,
     RouterStage,
     Sink,
     SourceNode,
     TimedCallStage,
     TimedGeneratorStage,
-    TimedJobStage,
     TimedOrderedCallStage,
-    begin,
-    in_time,
-    retried,
     steps_on_thread,
-    timed_async,
-    to_its_end,
 )
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline.defs import (
@@ -79,8 +61,6 @@ from spdl.pipeline.defs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from spdl.pipeline._engine._region_workers import RegionWorkers
 
 __all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph"]
@@ -140,6 +120,7 @@ class _Builder:
         self.config = config
         self.options = options
         self.engine = Engine(options.pipeline_id, options.num_threads, len(_sources(config)), options.report_failure)
+        self.ops = Ops(self.engine, options.start_isolated)
         self.next_id = options.first_stage_id
         self.num_sources = 0
         self.limit = Limit(options.max_failures, is_own=False) if _is_limited(options.max_failures) else None
@@ -256,10 +237,10 @@ class _Builder:
         engine, kind = self.engine, config._kind
         timeout = None if config._isolate else config._timeout  # its lane sees to it
         ordered = config._output_order == "input" and config._concurrency > 1
-        op = self.wrapped_op(config, info)
+        op = self.ops.wrapped_op(config, info)
         lane: Any = engine.pool
         if config._isolate:
-            lane = self.isolated_lane(config, info)
+            lane = self.ops.isolated_lane(config, info)
         elif kind in ("async", "async_generator"):
             lane = engine.loop
         elif config._executor is not None:
@@ -285,20 +266,6 @@ class _Builder:
             lane.stages.append(stage)
         return stage
 
-    def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """The op with the retries that it was given, and on the loop with its time limit."""
-        op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
-        if config._isolate:  # its lane sees to all that
-            return op
-        if retry is not None:
-            if executor is not None and is_process_pool(executor):
-                op = RemoteRetried(op, kind, retry)
-            else:
-                op = retried(op, kind, retry, self.engine.stopped)
-        if config._timeout is not None and kind in ("async", "async_generator"):
-            op = timed_async(op, kind, config._timeout, info)
-        return op
-
     def make_hooked(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
         """A stage with the user's task hooks: its calls are async, on the loop."""
         engine = self.engine
@@ -306,91 +273,13 @@ class _Builder:
         arguments: dict[str, Any] = {"limit": config._concurrency, "lane": engine.loop, "location": config._location}
         stage: CallStage
         if config._kind in ("async_generator", "generator"):
-            hooked = HookedGenerator(info, wiring.task_hooks, self.async_generator(config, info))
+            hooked = HookedGenerator(info, wiring.task_hooks, self.ops.async_generator(config, info))
             stage = AsyncGeneratorStage(engine, info, hooked, ordered=ordered, **arguments)
         else:
-            op = HookedOp(info, wiring.task_hooks, self.async_op(config, info))
+            op = HookedOp(info, wiring.task_hooks, self.ops.async_op(config, info))
             stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
         engine.loop.stages.append(stage)
         return stage
-
-    def isolated_lane(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedLane:
-        task = IsolatedTask(
-            info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
-        )
-        lane = IsolatedLane(self.engine, task, self.options.start_isolated)
-        self.engine.isolated.append(lane)
-        return lane
-
-    def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
-        lane = self.isolated_lane(config, info)
-        jobs = IsolatedJobs(self.engine, info, lane)
-        lane.stages.append(jobs)  # type: ignore[arg-type] # looks like a stage to the lane
-        return jobs
-
-    def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
-        job = JobStage(self.engine, info)
-        if timeout is not None:
-            job = TimedJobStage(self.engine, info, timeout)
-            self.engine.deadlines.is_needed = True
-        self.engine.pool.stages.append(job)  # type: ignore[arg-type] # looks like a stage to the pool
-        return job
-
-    def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        op, executor = self.wrapped_op(config, info), config._executor
-        if config._isolate:
-            return self.isolated_jobs(config, info).call_isolated
-        if config._kind == "async":
-            return lambda item: begin(op, item)
-        if executor is None:
-            job = self.job_stage(info, config._timeout)
-            return lambda item: to_its_end(job.call(op, item, item))
-        end = self.end_in_time(config, info)
-        if not is_process_pool(executor):
-            return lambda item: end(asyncio.get_running_loop().run_in_executor(executor, op, item))
-
-        async def remote(item: Any) -> Any:
-            call = asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
-            outcome = await end(call)
-            value, error = unpack_remote(outcome)
-            if error is not None:
-                raise error
-            return value
-
-        return remote
-
-    def end_in_time(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """Waits for a call in an executor: to its end, or as long as it may take."""
-        timeout = config._timeout
-        return to_its_end if timeout is None else lambda call: in_time(call, timeout, info)
-
-    def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
-        op, executor = self.wrapped_op(config, info), config._executor
-        if config._isolate:
-            return self.isolated_jobs(config, info).generate_isolated
-        if config._kind == "async_generator":
-            return lambda item: begin(op, item)
-        if executor is None:
-            job = self.job_stage(info, config._timeout)
-            return lambda item: steps_on_thread(job.call, op, item)
-        end = self.end_in_time(config, info)
-        if not is_process_pool(executor):
-
-            async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-                return await end(asyncio.get_running_loop().run_in_executor(executor, function, argument))
-
-            return lambda item: steps_on_thread(call, op, item)
-
-        async def remote(item: Any) -> AsyncIterator[Any]:
-            call = asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
-            outcome = await end(call)
-            collected = unpack_remote_generator(outcome)
-            for value in collected.values:
-                yield value
-            if collected.error is not None:
-                raise collected.error
-
-        return remote
 
     def add_aggregate(self, config: AggregateConfig[Any], tail: Channel, out: Channel) -> None:
         info = self.info(config.name)
@@ -402,7 +291,7 @@ class _Builder:
             lane: Any = self.engine.loop if hooks else self.engine.pool
             stage = AggregateStage(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
             if hooks:
-                stage.set_hooks(hooks, self.job_stage(info))
+                stage.set_hooks(hooks, self.ops.job_stage(info))
             lane.stages.append(stage)
             node = stage
         self.add(node, [tail], [out], wiring)
@@ -413,7 +302,7 @@ class _Builder:
         location = "disaggregate()"
         stage: CallStage
         if wiring.task_hooks:
-            job = self.job_stage(info)
+            job = self.ops.job_stage(info)
             hooked = HookedGenerator(info, wiring.task_hooks, lambda item: steps_on_thread(job.call, iter, item))
             stage = AsyncGeneratorStage(self.engine, info, hooked, limit=1, lane=self.engine.loop, location=location)
             self.engine.loop.stages.append(stage)

@@ -4,14 +4,26 @@ Knows nothing of pipelines. ``_pickling`` takes an object apart into a small hea
 the buffers where the other side can read them in place, a ``Link`` carries the heads.
 """
 
+from ._connecting import LinkEnd as LinkEnd
+from ._connecting import link_ends as link_ends
+from ._connecting import link_pair as link_pair
 from ._link import Frame as Frame
 from ._link import Link as Link
-from ._link import LinkEnd as LinkEnd
-from ._link import link_ends as link_ends
-from ._link import link_pair as link_pair
 from ._pickling import NOTHING as NOTHING
 from ._pickling import Encoded as Encoded
 from ._stores import Shelf as Shelf
 from ._stores import Store as Store
+from ._waiting import wait_readable as wait_readable
 
-__all__ = ["NOTHING", "Encoded", "Frame", "Link", "LinkEnd", "Shelf", "Store", "link_ends", "link_pair"]
+__all__ = [
+    "NOTHING",
+    "Encoded",
+    "Frame",
+    "Link",
+    "LinkEnd",
+    "Shelf",
+    "Store",
+    "link_ends",
+    "link_pair",
+    "wait_readable",
+]

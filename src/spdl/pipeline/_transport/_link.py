@@ -13,7 +13,6 @@ from __future__ import annotations
 import marshal
 import os
 import pickle
-import select
 import socket
 import struct
 import threading
@@ -26,12 +25,12 @@ from typing import Any, Final
 
 from spdl.pipeline.lib._memory import Writer
 
-from ._arena import Arena, default_limit
 from ._custom import CustomStore
 from ._pickling import NOTHING, Encoded, Encoder, Form, decode
 from ._stores import Shelf, Store
+from ._waiting import wait_readable
 
-__all__ = ["Frame", "Link", "LinkEnd", "link_ends", "link_pair", "wait_readable"]
+__all__ = ["Frame", "Link"]
 
 #: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
 _HEADER: Final = struct.Struct("<BBHIQQQ")
@@ -385,106 +384,6 @@ class Link:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class LinkEnd:
-    """The other end, before it is opened. Picklable only as an argument of a process that is being started."""
-
-    def __init__(self, sock: socket.socket, sending: Any, receiving: Any) -> None:
-        self._socket = sock
-        self._sending = sending  # arenas, or None
-        self._receiving = receiving
-
-    def open(self) -> Link:
-        """In the process that is to use it; once."""
-        store = None if self._sending is None else self._sending.open_sender()
-        shelf = None if self._receiving is None else self._receiving.open_receiver()
-        return Link(self._socket, store, shelf)
-
-    def close(self) -> None:
-        """Let go of it in a process that does not use it. Idempotent."""
-        self._socket.close()
-        arenas, self._sending, self._receiving = (self._sending, self._receiving), None, None
-        for arena in arenas:
-            if isinstance(arena, Arena):
-                arena.close()
-
-
-class _SharedArena(Arena):
-    """An arena of both ends of a connection, as long as one process has both: it closes with the second of them."""
-
-    _num_holders = 1  # where it arrives
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self._num_holders = 2
-
-    def close(self) -> None:
-        self._num_holders -= 1
-        if self._num_holders == 0:
-            super().close()
-
-
-def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
-    """A connection between two other processes: an end for each.
-
-    Args:
-        limit: As for ``link_pair``.
-
-    Returns:
-        Both ends, to be sent and closed. Each is closed as soon as it was sent: a process that is forked later would
-        hold a copy, and the other end not see the end of the stream.
-    """
-    if limit is None:
-        limit = default_limit()
-    forth, back = (_SharedArena(limit), _SharedArena(limit)) if limit else (None, None)
-    one, other = socket.socketpair()
-    return LinkEnd(one, forth, back), LinkEnd(other, back, forth)
-
-
-def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: Any = None) -> tuple[Link, LinkEnd]:
-    """Both ends of a new connection.
-
-    Args:
-        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory.
-        inbound_only: Only what the other end sends may use shared memory.
-        arena: An explicit arena for what the other end sends, in place of the automatic one: an object with
-            ``open_sender`` and ``open_receiver``. Its owner closes it.
-
-    Returns:
-        This process's end, and the one for the other process.
-
-    Raises:
-        OSError: There are no descriptors, or there is no shared memory, to be had.
-    """
-    if limit is None:
-        limit = default_limit()
-    inbound = arena if arena is not None else Arena(limit) if limit else None
-    outbound = Arena(limit) if limit and not inbound_only else None
-    store = None if outbound is None else outbound.open_sender()
-    shelf = None if inbound is None else inbound.open_receiver()
-    here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
-    return Link(here, store, shelf), LinkEnd(there, inbound, outbound)
-
-
-def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
-    """Those of the descriptors that can be read from, or whose other end is gone; waits for at least one.
-
-    Args:
-        descriptors: At least one.
-        timeout: Seconds; ``None``: for ever.
-
-    Returns:
-        Empty if none was ready in time.
-    """
-    if not hasattr(select, "poll"):  # Windows
-        return select.select(list(descriptors), [], [], timeout)[0]
-    poll = select.poll()
-    for each in descriptors:
-        poll.register(each, select.POLLIN)
-    # Rounded up, so that a wait of a microsecond does not become a busy loop.
-    milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
-    return [ready for ready, _ in poll.poll(milliseconds)]
 
 
 # -- fork

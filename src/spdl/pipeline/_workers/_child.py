@@ -22,8 +22,7 @@ from time import monotonic
 from typing import Any, Final
 
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
-from spdl.pipeline._transport import Frame, Link, link_pair
-from spdl.pipeline._transport._link import wait_readable
+from spdl.pipeline._transport import Frame, Link, link_pair, wait_readable
 
 from . import _start
 from ._child_main import Call, UnpicklableError, run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._lanes._isolated import IsolatedReply, IsolatedTask
 from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
-from spdl.pipeline._transport._link import wait_readable
+from spdl.pipeline._transport import wait_readable
 
 from ._child import Child
 from ._isolated_main import STACK_SIGNAL, serve

@@ -25,8 +25,7 @@ from spdl.pipeline._engine._region_workers import (
 from spdl.pipeline._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline._transport import NOTHING, Frame, Link
-from spdl.pipeline._transport._link import wait_readable
+from spdl.pipeline._transport import NOTHING, Frame, Link, wait_readable
 from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors
 
 from ._child import Child

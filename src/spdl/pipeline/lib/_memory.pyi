@@ -4,6 +4,31 @@ from collections.abc import Sequence
 
 from typing_extensions import Buffer
 
+class Exporter:
+    """
+    A buffer of bytes in memory that another object keeps alive, and it that.
+
+    ``exporter`` makes them.
+    """
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter:
+    """
+    A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.
+    """
+
+def exporter_of(buffer: Buffer, owner: object, as_writable: bool = False) -> Exporter:
+    """
+    The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
+
+    ``as_writable``: say so of read-only memory too, to somebody who will not write.
+    """
+
+def copy_to_bytes(view: Buffer) -> bytes:
+    """Copy a contiguous buffer, once, and without the GIL if it is large."""
+
 class View:
     """
     A writable buffer of bytes in shared memory.
@@ -161,31 +186,6 @@ class Sender:
     @property
     def num_bytes_reserved(self) -> int:
         """Bytes of the system's memory for data."""
-
-class Exporter:
-    """
-    A buffer of bytes in memory that another object keeps alive, and it that.
-
-    ``exporter`` makes them.
-    """
-
-    def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-def exporter(address: int, num_bytes: int, owner: object, readonly: bool) -> Exporter:
-    """
-    A buffer of bytes at an address, in memory that ``owner`` keeps alive. Nothing is checked.
-    """
-
-def exporter_of(buffer: Buffer, owner: object, as_writable: bool = False) -> Exporter:
-    """
-    The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
-
-    ``as_writable``: say so of read-only memory too, to somebody who will not write.
-    """
-
-def copy_to_bytes(view: Buffer) -> bytes:
-    """Copy a contiguous buffer, once, and without the GIL if it is large."""
 
 def exit_on_hangup(fd: int, grace_seconds: float) -> None:
     """

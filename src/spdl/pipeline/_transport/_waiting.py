@@ -1,0 +1,28 @@
+"""Waiting for descriptors."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterable
+
+__all__ = ["wait_readable"]
+
+
+def wait_readable(descriptors: Iterable[int], timeout: float | None) -> list[int]:
+    """Those of the descriptors that can be read from, or whose other end is gone; waits for at least one.
+
+    Args:
+        descriptors: At least one.
+        timeout: Seconds; ``None``: for ever.
+
+    Returns:
+        Empty if none was ready in time.
+    """
+    if not hasattr(select, "poll"):  # Windows
+        return select.select(list(descriptors), [], [], timeout)[0]
+    poll = select.poll()
+    for each in descriptors:
+        poll.register(each, select.POLLIN)
+    # Rounded up, so that a wait of a microsecond does not become a busy loop.
+    milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
+    return [ready for ready, _ in poll.poll(milliseconds)]
