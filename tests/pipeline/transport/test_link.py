@@ -1,6 +1,7 @@
 """Frames over a connection: order, many in one write, ends, and memory that comes back."""
 
 import contextlib
+import os
 import pickle
 import threading
 from collections.abc import Iterator
@@ -182,3 +183,69 @@ def test_a_full_store_sends_through_the_socket() -> None:
         receiver.join(30)
         assert result == [{"large": bytes(1_000_000), "small": bytes(5000)}]
         assert not store.kept
+
+
+def test_in_the_background_frames_leave_in_order() -> None:
+    """Small ones gathered, large ones in one go, from several threads, while nobody reads yet."""
+    with pair() as (here, there):
+        here.write_in_background()
+
+        def send(who: int) -> None:
+            for number in range(200):
+                size = 100_000 if number % 50 == 0 else number
+                here.send_soon(who, number, here.encode(b"x" * size), urgent=number % 7 == 0)
+
+        senders = [threading.Thread(target=send, args=(who,)) for who in range(3)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        got: dict[int, list[int]] = {who: [] for who in range(3)}
+        for _ in range(600):
+            frame = there.recv(timeout=30)
+            assert len(frame.load()) == (100_000 if frame.number % 50 == 0 else frame.number)
+            got[frame.kind].append(frame.number)
+        assert all(numbers == list(range(200)) for numbers in got.values())
+        assert here.drain(30)
+        here.signal(9, 7, 2**32 - 1)
+        frame = there.recv(timeout=30)
+        assert (frame.kind, frame.number, frame.count, frame.load()) == (9, 7, 2**32 - 1, NOTHING)
+
+
+def test_in_the_background_a_gone_reader_is_noticed() -> None:
+    """By a later send, and nothing is left to drain."""
+    with pair() as (here, there):
+        here.write_in_background()
+        there.close()
+
+        def send() -> None:
+            while True:
+                here.send(1, 0, b"x" * 1000)
+
+        with pytest.raises(BrokenPipeError):
+            send()
+        assert not here.drain(30)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_holds_no_end_of_the_connection() -> None:
+    """While it lives, the end of the connection is seen; and it can exit although the writing thread is not there."""
+    with pair() as (here, there):
+        here.write_in_background()
+        here.send(1, 0, "before")
+        go, done = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(done)
+            os.read(go, 1)
+            here.close()
+            os._exit(0)
+        os.close(go)
+        try:
+            assert there.recv(timeout=30).load() == "before"
+            here.close()
+            with pytest.raises(EOFError):
+                there.recv(timeout=30)
+        finally:
+            os.close(done)
+            assert os.waitpid(pid, 0)[1] == 0

@@ -396,6 +396,7 @@ def _close_all() -> None:
     for link in list(_links):
         link._is_closed = True
         link._frames.clear()
+        link._writer = None  # it has a duplicate of the descriptor
         with suppress(OSError):
             link._socket.close()
     _links.clear()
