@@ -265,6 +265,7 @@ def test_workers_are_started_as_asked(context: str) -> None:
     assert {pid == os.getpid() for pid in run(builder)} == {context == "spawn"}
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 on
 def test_a_fork_next_to_other_threads_is_warned_of() -> None:
     """RuntimeWarning; the engine itself runs threads."""
     builder = build_of(range(3), lambda b: region(b, lambda b: b.pipe(ops.double), mp_context="fork"))

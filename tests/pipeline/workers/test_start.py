@@ -37,6 +37,7 @@ def test_a_method_has_its_context() -> None:
         context_of("clone")
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 on
 def test_fork_is_no_default_while_threads_run() -> None:
     """Where any use of multiprocessing leaves it as the method, it may not have been chosen."""
     gate = threading.Event()

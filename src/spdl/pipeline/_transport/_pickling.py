@@ -157,25 +157,13 @@ def _collector(buffers: list[pickle.PickleBuffer]) -> Callable[[pickle.PickleBuf
 
 
 def _encode_deep(payload: Any, *, thorough: bool = False) -> Encoded:
-    leaves = _leaves(payload) if thorough else frozenset()
     buffers: list[Any] = []
-    found: list[bytes | bytearray] = []
-    numbers: dict[int, int] = {}
-
-    def persistent_id(obj: Any) -> tuple[bool, int, bool] | None:
-        kind = type(obj)
-        if (kind is bytes or kind is bytearray) and len(obj) >= LARGE:
-            number = numbers.setdefault(id(obj), len(found))
-            if number == len(found):
-                found.append(obj)
-            return kind is bytearray, number, id(obj) in leaves
-        return None
-
     stream = io.BytesIO()
-    pickler = _Pickler(stream, 5, buffer_callback=_collector(buffers))
-    pickler.persistent_id = persistent_id  # type: ignore[method-assign]
+    pickler = _DeepPickler(stream, 5, buffer_callback=_collector(buffers))
     pickler.thorough = thorough
+    pickler.leaves = _leaves(payload) if thorough else frozenset()
     pickler.dump(payload)
+    found = pickler.found
     form = Form.DEEP if found else Form.PICKLE
     return Encoded(form, stream.getvalue(), [*buffers, *found], len(found))
 
@@ -233,17 +221,8 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
         return NOTHING
     if form is Form.DEEP:
         first = len(buffers) - num_deep
-        made: dict[int, Any] = {}  # one object for all that refer to it
-
-        def persistent_load(pid: tuple[bool, int, bool]) -> Any:
-            is_bytearray, number, is_leaf = pid
-            if number not in made:
-                kind = bytearray if is_bytearray else bytes
-                made[number] = _as_bytes(buffers[first + number], kind, bytes_as_views and is_leaf)
-            return made[number]
-
-        unpickler = pickle.Unpickler(io.BytesIO(head), buffers=buffers[:first])
-        unpickler.persistent_load = persistent_load  # type: ignore[method-assign]
+        unpickler = _DeepUnpickler(io.BytesIO(head), buffers=buffers[:first])
+        unpickler.deep, unpickler.as_views = buffers[first:], bytes_as_views
         return unpickler.load()
     return _as_bytes(buffers[0], bytes if form is Form.BYTES else bytearray, bytes_as_views)
 
@@ -273,6 +252,42 @@ class _Pickler(pickle.Pickler):
         if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
             return _reduce_tensor(obj)
         return NotImplemented
+
+
+class _DeepPickler(_Pickler):
+    """Leaves large bytes objects out of the stream. pickle asks it for every object."""
+
+    leaves: frozenset[int]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.found: list[bytes | bytearray] = []
+        self.numbers: dict[int, int] = {}  # of those found, by id
+
+    def persistent_id(self, obj: Any) -> tuple[bool, int, bool] | None:
+        kind = type(obj)
+        if (kind is bytes or kind is bytearray) and len(obj) >= LARGE:
+            number = self.numbers.setdefault(id(obj), len(self.found))
+            if number == len(self.found):
+                self.found.append(obj)
+            return kind is bytearray, number, id(obj) in self.leaves
+        return None
+
+
+class _DeepUnpickler(pickle.Unpickler):
+    deep: list[Any]
+    as_views: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.made: dict[int, Any] = {}  # one object for all that refer to it
+
+    def persistent_load(self, pid: tuple[bool, int, bool]) -> Any:
+        is_bytearray, number, is_leaf = pid
+        if number not in self.made:
+            kind = bytearray if is_bytearray else bytes
+            self.made[number] = _as_bytes(self.deep[number], kind, self.as_views and is_leaf)
+        return self.made[number]
 
 
 def _reduce_memoryview(view: memoryview, thorough: bool) -> Any:
