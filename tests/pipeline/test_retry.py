@@ -13,7 +13,7 @@ import pytest
 from spdl.pipeline import Pipeline, PipelineBuilder, RemoteOpError, TaskHook
 from spdl.pipeline.defs import Retry
 
-NOW = {"delay": 0.0}
+NOW: dict[str, Any] = {"delay": 0.0}
 
 
 class Flaky:
