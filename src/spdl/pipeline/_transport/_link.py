@@ -35,6 +35,9 @@ __all__ = ["Frame", "Link"]
 #: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
 _HEADER: Final = struct.Struct("<BBHIQQQ")
 _INLINE: Final = 1  # flag: the buffers follow the head
+# As plain numbers: small items are many, and members of an enum take longer to compare.
+_RAW: Final = int(Form.RAW)
+_PICKLE: Final = int(Form.PICKLE)
 #: Below what malloc maps anew for each: a receive of 128 KiB took 28 us where measured, one of 64 KiB 5.
 _RECEIVE_AT_ONCE: Final = 1 << 16
 #: Gather writes take at most so many pieces (IOV_MAX is 1024 on Linux and macOS).
@@ -77,17 +80,19 @@ class Frame:
         """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory."""
         link, self._link = self._link, None
         assert link is not None, "a frame is loaded or discarded once"
-        places, self._places = self._places, None
+        places = self._places
         if places is None:
-            if self._form == Form.PICKLE:
-                return pickle.loads(self._head)
-            if self._form == Form.RAW:
+            form = self._form
+            if form == _RAW:
                 return self._head
+            if form == _PICKLE:
+                return pickle.loads(self._head)
             buffers: list[Any] = []
         elif type(places) is bytes:
             buffers = link._get(_load_spans(places))
         else:
             buffers = places
+        self._places = None
         as_views = link.shelf is not None and link.shelf.bytes_as_views
         return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
 
@@ -183,6 +188,11 @@ class Link:
         with self._send_lock:
             self._socket.sendall(data)
 
+    def send_bytes_soon(self, kind: int, number: int, payload: bytes) -> None:
+        """The same as encoding and sending ``payload``, less than ``LARGE`` bytes, written in the background."""
+        assert self._writer is not None
+        self._writer.put((_HEADER.pack(kind, _RAW, 0, 0, number, 0, len(payload)), payload))
+
     def send_soon(self, kind: int, number: int, encoded: Encoded, *, urgent: bool) -> None:
         """``send_encoded`` of one frame, written in the background: at a third of the cost if it is small."""
         head = encoded.head
@@ -260,6 +270,15 @@ class Link:
     def fileno(self) -> int:
         """The descriptor to wait for; -1 when closed. Only if ``has_frame`` says no."""
         return self._socket.fileno()
+
+    def next_of(self, kind: int, number: int) -> Frame | None:
+        """The next frame, if it is already here, and of this kind and number."""
+        frames = self._frames
+        if frames:
+            frame = frames[0]
+            if frame.kind == kind and frame.number == number:
+                return frames.popleft()
+        return None
 
     def next_frame(self) -> Frame | None:
         """A frame that is already here, or ``None``."""

@@ -31,6 +31,7 @@ _RUSH: Final = 16
 #: From this size of the buffer on, up to an eighth of it may be made later than it could be.
 _LARGE_BUFFER: Final = 32
 _KEPT_PART: Final = 8
+_ITEM: Final = int(FromIterator.ITEM)
 _numbers: Final = itertools.count(1)
 
 
@@ -122,6 +123,7 @@ class _Worker(Generic[T]):
 
     def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
         self._child = child
+        self.link = child.link
         self.buffer_size = max(0, buffer_size)  # 0: no limit
         self._credits = self.buffer_size or math.inf
         # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
@@ -160,22 +162,22 @@ class _Worker(Generic[T]):
 
     def confirm(self) -> None:
         """The process waits for this: what older iterations left was received."""
-        self._child.link.shelf.reset()  # type: ignore[union-attr]
+        self.link.shelf.reset()  # type: ignore[union-attr]
         self.tell(ToIterator.CREDIT, self._credits)
 
     def give_credit(self, count: int) -> None:
         """Let the process make so many more items."""
         with suppress(OSError):
-            self._child.link.signal(ToIterator.CREDIT, self.number, count)
+            self.link.signal(ToIterator.CREDIT, self.number, count)
 
     def tell(self, kind: ToIterator, payload: float) -> None:
         """Send a command for the latest iteration. A dead process shows when its messages have been read."""
         with suppress(OSError):
-            self._child.link.send(kind, self.number, payload)
+            self.link.send(kind, self.number, payload)
 
     def has_waiting(self) -> bool:
         """A message has been received and not been looked at."""
-        return self._child.link.has_frame()
+        return self.link.has_frame()
 
     def receive(self) -> Frame:
         """The next message. Errors end the process."""
@@ -213,6 +215,8 @@ class _Iteration(Generic[T]):
         self._number = 0  # until it begins
         self._is_over = False
         self._num_taken = 0  # and not told to the process
+        # From a large buffer so many are kept before they are told.
+        self._num_kept = -(-worker.buffer_size // _KEPT_PART) if worker.buffer_size >= _LARGE_BUFFER else 0
         self._num_quick = 0  # taken since the last pause
         self._last = 0.0  # when the last one was taken
 
@@ -220,9 +224,12 @@ class _Iteration(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        worker = self._worker
+        frame: Frame | None
+        if self._number == worker.number and (frame := worker.link.next_of(_ITEM, self._number)) is not None:
+            return self._take(frame)
         if self._is_over:
             raise StopIteration
-        worker = self._worker
         if not self._number:
             self._number = worker.begin()
         elif self._number != worker.number:
@@ -238,33 +245,37 @@ class _Iteration(Generic[T]):
             if frame.kind == FromIterator.STARTED:
                 worker.confirm()
                 continue
-            if worker.buffer_size:
-                self._give_credit(worker)
-            try:
-                item: T = frame.load()
-            except Exception as exc:
-                worker.end()
-                raise WorkerError(
-                    f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
-                ) from exc
-            return item
+            return self._take(frame)
+
+    def _take(self, frame: Frame) -> T:
+        worker = self._worker
+        if self._num_kept:
+            self._num_taken += 1
+            if self._num_taken >= self._num_kept:
+                worker.give_credit(self._num_taken)
+                self._num_taken = 0
+        elif worker.buffer_size:
+            self._give_credit(worker)
+        try:
+            item: T = frame.load()
+        except Exception as exc:
+            worker.end()
+            raise WorkerError(
+                f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
+            ) from exc
+        return item
 
     def _give_credit(self, worker: _Worker[T]) -> None:
         """Let the process make other items for those that were taken.
 
-        Every message is a system call, and may wake the process. With a large buffer they are kept until they are a
-        part of it that nobody misses. With a small one every item counts; but in a rush they are kept as long as items
-        wait here, and not when this side is about to wait.
+        Every message is a system call, and may wake the process. With a small buffer every item counts; but in a rush
+        they are kept as long as items wait here, and not when this side is about to wait.
         """
         self._num_taken += 1
-        if worker.buffer_size >= _LARGE_BUFFER:
-            if self._num_taken * _KEPT_PART < worker.buffer_size:
-                return
-        else:
-            now = monotonic()
-            self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
-            self._last = now
-            if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
-                return
+        now = monotonic()
+        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
+        self._last = now
+        if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
+            return
         worker.give_credit(self._num_taken)
         self._num_taken = 0

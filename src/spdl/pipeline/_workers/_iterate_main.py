@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, Final
 
 from spdl.pipeline._transport import Link
+from spdl.pipeline._transport._pickling import LARGE
 
 from ._protocol import FromIterator, ToIterator
 from ._remote_errors import RemoteFailure
@@ -121,8 +122,11 @@ class _Worker:
                 return
             except BaseException as exc:
                 raise self._tell(attempt, exc) from exc
-            encoded = self._try(attempt, link.encode, item)
             self._credits -= 1
+            if type(item) is bytes and len(item) < LARGE and self._credits > 0:
+                link.send_bytes_soon(FromIterator.ITEM, number, item)
+                continue
+            encoded = self._try(attempt, link.encode, item)
             # Whoever has no credit left has a reader who waits, or will soon.
             link.send_soon(FromIterator.ITEM, number, encoded, urgent=self._credits <= 0)
             del item, encoded  # not while waiting for the next one
