@@ -80,6 +80,9 @@ def nothing_left() -> Iterator[None]:
         sys.setswitchinterval(interval)
         logger.removeHandler(complaints)
         logger.propagate = propagate
+    for thread in set(threading.enumerate()) - threads:
+        if thread.name == "spdl-reaper":  # the handle was collected on a thread of the engine's own
+            thread.join(BOUND)
     left = set(threading.enumerate()) - threads
     assert not left, f"threads are left: {left}\n{stacks()}"
     opened = _descriptors() - descriptors

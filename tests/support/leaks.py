@@ -70,9 +70,12 @@ def find_leaks(before: Snapshot, *, grace: float = GRACE) -> list[str]:
     # What only a reference cycle keeps alive (a traceback that holds a frame that holds a pipeline) is not a leak.
     gc.collect()
     deadline = time.monotonic() + grace
-    for thread in set(threading.enumerate()) - before.threads - {threading.current_thread()}:
-        with suppress(RuntimeError):  # listed, but only being started: it shows in the differences if it stays
-            thread.join(max(0.0, deadline - time.monotonic()))
+    known = before.threads | {threading.current_thread()}
+    while found := set(threading.enumerate()) - known:  # one on its way out may start another, to join it
+        for thread in found:
+            with suppress(RuntimeError):  # listed, but only being started: it shows in the differences if it stays
+                thread.join(max(0.0, deadline - time.monotonic()))
+        known |= found
     for pid in _children() - before.children - _kept():
         _join_process(pid, deadline - time.monotonic())
     return _differences(before)

@@ -2,14 +2,13 @@
 
 import os
 import re
-import signal
-import time
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["abort", "die_at", "endless", "holding_the_gil", "numbers", "pid_of", "stuck", "stuck_in_c", "with_array"]
+__all__ = ["endless", "holding_the_gil", "numbers", "pid_of", "stuck", "with_array"]
 
 
 def numbers(num_items: int = 1000) -> Iterator[int]:
@@ -36,28 +35,10 @@ def with_array(item: int) -> tuple[int, int, np.ndarray[Any, Any]]:
 def stuck() -> Iterator[int]:
     """Says its process, and never more."""
     yield os.getpid()
-    time.sleep(3600)
+    threading.Event().wait()
 
 
 def holding_the_gil() -> Iterator[int]:
     """The same without ever letting go of the interpreter."""
     yield os.getpid()
     re.match(r"(a|a)*b", "a" * 60)
-
-
-def stuck_in_c(item: Any) -> Any:
-    time.sleep(3600)
-    return item
-
-
-def abort() -> None:
-    os.abort()
-
-
-def die_at(item: int, when: int, how: str) -> int:
-    """Ends its process at one item."""
-    if item == when:
-        if how == "exit":
-            os._exit(7)
-        os.kill(os.getpid(), getattr(signal, how))
-    return item

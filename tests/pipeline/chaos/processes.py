@@ -2,13 +2,10 @@
 
 import os
 import select
-import signal
 import time
 from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
 
-__all__ = ["are_gone", "maps_our_memory", "num_descriptors", "send"]
+__all__ = ["are_gone", "num_descriptors"]
 
 
 def are_gone(pids: Iterable[int], timeout: float = 20.0) -> list[int]:
@@ -26,17 +23,6 @@ def are_gone(pids: Iterable[int], timeout: float = 20.0) -> list[int]:
         finally:
             os.close(descriptor)
     return left
-
-
-def send(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may have ended."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def maps_our_memory(pid: int) -> bool:
-    """The process has shared memory of ours mapped."""
-    return "memfd:spdl" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
 
 
 def num_descriptors() -> int:

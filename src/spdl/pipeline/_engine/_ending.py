@@ -150,7 +150,7 @@ def abandon(engine: Engine) -> None:
     A collection may happen on any thread at any moment, also on one of the engine's own and also while that thread
     holds the engine's lock. Then the stop is left to a thread made for it.
     """
-    if engine.is_forked or engine.started == 0.0:
+    if engine.is_forked or engine.started == 0.0 or engine.is_over:
         return
     # Anybody else holds the lock for microseconds.
     if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(timeout=_OTHERS_HOLD):

@@ -355,6 +355,11 @@ class Engine:
             for executor in self.executors:
                 executor.stop()
 
+    @property
+    def is_over(self) -> bool:
+        """All has ended and was joined: there is nothing left to do."""
+        return self._is_forgotten
+
     def join(self, timeout: float) -> list[Stuck]:
         """Wait for all threads, at most ``timeout`` s for ops and a second for sources.
 
