@@ -105,7 +105,7 @@ class PipelineBuilder(Generic[T, U]):
             max_failures: Limit of this stage in place of the pipeline's.
             isolate: Run the calls in processes of their own: a crash of the op costs the item, not the pipeline.
             retry: How many attempts an item gets, or a :class:`~spdl.pipeline.defs.Retry`.
-            timeout: Seconds that one call may take.
+            timeout: Seconds that an item may take; see :func:`~spdl.pipeline.defs.Pipe`.
         """
         self._stages.append(
             Pipe(

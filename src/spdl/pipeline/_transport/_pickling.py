@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
-from spdl.pipeline.lib._memory import exporter_of
+from spdl.pipeline.lib._memory import copy_to_bytes, exporter_of
 
 __all__ = ["LARGE", "NOTHING", "Encoded", "Form", "decode", "encode"]
 
@@ -66,11 +66,6 @@ class Encoded:
         self.buffers = buffers
         self.num_deep = num_deep  # how many of the buffers, the last ones, stand for persistent ids
         self.spans: Any = None  # where a store has put the buffers
-
-    @property
-    def num_bytes(self) -> int:
-        """What the other side will hold, about."""
-        return len(self.head) + sum(memoryview(each).nbytes for each in self.buffers)
 
 
 _EMPTY: Final = Encoded(Form.NOTHING, b"")
@@ -230,6 +225,8 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
 def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -> Any:
     if as_view:
         return memoryview(buffer)
+    if kind is bytes:
+        return copy_to_bytes(buffer)  # without the GIL, which other threads may want for so long
     return buffer if type(buffer) is kind else kind(buffer)
 
 
