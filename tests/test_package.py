@@ -14,7 +14,7 @@ import spdl
 
 SRC = Path(__file__).resolve().parent.parent / "src"
 
-PIPELINE_PUBLIC = ("spdl.pipeline", "spdl.pipeline.defs", "spdl.pipeline.config")
+PIPELINE_PUBLIC = ("spdl.pipeline", "spdl.pipeline.defs", "spdl.pipeline.config", "spdl.pipeline.batching")
 PUBLIC = (
     "spdl",
     *PIPELINE_PUBLIC,

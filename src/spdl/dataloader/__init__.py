@@ -1,5 +1,33 @@
-"""Loaders in familiar shapes. So far: the builder, under the name that guides for data loaders use."""
+"""Loaders in familiar shapes, on top of the pipeline.
 
-from spdl.pipeline import PipelineBuilder as PipelineBuilder
+``DataLoader`` and ``CacheDataLoader`` need nothing else; ``get_pytorch_dataloader`` needs torch. Everything is found on
+first use: worker processes import this package too, and must not import what they do not need.
+"""
 
-__all__ = ["PipelineBuilder"]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spdl.pipeline import PipelineBuilder as PipelineBuilder
+
+__all__ = [
+    "PipelineBuilder",
+]
+
+#: Where each name is.
+_MODULE_OF = {
+    "PipelineBuilder": "spdl.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
