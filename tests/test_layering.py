@@ -120,6 +120,12 @@ ON_USE = {
     ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
+# (package, private package of another): imported all the same.
+SHARED = {
+    ("spdl.dataloader._torch", f"{P}._transport"): "batches leave worker processes as the items of pipelines do",
+    ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
+    ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+}
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
@@ -241,7 +247,7 @@ def test_forbidden_imports_are_absent(package: str) -> None:
 
 
 def test_private_modules_stay_in_their_package() -> None:
-    """A module whose name starts with ``_`` is imported by the package that holds it, and by nobody else."""
+    """A module whose name starts with ``_`` is imported by the package that holds it, and where the table says so."""
     found = []
     for arrow in ARROWS:
         parts = arrow.imported.split(".")
@@ -251,7 +257,8 @@ def test_private_modules_stay_in_their_package() -> None:
         owner, private = ".".join(parts[:depth]), ".".join(parts[: depth + 1])
         # `spdl` owns its front door only; the packages below it are worlds of their own.
         in_owner = arrow.importer.count(".") <= 1 if owner == "spdl" else _below(arrow.importer, owner)
-        if not in_owner and not _below(arrow.importer, private):
+        is_shared = any(_below(arrow.importer, user) and private == shared for user, shared in SHARED)
+        if not in_owner and not is_shared and not _below(arrow.importer, private):
             found.append(str(arrow))
     assert found == []
 

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder as PipelineBuilder
 
+    from ._pytorch import PyTorchDataLoader as PyTorchDataLoader
+    from ._pytorch import get_pytorch_dataloader as get_pytorch_dataloader
+
 __all__ = [
     "PipelineBuilder",
+    "PyTorchDataLoader",
+    "get_pytorch_dataloader",
 ]
 
 #: Where each name is.
 _MODULE_OF = {
     "PipelineBuilder": "spdl.pipeline",
+    "PyTorchDataLoader": "._pytorch",
+    "get_pytorch_dataloader": "._pytorch",
 }
 
 

@@ -1,0 +1,234 @@
+"""Checks and resolves the arguments of ``get_pytorch_dataloader``: by torch's rules, or by those of SPDL 0.8."""
+
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from multiprocessing.context import BaseContext
+from typing import Any, Literal
+
+from spdl.pipeline._cpus import usable_cpus
+
+__all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "Workers", "resolve"]
+
+Workers = Literal["thread", "process", "auto"]
+
+
+class PrefetchError(ValueError, AssertionError):
+    """No batch may be loaded ahead, so none can be loaded. torch finds this with an assertion, when it iterates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """As given, where ``None`` may mean "choose"; or, after ``resolve``, as torch's loader shows them.
+
+    Attributes:
+        workers: Where batches are loaded; ``None``: the contract of SPDL 0.8.
+        is_iterable: Whether the dataset is one of torch's ``IterableDataset``.
+    """
+
+    dataset: Any
+    workers: Workers | None
+    batch_size: int | None
+    shuffle: bool | None
+    sampler: Iterable[Any] | None
+    batch_sampler: Iterable[Any] | None
+    num_workers: int | None
+    collate_fn: Callable[[Any], Any] | None
+    pin_memory: bool
+    drop_last: bool
+    timeout: float | None
+    worker_init_fn: Callable[[int], None] | None
+    multiprocessing_context: str | BaseContext | None
+    generator: Any
+    prefetch_factor: int | None
+    persistent_workers: bool
+    pin_memory_device: str | None
+    in_order: bool | None
+    worker_init_concurrency: int | None
+    is_iterable: bool = False
+
+
+class InfiniteSampler:
+    """Stands in ``loader.sampler`` for the sampler that an iterable dataset does not have."""
+
+    def __iter__(self) -> Any:
+        while True:
+            yield None
+
+
+def resolve(given: Arguments, *, stacklevel: int) -> Arguments:
+    """The arguments with nothing left to choose.
+
+    Args:
+        given: What the user passed.
+        stacklevel: How many frames above the caller of this function the user's call is.
+
+    Raises:
+        ValueError: An argument is out of range, is not supported by this kind of worker, or excludes another. Of two
+            mistakes, torch's loader and this one report the same.
+        TypeError: ``multiprocessing_context`` is no context, or what torch's samplers raise.
+    """
+    from torch.utils.data import IterableDataset
+
+    given = replace(given, is_iterable=isinstance(given.dataset, IterableDataset))
+    if given.workers is None:
+        return _samplers(_by_rules_of_spdl(given, stacklevel + 1))
+    if given.workers not in ("thread", "process", "auto"):
+        raise ValueError(f"workers must be 'thread', 'process', 'auto' or None, got {given.workers!r}")
+    return _samplers(_by_rules_of_torch(given))
+
+
+def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
+    hint = "pass workers='process', which takes it"
+    if given.is_iterable:
+        raise ValueError(f"an IterableDataset is not supported: {hint}, or workers='thread'")
+    if given.worker_init_fn is not None:
+        raise ValueError(f"worker_init_fn is not supported: {hint}")
+    if given.pin_memory_device is not None:
+        raise ValueError(f"pin_memory_device is not supported: {hint}")
+    if given.persistent_workers:
+        raise ValueError(f"persistent_workers is not supported: {hint}")
+    timeout = given.timeout or 0
+    if timeout < 0:
+        raise ValueError(f"timeout must be >= 0, got {timeout}")
+    num_workers = 1 if given.num_workers is None else given.num_workers
+    if num_workers < 0:
+        raise ValueError(f"num_workers must be >= 0, got {num_workers}")
+    _check_init_concurrency(given)
+    prefetch_factor = 2 if given.prefetch_factor is None else given.prefetch_factor
+    if prefetch_factor < 1:
+        raise PrefetchError(f"prefetch_factor must be >= 1, got {prefetch_factor}")
+    if given.sampler is not None and given.batch_sampler is not None:
+        raise ValueError("sampler and batch_sampler exclude each other: pass one of them")
+    if given.batch_size is not None and given.batch_sampler is not None:
+        raise ValueError(
+            f"batch_size and batch_sampler exclude each other: pass batch_size=None, got {given.batch_size}; with "
+            "workers='process' the default may stay"
+        )
+    if given.shuffle and (given.sampler is not None or given.batch_sampler is not None):
+        raise ValueError("shuffle excludes sampler and batch_sampler: they decide the order")
+    if given.drop_last and given.batch_sampler is not None:
+        raise ValueError("drop_last excludes batch_sampler, which makes the batches")
+    if given.drop_last and given.batch_size is None:
+        raise ValueError("drop_last needs batches: batch_size is None")
+    if num_workers == 0:
+        warnings.warn(
+            "num_workers=0: loading with 1 worker process; pass workers='process' as well to load in this thread",
+            stacklevel=stacklevel + 1,
+        )
+        num_workers = 1
+    return replace(
+        given,
+        num_workers=num_workers,
+        timeout=timeout,
+        prefetch_factor=prefetch_factor,
+        in_order=bool(given.in_order),
+        multiprocessing_context=_context(given, num_workers),
+    )
+
+
+def _by_rules_of_torch(given: Arguments) -> Arguments:
+    if given.workers == "thread":
+        _refuse_what_threads_cannot(given)
+    num_workers = usable_cpus() if given.num_workers is None else given.num_workers
+    if num_workers < 0:
+        raise ValueError(f"num_workers must be >= 0 (0: no workers), got {num_workers}")
+    timeout = given.timeout or 0
+    if timeout < 0:
+        raise ValueError(f"timeout must be >= 0, got {timeout}")
+    prefetch_factor = given.prefetch_factor
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(f"prefetch_factor needs num_workers > 0: nothing is loaded ahead, got {prefetch_factor}")
+    if num_workers > 0:
+        prefetch_factor = 2 if prefetch_factor is None else prefetch_factor
+        if prefetch_factor < 1:
+            raise PrefetchError(f"prefetch_factor must be >= 1, got {prefetch_factor}")
+    if given.persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers needs num_workers > 0")
+    _check_init_concurrency(given)
+    if given.is_iterable:
+        _check_iterable(given)
+    if given.sampler is not None and given.shuffle:
+        raise ValueError("sampler and shuffle exclude each other: the sampler decides the order")
+    batch_size = given.batch_size
+    if given.batch_sampler is not None:
+        if batch_size != 1 or given.shuffle or given.sampler is not None or given.drop_last:
+            raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last: it makes the batches")
+        batch_size = None
+    elif batch_size is None and given.drop_last:
+        raise ValueError("drop_last needs batches: batch_size is None")
+    return replace(
+        given,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        timeout=timeout,
+        prefetch_factor=prefetch_factor,
+        in_order=given.in_order is None or bool(given.in_order),
+        multiprocessing_context=_context(given, num_workers),
+    )
+
+
+def _refuse_what_threads_cannot(given: Arguments) -> None:
+    hint = "pass workers='process' or 'auto'"
+    if given.worker_init_fn is not None:
+        raise ValueError(
+            "worker_init_fn needs worker processes: threads share one dataset and one set of random generators, so "
+            f"there is nothing of a worker's own to set up; {hint}"
+        )
+    if given.multiprocessing_context is not None:
+        raise ValueError(f"multiprocessing_context needs worker processes, and threads start none; {hint}")
+
+
+def _check_init_concurrency(given: Arguments) -> None:
+    if given.worker_init_concurrency is not None and given.worker_init_concurrency < 1:
+        raise ValueError(f"worker_init_concurrency must be >= 1, got {given.worker_init_concurrency}")
+
+
+def _check_iterable(given: Arguments) -> None:
+    from torch.utils.data import IterDataPipe
+
+    if isinstance(given.dataset, IterDataPipe):
+        raise ValueError("an IterDataPipe takes its seeds and its shard from torch's own DataLoader; iterate with that")
+    for name in ("shuffle", "sampler", "batch_sampler"):
+        value = getattr(given, name)
+        if value is not None and value is not False:
+            raise ValueError(f"an IterableDataset decides what comes when: {name} must not be given, got {value!r}")
+
+
+def _context(given: Arguments, num_workers: int) -> BaseContext | None:
+    """The start method as a context, as torch's loader shows it."""
+    context = given.multiprocessing_context
+    if context is None:
+        return None
+    if num_workers == 0:
+        raise ValueError("multiprocessing_context needs num_workers > 0")
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError(f"multiprocessing_context must be one of {methods} or a context, got {context!r}")
+        return multiprocessing.get_context(context)
+    if not isinstance(context, BaseContext):
+        raise TypeError(f"multiprocessing_context must be a context or the name of one, got {context!r}")
+    return context
+
+
+def _samplers(given: Arguments) -> Arguments:
+    """With torch's samplers where none was given, and torch's collate functions."""
+    from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
+
+    sampler: Any = given.sampler
+    if sampler is None and (given.workers is not None or given.batch_sampler is None):
+        if given.is_iterable:
+            sampler = InfiniteSampler()
+        elif given.shuffle:
+            sampler = RandomSampler(given.dataset, generator=given.generator)
+        else:
+            sampler = SequentialSampler(given.dataset)
+    batch_sampler = given.batch_sampler
+    if batch_sampler is None and given.batch_size is not None:
+        batch_sampler = BatchSampler(sampler, given.batch_size, given.drop_last)
+    collate_fn = given.collate_fn
+    if collate_fn is None:
+        collate_fn = default_convert if batch_sampler is None else default_collate
+    return replace(given, sampler=sampler, batch_sampler=batch_sampler, collate_fn=collate_fn)

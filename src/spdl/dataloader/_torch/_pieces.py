@@ -1,0 +1,215 @@
+"""Index batches cut in pieces, loaded in any order by several threads, and joined again by whoever has the last."""
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Final
+
+from ._fetching import fetch_samples
+from ._plan import Plan
+
+__all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "may_cut"]
+
+#: A piece that takes less is not worth a call of its own: handing one to another thread costs up to 0.05 ms.
+_LEAST_SECONDS: Final = 1e-3
+#: Weight of the last measurement in the estimate of how long a sample takes.
+_WEIGHT: Final = 0.2
+
+
+class Outcome:
+    """A batch, or why there is none. Never ``None``, which a pipeline would drop, as a batch may be."""
+
+    __slots__ = ("_batch", "_error")
+
+    def __init__(self, batch: Any, error: BaseException | None = None) -> None:
+        self._batch = batch
+        self._error = error
+
+    @classmethod
+    def failed(cls, error: BaseException, note: str) -> "Outcome":
+        error.add_note(note)
+        return cls(None, error)
+
+    def unwrap(self) -> Any:
+        """The batch; raises the error if there is one."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                error = None  # the traceback holds this frame
+        return self._batch
+
+
+class _Whole:
+    """One index batch under way. Its pieces may be in the hands of several threads."""
+
+    __slots__ = ("_error", "_error_at", "_lock", "_num_missing", "_parts", "indices", "number")
+
+    def __init__(self, indices: Any, number: int, num_pieces: int) -> None:
+        self.indices = indices
+        self.number = number
+        self._lock = threading.Lock()
+        self._parts: list[list[Any]] = [[]] * num_pieces
+        self._num_missing = num_pieces
+        self._error: BaseException | None = None
+        self._error_at = num_pieces
+
+    def is_doomed_at(self, position: int) -> bool:
+        """Whether an earlier piece has failed. Without threads, this one would not have been loaded."""
+        return self._error_at < position
+
+    def put(self, position: int, samples: list[Any] | None, error: BaseException | None) -> bool:
+        """Take a piece's samples, or its error. Whether it was the last missing one."""
+        with self._lock:
+            if error is not None and position < self._error_at:
+                self._error, self._error_at = error, position
+            elif samples is not None:
+                self._parts[position] = samples
+            self._num_missing -= 1
+            return self._num_missing == 0
+
+    def join(self) -> list[Any]:
+        """All samples in order, once the last piece is there.
+
+        Raises:
+            The error of the first piece that has failed.
+        """
+        if self._error is not None:
+            raise self._error
+        return [sample for part in self._parts for sample in part]
+
+
+class Piece:
+    """Part of an index batch, or all of it; or samples that are there already."""
+
+    __slots__ = ("number", "position", "value", "whole")
+
+    def __init__(self, value: Any, number: int, whole: _Whole | None = None, position: int = 0) -> None:
+        #: The indices of this piece; for an iterable dataset, what is to be collated.
+        self.value = value
+        self.number = number
+        self.whole = whole
+        self.position = position
+
+
+class Cutter:
+    """Decides in how many pieces an index batch goes. For the consumer's thread."""
+
+    def __init__(self, loader: "PieceLoader") -> None:
+        plan = loader.plan
+        self._loader = loader
+        #: Most pieces of one batch.
+        self.most_pieces = plan.num_workers if plan.is_batched and may_cut(plan.dataset) else 1
+
+    def cut(self, indices: Any, number: int) -> list[Piece]:
+        """The pieces of batch ``number``: as many as there are threads, unless they would be too small."""
+        num_pieces = self.most_pieces
+        if num_pieces > 1:
+            num_pieces = min(num_pieces, len(indices)) if isinstance(indices, list | tuple) else 1
+        if num_pieces > 1 and (seconds := self._loader.seconds_per_sample) is not None:
+            num_pieces = min(num_pieces, int(seconds * len(indices) / _LEAST_SECONDS))
+        if num_pieces <= 1:
+            return [Piece(indices, number)]
+        whole = _Whole(indices, number, num_pieces)
+        bounds = [len(indices) * position // num_pieces for position in range(num_pieces + 1)]
+        return [
+            Piece(indices[bounds[position] : bounds[position + 1]], number, whole, position)
+            for position in range(num_pieces)
+        ]
+
+
+class PieceLoader:
+    """The pipeline's op: loads a piece, and collates the batch if it was the last one. ``None`` if it was not."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        #: What a sample took lately, waiting included; written by all threads, wrong by one update at most.
+        self.seconds_per_sample: float | None = None
+        self._finish = _Finisher(plan)
+
+    def __call__(self, piece: Piece) -> Outcome | None:
+        plan, whole = self.plan, piece.whole
+        error = None
+        try:
+            if whole is None and not plan.is_batched:
+                return self._finish(plan.dataset[piece.value])
+            samples = None
+            if whole is None or not whole.is_doomed_at(piece.position):
+                samples = self._fetch(piece.value)
+            if whole is None:
+                return self._finish(samples)
+        except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+            if whole is None:
+                return Outcome.failed(exc, _note(piece.number, piece.value))
+            error = exc
+        if not whole.put(piece.position, samples if error is None else None, error):
+            return None
+        error = None
+        try:
+            return self._finish(whole.join())
+        except BaseException as exc:  # noqa: BLE001 - the dataset's or the collate function's; for the consumer
+            return Outcome.failed(exc, _note(whole.number, whole.indices))
+
+    def _fetch(self, indices: Any) -> Any:
+        began = perf_counter()
+        samples = fetch_samples(self.plan.dataset, indices)
+        if isinstance(samples, list) and samples:
+            taken = (perf_counter() - began) / len(samples)
+            known = self.seconds_per_sample
+            self.seconds_per_sample = taken if known is None else known + _WEIGHT * (taken - known)
+        return samples
+
+
+class SampleLoader:
+    """The same for an iterable dataset, whose samples are there."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._finish = _Finisher(plan)
+
+    def __call__(self, piece: Piece | Outcome) -> Outcome:
+        if isinstance(piece, Outcome):
+            return piece
+        try:
+            return self._finish(piece.value)
+        except BaseException as exc:  # noqa: BLE001 - the collate function's; for the consumer
+            return Outcome.failed(exc, f"while batch {piece.number} was collated in {threading.current_thread().name}")
+
+
+class _Finisher:
+    """Collates and pins."""
+
+    __slots__ = ("_collate", "_pin")
+
+    def __init__(self, plan: Plan) -> None:
+        self._collate: Callable[[Any], Any] = plan.collate_fn
+        self._pin = plan.pin
+
+    def __call__(self, samples: Any) -> Outcome:
+        batch = self._collate(samples)
+        return Outcome(batch if self._pin is None else self._pin(batch))
+
+
+def may_cut(dataset: Any) -> bool:
+    """Whether the samples of a batch may be asked for in parts.
+
+    Not if the dataset wants the whole list of indices: its ``__getitems__`` may make one query of them, and need not
+    return a list. torch's own wrappers have the method too, but ask for one sample at a time if what they wrap does not
+    have it.
+    """
+    from torch.utils.data import StackDataset, Subset
+
+    if not getattr(dataset, "__getitems__", None):
+        return True
+    if type(dataset) is Subset:
+        return may_cut(dataset.dataset)
+    if type(dataset) is StackDataset:
+        parts = dataset.datasets
+        return all(may_cut(part) for part in (parts.values() if isinstance(parts, dict) else parts))
+    return False
+
+
+def _note(number: int, indices: Any) -> str:
+    text = repr(indices)
+    shown = text if len(text) <= 100 else f"{text[:97]}..."
+    return f"while batch {number} was loaded in {threading.current_thread().name}, indices {shown}"

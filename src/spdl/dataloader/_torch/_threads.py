@@ -1,0 +1,199 @@
+"""``ThreadRun``: threads of this process that share the dataset, in a pipeline.
+
+For a map-style dataset the consumer's thread draws index batches, as in torch's loader: one whenever it takes a batch,
+so that at most ``prefetch_factor * num_workers`` are under way and the sampler's random numbers come in torch's order.
+Index batches are cut in pieces, so that the first batch keeps all threads busy; the thread that has the last piece of a
+batch collates it. An iterable dataset is iterated by one thread, the pipeline's source; the others collate.
+"""
+
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+from spdl.pipeline import Pipeline, PipelineBuilder, WorkerTimeoutError
+
+from ._fetching import IterableFetcher, draw_base_seed
+from ._pieces import Cutter, Outcome, Piece, PieceLoader, SampleLoader
+from ._plan import Plan
+
+__all__ = ["ThreadRun"]
+
+
+class ThreadRun:
+    """See :class:`~._plan.Run`. Nothing of it outlives an epoch but what torch's order of random draws needs."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._has_begun = False
+
+    def iterate(self) -> Iterator[Any]:
+        plan = self._plan
+        if plan.is_iterable:
+            self._begin()
+            return _StreamedBatches(plan)
+        assert plan.indices is not None
+        indices = iter(plan.indices)
+        if self._begin():
+            # torch makes another iterator once its workers run. A sampler that draws in __iter__ draws twice.
+            indices = iter(plan.indices)
+        return _IndexedBatches(plan, indices)
+
+    def _begin(self) -> bool:
+        """Draw the base seed where torch does: with persistent workers, in the first epoch only."""
+        if self._has_begun and self._plan.persistent:
+            return False
+        self._has_begun = True
+        draw_base_seed(self._plan.generator)
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+class _Batches(Iterator[Any]):
+    """What the consumer holds: the pipeline, and the queue that its source waits for.
+
+    The source gets what is put in the queue; ``None`` ends it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._timeout = plan.timeout or None
+        self._budget = plan.prefetch_factor * plan.num_workers
+        self._feed: SimpleQueue[Any] = SimpleQueue()
+        self._pipeline: Pipeline[Outcome] | None = None
+
+    def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
+        self._pipeline = builder.add_sink(self._budget).build(num_threads=num_threads)
+        self._pipeline.start()
+
+    def _take(self) -> Outcome:
+        """The next outcome, in the order that was asked for.
+
+        Raises:
+            StopIteration: There is none, because the source has ended or the iterator was closed.
+            WorkerTimeoutError: It did not come in time; a later call may still get it.
+        """
+        if self._pipeline is None:
+            raise StopIteration
+        try:
+            return self._pipeline.get_item(timeout=self._timeout)
+        except TimeoutError as exc:
+            raise WorkerTimeoutError(
+                f"DataLoader timed out after {self._timeout:g} seconds: no thread has finished a batch; the dataset "
+                "waits for something, or takes longer than that"
+            ) from exc
+        except EOFError:
+            self.close()
+            raise StopIteration from None
+
+    def close(self) -> None:
+        """Stop the threads and wait for the samples they are loading."""
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            self._feed.put(None)
+            pipeline.stop()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _IndexedBatches(_Batches):
+    """Batches of a map-style dataset."""
+
+    def __init__(self, plan: Plan, indices: Iterator[Any]) -> None:
+        super().__init__(plan)
+        self._indices: Iterator[Any] | None = indices
+        self._sampler_error: BaseException | None = None
+        self._num_drawn = 0
+        self._num_under_way = 0
+        loader = PieceLoader(plan)
+        self._cutter = Cutter(loader)
+        for _ in range(self._budget):
+            self._draw()
+        builder = (
+            PipelineBuilder()
+            .add_source(iter(self._feed.get, None))
+            .pipe(
+                loader,
+                # Calls that wait for an earlier one to finish are in flight too: what bounds them is what is drawn.
+                concurrency=self._budget * self._cutter.most_pieces,
+                output_order="input" if plan.in_order else "completion",
+                name="load",
+            )
+        )
+        self._start(builder, plan.num_workers)
+
+    def _draw(self) -> None:
+        """Put the next index batch on its way."""
+        if self._indices is None:
+            return
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            self._indices = None
+        except BaseException as exc:  # noqa: BLE001 - the sampler's; raised when the batches before it were taken
+            self._indices = None
+            self._sampler_error = exc
+        else:
+            for piece in self._cutter.cut(indices, self._num_drawn):
+                self._feed.put(piece)
+            self._num_drawn += 1
+            self._num_under_way += 1
+
+    def __next__(self) -> Any:
+        if self._num_under_way == 0:
+            self.close()
+            error, self._sampler_error = self._sampler_error, None
+            raise StopIteration if error is None else error
+        outcome = self._take()
+        self._num_under_way -= 1
+        self._draw()
+        return outcome.unwrap()
+
+
+class _StreamedBatches(_Batches):
+    """Batches of an iterable dataset. What is put in the queue are permits to take another batch from the dataset."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        for _ in range(self._budget):
+            self._feed.put(True)
+        builder = (
+            PipelineBuilder()
+            .add_source(_stream(plan, self._feed))
+            .pipe(
+                SampleLoader(plan),
+                concurrency=self._budget,
+                output_order="input" if plan.in_order else "completion",
+                name="collate",
+            )
+        )
+        self._start(builder, plan.num_workers)
+
+    def __next__(self) -> Any:
+        outcome = self._take()
+        self._feed.put(True)
+        return outcome.unwrap()
+
+
+def _stream(plan: Plan, permits: "SimpleQueue[Any]") -> Iterator[Any]:
+    """What is to be collated, or an outcome where there is nothing to collate. Runs in the source's thread."""
+    try:
+        fetcher = IterableFetcher(plan.dataset, plan.batch_size, plan.drop_last, plan.collate_fn)
+    except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+        yield Outcome.failed(exc, "while iter(dataset) was called in a thread")
+        return
+    number = 0
+    try:
+        while permits.get() is not None:
+            taken: Piece | Outcome
+            try:
+                taken = Piece(fetcher.take(), number)
+            except StopIteration:
+                return
+            except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+                taken = Outcome.failed(exc, f"while the dataset was iterated for batch {number} in a thread")
+            yield taken
+            number += 1
+    finally:
+        fetcher.close()
