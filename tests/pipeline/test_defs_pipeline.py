@@ -42,6 +42,7 @@ def test_public_names_are_those_of_the_contract() -> None:
         "DisaggregateConfig",
         "Merge",
         "MergeConfig",
+        "Outputs",
         "PathVariants",
         "PathVariantsConfig",
         "PlacementConfig",

@@ -28,6 +28,7 @@ from spdl.pipeline._engine._stages import (
     CallStage,
     CollateStage,
     CustomMergeStage,
+    DueAggregateStage,
     GeneratorStage,
     HookedGenerator,
     HookedOp,
@@ -46,6 +47,7 @@ from spdl.pipeline._engine._stages import (
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline.defs import (
     AggregateConfig,
+    Aggregator,
     Collate,
     DisaggregateConfig,
     MergeConfig,
@@ -289,7 +291,9 @@ class _Builder:
         else:
             hooks = wiring.task_hooks
             lane: Any = self.engine.loop if hooks else self.engine.pool
-            stage = AggregateStage(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
+            may_be_due = type(config.op).deadline is not Aggregator.deadline
+            made = DueAggregateStage if may_be_due else AggregateStage
+            stage = made(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
             if hooks:
                 stage.set_hooks(hooks, self.ops.job_stage(info))
             lane.stages.append(stage)

@@ -3,8 +3,8 @@
 The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` of a slotted frozen
 dataclass raises.
 
-``__all__`` is the contract. The other names are for the package: types of arguments, and the checks that only a build
-can make (``validate_max_failures``, ``check_regions``), and ``Region``.
+``__all__`` is the contract. The other names are for the package: types and checks of arguments, the checks that only a
+build can make (``validate_max_failures``, ``check_regions``), and ``Region``.
 """
 
 from ._aggregate import Aggregate as Aggregate
@@ -13,6 +13,8 @@ from ._aggregate import Aggregator as Aggregator
 from ._aggregate import Collate as Collate
 from ._aggregate import Disaggregate as Disaggregate
 from ._aggregate import DisaggregateConfig as DisaggregateConfig
+from ._aggregate import Outputs as Outputs
+from ._arguments import as_int as as_int
 from ._arguments import validate_max_failures as validate_max_failures
 from ._merge import Merge as Merge
 from ._merge import MergeConfig as MergeConfig
@@ -51,6 +53,7 @@ __all__ = [
     "MAIN_PROCESS",
     "Merge",
     "MergeConfig",
+    "Outputs",
     "PathVariants",
     "PathVariantsConfig",
     "Pipe",

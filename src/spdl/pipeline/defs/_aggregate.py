@@ -1,30 +1,69 @@
 """Stages that put items together and take them apart."""
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, final
 
 from ._arguments import as_int
 
-__all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregate", "DisaggregateConfig"]
+__all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregate", "DisaggregateConfig", "Outputs"]
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+@final
+class Outputs(Generic[U]):
+    """Several outputs of one call of an :class:`Aggregator`, emitted in order, each an item of its own.
+
+    Args:
+        values: The outputs; read to its end at once. None at all is fine, and ``None`` among them is no output.
+        dropped: The item just given is left out on purpose and will be in no output; the statistics count it.
+
+    Attributes:
+        values: The outputs, as a tuple.
+        dropped: As given.
+    """
+
+    __slots__ = ("dropped", "values")
+
+    def __init__(self, values: Iterable[U] = (), *, dropped: bool = False) -> None:
+        self.values = tuple(value for value in values if value is not None)
+        self.dropped = bool(dropped)
+
+    def __repr__(self) -> str:
+        return f"<Outputs: {len(self.values)}>"
 
 
 class Aggregator(ABC, Generic[T, U]):
     """Puts items together. Subclass it for what lists of a fixed length do not do.
 
     A pipeline calls it for one item at a time, never from two threads at once. ``accumulate`` should be cheap.
+
+    Attributes:
+        clock: What :meth:`deadline` is read by, seconds. If it has a method ``call_when_moved(callback)``, the
+            pipeline has itself told when this clock was moved by hand.
     """
 
-    @abstractmethod
-    def accumulate(self, item: T) -> U | None:
-        """Take one item in, and return what is complete. ``None``: nothing yet."""
+    clock: Callable[[], float] = time.monotonic  # a builtin: it does not become a method
 
     @abstractmethod
-    def flush(self) -> U | None:
+    def accumulate(self, item: T) -> U | Outputs[U] | None:
+        """Take one item in, and return what is complete. ``None``: nothing yet; ``Outputs``: any number."""
+
+    @abstractmethod
+    def flush(self) -> U | Outputs[U] | None:
         """Return what is left at the end of the stream or of an epoch, and start anew. ``None``: nothing."""
+
+    def deadline(self) -> float | None:
+        """When to call ``flush`` if no item comes before, on the aggregator's clock. ``None``: never.
+
+        Asked for after each ``accumulate``, by the same thread; the answer replaces the one before. What ``flush`` then
+        returns is emitted, with ``drop_last`` too: nothing has ended. An exception fails the stage.
+        """
+        return None
 
 
 class Collate(Aggregator[T, list[T]]):

@@ -1,9 +1,12 @@
-"""Calls that may take only so long, on threads that cannot be interrupted.
+"""Calls that may take only so long, on threads that cannot be interrupted; and aggregates that may wait only so long.
 
 One thread waits for the nearest deadline of all running calls. A call that is not back by then is *given up*: its item
 has failed, its slot is free, and what it returns later, if ever, is discarded. Who wins when a call ends as its time
 runs out is decided in one place: whoever takes the ticket out of ``_running`` first, the thread that ran the call
 (``forget``) or this one.
+
+The deadline of an aggregate is on its aggregator's own clock. This thread only estimates when that will be, and then
+tells the stage, which looks at the clock (``on_deadline``).
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from ._base import EngineThread
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
     from spdl.pipeline._engine._ticket import Ticket
 
-__all__ = ["Deadlines", "close_given_up"]
+__all__ = ["Deadlines", "FlushTime", "close_given_up"]
 
 
 class _Running(NamedTuple):
@@ -29,6 +33,15 @@ class _Running(NamedTuple):
     seconds: float
     thread_id: int | None
     give_up: Callable[[Ticket, StageTimeoutError], None]
+
+
+class FlushTime(NamedTuple):
+    """The deadline of an aggregate as a moment of this thread's clock; exact only if both clocks go alike."""
+
+    deadline: float
+    remaining: float
+    when: float
+    num_moved: int  # of the aggregator's clock by hand, before it was read
 
 
 class Deadlines:
@@ -39,6 +52,8 @@ class Deadlines:
         self.thread: EngineThread | None = None
         self.is_needed = False  # set by the graph
         self._running: dict[Ticket, _Running] = {}
+        self._flushes: dict[DueAggregateStage, FlushTime] = {}
+        self._num_moved = 0
         self._changed = threading.Condition()
         self._next = float("inf")  # when the thread wakes by itself
         self._stopping = False
@@ -53,6 +68,7 @@ class Deadlines:
         with self._changed:
             self._stopping = True
             self._running.clear()
+            self._flushes.clear()
             self._changed.notify()
 
     def watch(
@@ -77,9 +93,38 @@ class Deadlines:
             self._running.pop(ticket, None)
             return not ticket.given_up
 
+    def flush_time(self, deadline: float, clock: Callable[[], float]) -> FlushTime:
+        num_moved = self._num_moved  # before the clock is read: a move that is not seen there is seen in flush_at
+        remaining = deadline - clock()
+        return FlushTime(deadline, remaining, perf_counter() + remaining, num_moved)
+
+    def flush_at(self, stage: DueAggregateStage, time: FlushTime) -> None:
+        """From then on ``stage.on_deadline`` may be called, once; not if it is forgotten, or asked again, before."""
+        with self._changed:
+            if self._stopping:
+                return
+            if time.num_moved != self._num_moved:
+                time = time._replace(when=0.0)
+            self._flushes[stage] = time
+            if time.when < self._next:
+                self._changed.notify()
+
+    def forget_flush(self, stage: DueAggregateStage) -> None:
+        with self._changed:
+            self._flushes.pop(stage, None)
+
+    def look_again(self) -> None:
+        """An aggregator's clock was moved by hand."""
+        with self._changed:
+            self._num_moved += 1
+            for stage, time in self._flushes.items():
+                self._flushes[stage] = time._replace(when=0.0)
+            self._changed.notify()
+
     def _watch(self, thread: EngineThread) -> None:
         while True:
             late: list[tuple[Ticket, _Running]] = []
+            due: list[tuple[DueAggregateStage, FlushTime]] = []
             with self._changed:
                 if self._stopping:
                     return
@@ -89,13 +134,23 @@ class Deadlines:
                         ticket.given_up = ticket.cancelled = True
                         del self._running[ticket]
                         late.append((ticket, running))
-                if not late:
-                    self._next = min((each.deadline for each in self._running.values()), default=float("inf"))
+                for stage, time in list(self._flushes.items()):
+                    if time.when <= now:
+                        del self._flushes[stage]
+                        due.append((stage, time))
+                if not late and not due:
+                    self._next = min(
+                        min((each.deadline for each in self._running.values()), default=float("inf")),
+                        min((each.when for each in self._flushes.values()), default=float("inf")),
+                    )
                     remaining = self._next - now
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
                     self._next = 0.0  # awake: nobody needs to wake it
             for ticket, running in late:
                 running.give_up(ticket, self._error(ticket, running))
+            for stage, time in due:
+                stage.on_deadline(time.deadline)
+            stage = time = None  # type: ignore[assignment] # an aggregator must not live on in this frame
 
     def _error(self, ticket: Ticket, running: _Running) -> StageTimeoutError:
         from spdl.pipeline._engine._ending import stack_of

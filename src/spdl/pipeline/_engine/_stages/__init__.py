@@ -5,6 +5,7 @@ What it takes in, and what it does with the outcome of a call. All under the eng
 
 from ._aggregate import AggregateStage as AggregateStage
 from ._aggregate import CollateStage as CollateStage
+from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._base import Node as Node
 from ._call import CallStage as CallStage
@@ -40,6 +41,7 @@ __all__ = [
     "CallStage",
     "CollateStage",
     "CustomMergeStage",
+    "DueAggregateStage",
     "GeneratorStage",
     "HookedGenerator",
     "HookedOp",

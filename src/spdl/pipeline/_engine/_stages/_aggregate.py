@@ -1,34 +1,39 @@
-"""Aggregates: many inputs, one output.
+"""Aggregates: many inputs, one output; or, by ``Outputs``, several.
 
 ``CollateStage`` is the plain "lists of n". It has no user code, so it needs no lane: whoever brings the item adds it.
 ``AggregateStage`` runs a user's ``Aggregator`` on the pool, one item at a time, and its ``flush`` as a call of its own.
 
 An output's origin is the tuple of the origins of everything accumulated since the output before. An aggregator that
-keeps an item back for a later output thus counts it with the earlier one.
+keeps an item back for a later output thus counts it with the earlier one. Several outputs of one call share their
+origins, as those of a generator do.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
+from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline.defs import Outputs
 
 from ._base import Node
 from ._call import CallStage
 from ._hooked import HookedOp, JobStage, to_its_end
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._channel import Channel, Entry
     from spdl.pipeline._engine._lanes import Lane
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Aggregator
 
-__all__ = ["AggregateStage", "CollateStage"]
+__all__ = ["AggregateStage", "CollateStage", "Flush"]
 
 
 class CollateStage(Node):
@@ -110,13 +115,20 @@ class CollateStage(Node):
         self.values, self.origins = [], []
 
 
-_FLUSH: Final = object()
+class Flush(Enum):
+    """What a ticket has in place of an item."""
+
+    END = "at the end of the stream or of an epoch"
+    DUE = "its deadline has passed"
 
 
 class AggregateStage(CallStage):
-    """Runs ``accumulate`` for every item and ``flush`` at the ends; an exception in either fails the stage."""
+    """Runs ``accumulate`` for every item and ``flush`` at the ends; an exception in either fails the stage.
 
-    __slots__ = ("aggregator", "drop_last", "flushed", "hooks", "job", "origins")
+    Of several outputs, those without room wait in ``parked`` and keep the slot of their call.
+    """
+
+    __slots__ = ("aggregator", "drop_last", "flushed", "hooks", "job", "origins", "parked", "pumping")
 
     def __init__(
         self, engine: Engine, info: StageInfo, aggregator: Aggregator[Any, Any], *, drop_last: bool, lane: Lane
@@ -133,6 +145,8 @@ class AggregateStage(CallStage):
         self.drop_last = drop_last
         self.flushed = False  # since the last item
         self.origins: list[Origin] = []
+        self.parked: deque[Entry] = deque()
+        self.pumping = False
         self.hooks: list[Any] = []
         self.job: JobStage | None = None
 
@@ -155,7 +169,7 @@ class AggregateStage(CallStage):
     def take(self, now: float) -> Ticket:
         if self.flush_due():
             self.running += 1
-            return Ticket(self, _FLUSH, (), now)
+            return Ticket(self, Flush.END, (), now)
         return super().take(now)
 
     def run(self, ticket: Ticket) -> None:
@@ -165,13 +179,13 @@ class AggregateStage(CallStage):
             self.settle_error(ticket, exc)
 
     def call(self, value: Any) -> Any:
-        return self.aggregator.flush() if value is _FLUSH else self.op(value)
+        return self.aggregator.flush() if type(value) is Flush else self.op(value)
 
     async def run_async(self, ticket: Ticket) -> None:
         value, job = ticket.value, self.job
         assert job is not None
-        hooks = [] if value is _FLUSH and self.drop_last else self.hooks
-        item = None if value is _FLUSH else value
+        hooks = [] if value is Flush.END and self.drop_last else self.hooks
+        item = None if type(value) is Flush else value
         hooked = HookedOp(self.info, hooks, lambda _: to_its_end(job.call(self.call, value, value)))
         try:
             ticket.result = await hooked(item)
@@ -182,7 +196,7 @@ class AggregateStage(CallStage):
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Items already inside the aggregator cannot be told apart, so its error fails the stage."""
-        what = "flush" if ticket.value is _FLUSH else f"item {short_repr(ticket.value)}"
+        what = "flush" if type(ticket.value) is Flush else f"item {short_repr(ticket.value)}"
         aggregator = type(self.aggregator).__qualname__
         ticket.fatal = as_stage_failure(exc, f"aggregate stage {self.info}, {what}, aggregator {aggregator}")
 
@@ -191,27 +205,57 @@ class AggregateStage(CallStage):
         if self.cancelled:
             self.discard()
             return
-        is_flush = ticket.value is _FLUSH
         if self.account(ticket, now):
-            discard = is_flush and self.drop_last
+            value, result = ticket.value, ticket.result
+            is_flush = type(value) is Flush
             if not is_flush:
                 self.flushed = False
                 self.origins.append(ticket.origin)
-            else:
+            elif value is Flush.END:
                 self.flushed = True
-            if discard:
-                self.counters.num_calls -= 1  # only a reset: not a call that anybody asked for
-            if ticket.result is not None and not discard:
+                if self.drop_last:
+                    self.counters.num_calls -= 1  # only a reset: not a call that anybody asked for
+                    result = None
+            if type(result) is Outputs:
+                self.emit_all(result, is_flush, now)
+            elif result is not None:
                 self.counters.num_emitted += 1
                 origins = tuple(self.origins)
                 self.origins = []
-                self.out.put((ticket.result, origins), now)
-            elif is_flush:
-                self.counters.num_dropped += len(self.origins)
-                for origin in self.origins:
-                    self.engine.ledger.release(origin)
-                self.origins = []
+                self.out.put((result, origins), now)
+            if is_flush:
+                self.drop_rest()
         self.after_call(now)
+
+    def emit_all(self, outputs: Outputs[Any], is_flush: bool, now: float) -> None:
+        if outputs.dropped and not is_flush:
+            self.counters.num_dropped += 1
+            self.engine.ledger.release(self.origins.pop())
+        if not outputs.values:
+            return
+        branch = Branch(tuple(self.origins))
+        self.origins = []
+        self.parked.extend([(value, branch.output()) for value in outputs.values])
+        self.engine.ledger.end_branch(branch)
+        self.pump(now)
+
+    def pump(self, now: float) -> None:
+        """Move outputs while there is room. Not re-entered: putting may make room at once."""
+        if self.pumping:
+            return
+        self.pumping = True
+        out = self.out
+        while self.parked and len(out.items) <= out.capacity:
+            self.counters.num_emitted += 1
+            out.put(self.parked.popleft(), now)
+        self.pumping = False
+
+    def drop_rest(self) -> None:
+        """What went in and will not come out any more."""
+        self.counters.num_dropped += len(self.origins)
+        for origin in self.origins:
+            self.engine.ledger.release(origin)
+        self.origins = []
 
     def settle(self, now: float) -> None:
         inbox = self.inbox
@@ -227,9 +271,7 @@ class AggregateStage(CallStage):
                 self.out.put_mark(now)
             elif inbox.closed:
                 if self.drop_last:
-                    self.counters.num_dropped += len(self.origins)
-                    for origin in self.origins:
-                        self.engine.ledger.release(origin)
+                    self.drop_rest()
                 self.end(now)
             else:
                 return
@@ -239,11 +281,24 @@ class AggregateStage(CallStage):
         del self.aggregator
 
     def on_room(self) -> None:
+        if self.parked:
+            now = self.engine.clock()
+            self.pump(now)
+            if self.inbox.closed:
+                self.settle(now)
         if self.inbox.items or self.flush_due():
             self.lane.offer(self)
             if self.inbox.num_marks:
                 self.settle(self.engine.clock())
 
+    def is_idle(self) -> bool:
+        return self.running == 0 and not self.parked
+
+    @property
+    def num_in_flight(self) -> int:
+        return 1 if self.parked else self.running
+
     def drop_work(self) -> None:
         super().drop_work()
         self.origins = []
+        self.parked.clear()

@@ -1,0 +1,121 @@
+"""Aggregates that are flushed when their deadline has passed, also if no item comes any more.
+
+After each ``accumulate`` the aggregator says when, by its own clock; the thread of ``_lanes/_deadlines``
+then makes the flush *due*: a call like any other, which takes the stage's only slot before the next item does. Who wins
+when an item comes as the time runs out is decided under the engine's lock: a call that has its slot by then goes first,
+and the aggregator is asked again when it is over.
+"""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._failures import as_stage_failure
+from spdl.pipeline._engine._ticket import Ticket
+
+from ._aggregate import AggregateStage, Flush
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._lanes._deadlines import FlushTime
+
+__all__ = ["DueAggregateStage"]
+
+
+class DueAggregateStage(AggregateStage):
+    """``AggregateStage`` for an aggregator that has a ``deadline``."""
+
+    __slots__ = ("asked", "deadline", "is_due")
+
+    def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
+        super().connect(inboxes, outs)
+        self.asked: FlushTime | None = None  # the newest answer; written by whoever runs the call, before it is done
+        self.deadline: float | None = None  # the answer that holds, on the aggregator's clock
+        self.is_due = False
+        deadlines = self.engine.deadlines
+        deadlines.is_needed = True
+        call_when_moved = getattr(self.aggregator.clock, "call_when_moved", None)
+        if call_when_moved is not None:
+            call_when_moved(deadlines.look_again)
+
+    # -- not under the lock
+
+    def call(self, value: Any) -> Any:
+        result = super().call(value)
+        if type(value) is not Flush:  # nothing is left after a flush: it can wait for nothing
+            self.asked = self.ask()
+        return result
+
+    def ask(self) -> FlushTime | None:
+        """The aggregator's deadline, and when that is on the engine's clock."""
+        deadline = self.aggregator.deadline()
+        if deadline is None:
+            return None
+        try:
+            is_nan = math.isnan(deadline)
+        except TypeError:
+            is_nan = True
+        if is_nan:
+            raise TypeError(f"deadline() must return a number or None, got {deadline!r}")
+        if deadline == math.inf:
+            return None
+        if self.asked is not None and self.asked.deadline == deadline:
+            return self.asked  # most items of a list: the clock need not be read
+        return self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
+
+    def on_deadline(self, deadline: float) -> None:
+        """On the thread of the deadlines: the time should have come. The aggregator's clock has the last word."""
+        try:
+            again = self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
+        except Exception as exc:  # noqa: BLE001 - the clock is the user's
+            error = as_stage_failure(exc, f"the clock of aggregate stage {self.info}")
+            with self.engine.lock:
+                if not self.ended:
+                    self.engine.fail(self, error, perf_counter())
+            return
+        with self.engine.lock:
+            if self.ended or self.deadline != deadline:
+                return
+            if again.remaining > 0:
+                self.engine.deadlines.flush_at(self, again)
+            else:
+                self.is_due = True
+                self.lane.offer(self)
+
+    # -- under the lock
+
+    def flush_due(self) -> bool:
+        return (self.is_due and not self.ended) or super().flush_due()
+
+    def take(self, now: float) -> Ticket:
+        if self.is_due and not super().flush_due():
+            self.running += 1
+            return Ticket(self, Flush.DUE, (), now)
+        return super().take(now)
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        if type(ticket.value) is Flush:
+            self.asked = None
+        if not self.ended:
+            self.take_over()
+        super().finish(ticket, now)
+
+    def take_over(self) -> None:
+        """What the aggregator has answered holds from now on."""
+        asked = self.asked
+        deadline = None if asked is None else asked.deadline
+        if deadline == self.deadline:
+            return  # and if it has become due meanwhile, it is
+        self.deadline = deadline
+        self.is_due = False
+        if asked is None:
+            self.engine.deadlines.forget_flush(self)
+        else:
+            self.engine.deadlines.flush_at(self, asked)
+
+    def end(self, now: float) -> None:
+        self.engine.deadlines.forget_flush(self)
+        self.deadline = None
+        super().end(now)
