@@ -53,6 +53,7 @@ RULES = [
         allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe", f"{P}._marks"),
         lazily=(f"{P}.config",),
     ),
+    Rule(f"{P}._batching", allows=(f"{P}.defs",)),
     Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}.lib")),
     # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
     Rule(f"{P}._workers", allows=(P,)),

@@ -1,0 +1,1 @@
+"""The aggregators behind ``spdl.pipeline.batching``, one file each."""

@@ -1,0 +1,53 @@
+"""A clock for tests."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["ManualClock"]
+
+
+class ManualClock:
+    """A clock that stands still until it is moved: for tests of what waits.
+
+    Give it to an aggregator as its ``clock``; nothing in the pipeline is then flushed by time unless ``advance`` is
+    called. It works inside one process: a copy in a worker process stands still.
+
+    Args:
+        now: What it shows at first, seconds.
+    """
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._callbacks: list[weakref.WeakMethod[Callable[[], Any]]] = []
+
+    def __call__(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move it, and have everybody look at it. From any thread.
+
+        Raises:
+            ValueError: ``seconds`` is negative.
+        """
+        if not seconds >= 0:
+            raise ValueError(f"a clock does not go back: seconds must be >= 0, got {seconds}")
+        with self._lock:
+            self._now += seconds
+            callbacks = [callback() for callback in self._callbacks]
+        for callback in callbacks:
+            if callback is not None:
+                callback()
+
+    def call_when_moved(self, callback: Callable[[], Any]) -> None:
+        """Have a method called after every move. Its object is not kept alive."""
+        with self._lock:
+            self._callbacks = [each for each in self._callbacks if each() is not None]
+            self._callbacks.append(weakref.WeakMethod(callback))
+
+    def __reduce__(self) -> tuple[type[ManualClock], tuple[float]]:
+        return ManualClock, (self._now,)

@@ -1,0 +1,120 @@
+"""Sequences of token ids, packed into rows of fixed length."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from spdl.pipeline.defs import Outputs, as_int
+
+from ._amounts import as_choice, short_repr
+from ._counting import CountingAggregator
+from ._packed_row import PackedRow, check_sequence, pack_row
+
+__all__ = ["PackSequences"]
+
+
+class PackSequences(CountingAggregator[Any, PackedRow]):
+    """Rows of fixed length, each filled with whole sequences by first fit.
+
+    A sequence goes into the oldest open row that has room for it; if none has, a new row is opened, and if there are
+    then more than ``open_bins``, the oldest leaves, padded. A row that is full leaves at once. So a sequence waits for
+    at most ``open_bins`` new rows, and the same stream always gives the same rows. In a row, sequences are in order of
+    arrival. At the end of the stream, and of an epoch, the open rows come out, oldest first.
+
+    Source: first fit with bounded space, closing the oldest bin (k-bounded first fit): E. G. Coffman, J. Csirik,
+    G. Galambos, S. Martello, D. Vigo, "Bin Packing Approximation Algorithms: Survey and Classification", Handbook of
+    Combinatorial Optimization, 2013, section 3.
+
+    Args:
+        length: Tokens in a row.
+        open_bins: Most rows that are open at a time. More of them leave less padding, hold sequences back for longer,
+            and take longer to search.
+        too_long: What becomes of a sequence longer than a row. ``"error"``: the stage fails. ``"split"``: it is cut
+            into pieces of ``length`` and a rest; each piece is a sequence of its own. ``"drop"``: it is left out, and
+            counted in ``num_dropped`` and in the stage's statistics.
+        pad_id: The token id of padding.
+
+    The items are lists or tuples of ``int``, one-dimensional NumPy arrays, or torch tensors; a row of which any is an
+    array is one of arrays. They must not be changed later: their tokens are copied when the row leaves. An empty
+    sequence has nothing to pack: it is left out and counted like one that is dropped.
+
+    Attributes:
+        num_batches, num_items: Rows that have left, and the sequences, or pieces, in them.
+        num_tokens, num_padding: Tokens and padding in them; ``fill_rate`` is their ratio.
+        num_dropped: Sequences that were left out.
+
+    Raises:
+        TypeError: An argument has the wrong type. While it runs: an item is no sequence of token ids.
+        ValueError: An argument is out of range. While it runs: a sequence is too long; an array has another number of
+            dimensions than one.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        *,
+        open_bins: int = 64,
+        too_long: Literal["error", "split", "drop"] = "error",
+        pad_id: int = 0,
+    ) -> None:
+        super().__init__()
+        self._length = as_int("length", length)
+        self._open_bins = as_int("open_bins", open_bins)
+        for name, value in (("length", self._length), ("open_bins", self._open_bins)):
+            if value < 1:
+                raise ValueError(f"{name} must be >= 1, got {value}")
+        self._too_long = as_choice("too_long", too_long, ("error", "split", "drop"))
+        self._pad_id = as_int("pad_id", pad_id)
+        self._bins: list[list[Any]] = []  # oldest first
+        self._rooms: list[int] = []  # of each bin
+
+    def accumulate(self, item: Any) -> PackedRow | Outputs[PackedRow] | None:
+        size = len(item) if type(item) is list else check_sequence(item)
+        length = self._length
+        if 0 < size <= length:
+            return self._place(item, size)
+        if size and self._too_long == "error":
+            raise ValueError(
+                f"item {short_repr(item)} has {size} tokens, more than length={length}; "
+                'too_long="split" cuts such a sequence into pieces, too_long="drop" leaves it out'
+            )
+        if size == 0 or self._too_long == "drop":
+            self.num_dropped += 1
+            return Outputs(dropped=True)
+        rows = [
+            self._place(item[start : start + length], min(length, size - start)) for start in range(0, size, length)
+        ]
+        return Outputs(row for row in rows if row is not None)
+
+    def flush(self) -> Outputs[PackedRow] | None:
+        bins, self._bins, self._rooms = self._bins, [], []
+        return Outputs([self._close(sequences) for sequences in bins]) if bins else None
+
+    def _place(self, sequence: Any, size: int) -> PackedRow | None:
+        """Put a sequence into the first row with room; the row that leaves because of that, if one does."""
+        rooms, bins = self._rooms, self._bins
+        for index, room in enumerate(rooms):
+            if room >= size:
+                bins[index].append(sequence)
+                if room > size:
+                    rooms[index] = room - size
+                    return None
+                del rooms[index]
+                return self._close(bins.pop(index))
+        if size == self._length:
+            return self._close([sequence])
+        bins.append([sequence])
+        rooms.append(self._length - size)
+        if len(bins) <= self._open_bins:
+            return None
+        del rooms[0]
+        return self._close(bins.pop(0))
+
+    def _close(self, sequences: list[Any]) -> PackedRow:
+        row = pack_row(sequences, self._length, self._pad_id)
+        num_tokens = sum(map(len, sequences))
+        self.count(len(sequences), num_tokens, self._length - num_tokens)
+        return row
+
+    def __repr__(self) -> str:
+        return f"PackSequences({self._length}, open_bins={self._open_bins})"

@@ -1,0 +1,142 @@
+"""One row of packed sequences, and how it is put together from lists, NumPy arrays or torch tensors.
+
+Neither library is imported: whoever gives an array has imported its library already.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+from ._amounts import short_repr
+
+__all__ = ["PackedRow", "check_sequence", "pack_row"]
+
+
+class PackedRow(NamedTuple):
+    """Several sequences in one row of fixed length, one after the other, padded at the end.
+
+    Lists of ``int``, or arrays if the sequences were arrays: NumPy arrays, or torch tensors on the device of the
+    sequences. ``n`` is the length of the row and ``k`` the number of sequences in it.
+
+    Attributes:
+        tokens: Shape ``(n,)``: the token ids, then the padding. Arrays have the dtype of the sequences.
+        segment_ids: Shape ``(n,)``, ``int32``: 1 for the tokens of the first sequence, 2 for those of the second …,
+            0 for padding. Two tokens may attend to each other if theirs are equal and not 0.
+        positions: Shape ``(n,)``, ``int32``: the place of each token in its own sequence, from 0; 0 for padding.
+        lengths: Shape ``(k,)``, ``int32``: tokens in each sequence. Their sum is ``n`` less the padding.
+    """
+
+    tokens: Any
+    segment_ids: Any
+    positions: Any
+    lengths: Any
+
+    @property
+    def cu_seqlens(self) -> Any:
+        """Shape ``(k + 1,)``, ``int32``: where each sequence starts, and where the last one ends.
+
+        The cumulative lengths that attention kernels for sequences of different lengths take. Padding is left out.
+        """
+        lengths = self.lengths
+        if isinstance(lengths, list):
+            return [0, *accumulate(lengths)]
+        if (np := sys.modules.get("numpy")) is not None and isinstance(lengths, np.ndarray):
+            offsets = np.zeros(len(lengths) + 1, lengths.dtype)
+            offsets[1:] = lengths.cumsum()
+            return offsets
+        offsets = lengths.new_zeros(len(lengths) + 1)
+        offsets[1:] = lengths.cumsum(0)
+        return offsets
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens in the row."""
+        return int(sum(self.lengths))
+
+    @property
+    def num_padding(self) -> int:
+        """Places in the row that hold no token."""
+        return len(self.tokens) - self.num_tokens
+
+
+def _library_of(item: Any) -> str | None:
+    """``"numpy"`` or ``"torch"`` for their arrays, ``None`` for anything else."""
+    for name, kind in (("numpy", "ndarray"), ("torch", "Tensor")):
+        if (module := sys.modules.get(name)) is not None and isinstance(item, getattr(module, kind)):
+            return name
+    return None
+
+
+def check_sequence(item: Any) -> int:
+    """Number of tokens.
+
+    Raises:
+        TypeError: It is no sequence of numbers: text, a mapping, or without length and slices.
+        ValueError: It is an array that is not one-dimensional.
+    """
+    if isinstance(item, (list, tuple)):
+        return len(item)
+    if _library_of(item) is not None:
+        if item.ndim != 1:
+            raise ValueError(f"item {short_repr(item)} must be one-dimensional, got shape {tuple(item.shape)}")
+        return len(item)
+    if isinstance(item, str) or hasattr(type(item), "keys") or not hasattr(type(item), "__getitem__"):
+        raise TypeError(
+            f"item {short_repr(item)} of type {type(item).__qualname__} is no sequence of token ids: give a list, a "
+            "one-dimensional NumPy array or a torch tensor (what a tokenizer calls ids or input_ids)"
+        )
+    return len(item)
+
+
+def pack_row(sequences: list[Any], length: int, pad_id: int) -> PackedRow:
+    """Put ``sequences``, at least one and together at most ``length`` long, into one row."""
+    libraries = {_library_of(each) for each in sequences}
+    if "torch" in libraries:
+        return _pack_tensors(sequences, length, pad_id)
+    if "numpy" in libraries:
+        return _pack_arrays(sequences, length, pad_id)
+    lengths = [len(each) for each in sequences]
+    padding = [0] * (length - sum(lengths))
+    return PackedRow(
+        [*chain.from_iterable(sequences), *([pad_id] * len(padding))],
+        [*chain.from_iterable([number] * n for number, n in enumerate(lengths, start=1)), *padding],
+        [*chain.from_iterable(map(range, lengths)), *padding],
+        lengths,
+    )
+
+
+def _pack_arrays(sequences: list[Any], length: int, pad_id: int) -> PackedRow:
+    np: Any = sys.modules["numpy"]
+    arrays = [np.asarray(each) for each in sequences]
+    lengths = np.array([len(each) for each in arrays], np.int32)
+    tokens = np.full(length, pad_id, np.result_type(*arrays))
+    segment_ids = np.zeros(length, np.int32)
+    positions = np.zeros(length, np.int32)
+    start = 0
+    for number, array in enumerate(arrays, start=1):
+        stop = start + len(array)
+        tokens[start:stop] = array
+        segment_ids[start:stop] = number
+        positions[start:stop] = np.arange(len(array), dtype=np.int32)
+        start = stop
+    return PackedRow(tokens, segment_ids, positions, lengths)
+
+
+def _pack_tensors(sequences: list[Any], length: int, pad_id: int) -> PackedRow:
+    torch: Any = sys.modules["torch"]
+    first = next(each for each in sequences if isinstance(each, torch.Tensor))
+    tensors = [torch.as_tensor(each, device=first.device) for each in sequences]
+    sizes = [len(each) for each in tensors]
+    num_padding = length - sum(sizes)
+    as_int32 = {"dtype": torch.int32, "device": first.device}
+    lengths = torch.tensor(sizes, **as_int32)
+    numbers = torch.arange(1, len(sizes) + 1, **as_int32)
+    padding = torch.zeros(num_padding, **as_int32)
+    return PackedRow(
+        torch.cat([*tensors, first.new_full((num_padding,), pad_id)]),
+        torch.cat([torch.repeat_interleave(numbers, lengths), padding]),
+        torch.cat([*(torch.arange(size, **as_int32) for size in sizes), padding]),
+        lengths,
+    )

@@ -1,0 +1,41 @@
+"""Batches by cost, by length, by packing, and by the clock: aggregators for ``PipelineBuilder.aggregate``.
+
+All are deterministic, keep the order of arrival inside a batch, and lose and double nothing. They need neither NumPy
+nor torch; arrays and tensors are taken as they come. Everything is found on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._batching._cost_budget import CostBudget as CostBudget
+    from ._batching._length_buckets import LengthBuckets as LengthBuckets
+    from ._batching._manual_clock import ManualClock as ManualClock
+    from ._batching._max_wait import MaxWait as MaxWait
+    from ._batching._pack_sequences import PackSequences as PackSequences
+    from ._batching._packed_row import PackedRow as PackedRow
+
+__all__ = ["CostBudget", "LengthBuckets", "ManualClock", "MaxWait", "PackSequences", "PackedRow"]
+
+#: Where each name is.
+_MODULE_OF = {
+    "CostBudget": "._batching._cost_budget",
+    "LengthBuckets": "._batching._length_buckets",
+    "ManualClock": "._batching._manual_clock",
+    "MaxWait": "._batching._max_wait",
+    "PackSequences": "._batching._pack_sequences",
+    "PackedRow": "._batching._packed_row",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name], __package__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
