@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from spdl.pipeline.lib._memory import copy_to_bytes, exporter_of
 
-__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "decode", "encode"]
+__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "MemoryPickler", "decode", "encode"]
 
 #: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
 LARGE: Final = 4096
@@ -120,7 +120,7 @@ class Encoder:
             return encoded
         buffers: list[pickle.PickleBuffer] = []
         stream = io.BytesIO()
-        _Pickler(stream, 5, buffer_callback=_collector(buffers)).dump(payload)
+        MemoryPickler(stream, 5, buffer_callback=_collector(buffers)).dump(payload)
         head = stream.getvalue()
         if len(head) >= _SUSPICIOUS and kind is not str:
             self._num_unsearched -= 1
@@ -233,7 +233,9 @@ def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -
 # -- reducers
 
 
-class _Pickler(pickle.Pickler):
+class MemoryPickler(pickle.Pickler):
+    """Protocol 5, with reducers of ours for what has large memory; where that goes is its user's to say."""
+
     thorough = False
 
     def reducer_override(self, obj: Any) -> Any:
@@ -251,7 +253,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-class _DeepPickler(_Pickler):
+class _DeepPickler(MemoryPickler):
     """Leaves large bytes objects out of the stream. pickle asks it for every object."""
 
     leaves: frozenset[int]

@@ -23,7 +23,7 @@ from ._protocol import AnyChild, Phase
 if TYPE_CHECKING:
     from spdl.pipeline._transport import LinkEnd
 
-__all__ = ["Call", "UnpicklableError", "run"]
+__all__ = ["Call", "UnpicklableError", "can_import_main", "run"]
 
 #: Seconds between the end of the parent, or its word that it is done with the child, and the end of the child.
 GRACE: Final = 1.0
@@ -102,12 +102,12 @@ _FunctionType: Final = type(lambda: None)
 
 def _dump(obj: Any) -> bytes:
     stream = io.BytesIO()
-    pickler = ForkingPickler if _can_import_main() else _Pickler
+    pickler = ForkingPickler if can_import_main() else _Pickler
     pickler(stream, pickle.HIGHEST_PROTOCOL).dump(obj)
     return stream.getvalue()
 
 
-def _can_import_main() -> bool:
+def can_import_main() -> bool:
     """False at a prompt, in a notebook, and for ``python -c`` and programs read from stdin."""
     main = sys.modules.get("__main__")
     if getattr(main, "__spec__", None) is not None:

@@ -66,8 +66,12 @@ def context_of(mp_context: str | BaseContext | None) -> BaseContext:
     return multiprocessing.get_context(chosen)
 
 
-def warm_up(mp_context: str | BaseContext | None) -> None:
+def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
     """Have the fork server start, if one will be asked for a process: it imports while the caller prepares.
+
+    Args:
+        mp_context: As for ``context_of``.
+        modules: What it is to import besides. One that has started already imports nothing more.
 
     Raises:
         ValueError: There is no such start method here.
@@ -76,7 +80,7 @@ def warm_up(mp_context: str | BaseContext | None) -> None:
         return
     from multiprocessing.forkserver import ensure_running
 
-    _preload()
+    _preload(*modules)
     with suppress(OSError), lock:  # what is wrong shows when the process is started
         _check_descriptors()
         ensure_running()
@@ -153,7 +157,7 @@ def forget(process: BaseProcess) -> None:
         children.discard(process)
 
 
-def _preload() -> None:
+def _preload(*further: str) -> None:
     """Tell the fork server, if it is yet to be started, what to import. What the user has told it stays.
 
     The list so far has no public reader. Without it nothing is told: the user's list counts more than our time.
@@ -161,7 +165,9 @@ def _preload() -> None:
     from multiprocessing import forkserver
 
     modules = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
-    ours = [_PRELOADED, _ENGINE[1]] if _ENGINE[0] in sys.modules else [_PRELOADED]
+    ours = [_PRELOADED, *further]
+    if _ENGINE[0] in sys.modules:
+        ours.append(_ENGINE[1])
     if isinstance(modules, list) and not set(ours) <= set(modules):
         forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
 

@@ -1,0 +1,212 @@
+"""``Crew``: the worker processes of one loader, as the consumer's thread sees them. It starts no thread."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+from contextlib import suppress
+from multiprocessing.context import BaseContext
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl.pipeline import WorkerTimeoutError
+from spdl.pipeline._transport import NOTHING
+from spdl.pipeline._transport._arena import default_limit
+from spdl.pipeline._workers._child import Child, wait_any
+from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
+
+from ._messages import ToWorker
+from ._process_main import Duty, Turnstile, serve
+from ._shipping import Bare, Shipment, UnshippableError
+
+if TYPE_CHECKING:
+    from spdl.pipeline._transport import Frame
+
+    from ._plan import Plan
+
+__all__ = ["Crew", "prepare_start"]
+
+#: What the fork server imports, so that no worker has to.
+_PRELOADED: Final = "spdl.dataloader._torch._preloaded"
+#: Least shared memory for the batches of one worker, whatever its share of the whole.
+_LEAST: Final = 64 << 20
+_numbers: Final = itertools.count(1)
+
+
+def prepare_start(mp_context: str | BaseContext | None) -> None:
+    """Have the fork server, where there will be one, start and import torch while the caller does other things.
+
+    Raises:
+        ValueError: There is no such start method here.
+    """
+    warm_up(mp_context, _PRELOADED)
+
+
+class Crew:
+    """Starts the workers of ``plan``; does not wait until they are ready. For one thread at a time.
+
+    Raises:
+        TypeError: Dataset, collate function or worker_init_fn cannot be pickled, and forking is no way out.
+        WorkerError: The system cannot start a process.
+        ValueError: There is no such start method here.
+    """
+
+    def __init__(self, plan: Plan, base_seed: int) -> None:
+        self._children: list[Child] = []
+        self._waiting: list[Child] = []  # those that may still send something
+        self._first = 0  # whose frames are looked at first
+        prepare_start(plan.mp_context)
+        luggage, context = _pack(plan)
+        turnstile = None
+        try:
+            turnstile = _make_turnstile(plan)
+            self._start(plan, base_seed, luggage, turnstile, context)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            luggage.close()
+            if turnstile is not None:
+                turnstile.close()
+
+    def _start(
+        self,
+        plan: Plan,
+        base_seed: int,
+        luggage: Shipment | Bare,
+        turnstile: Turnstile | None,
+        context: str | BaseContext | None,
+    ) -> None:
+        number = next(_numbers)
+        limit = max(_LEAST, default_limit() // plan.num_workers)
+        for worker_id in range(plan.num_workers):
+            duty = Duty(
+                worker_id,
+                plan.num_workers,
+                base_seed,
+                plan.is_iterable,
+                plan.is_batched,
+                plan.batch_size,
+                plan.drop_last,
+            )
+            child = Child.start(
+                serve,
+                luggage,
+                duty,
+                turnstile,
+                name=f"spdl-loader-{number}-{worker_id}",
+                what=f"DataLoader worker {worker_id}",
+                mp_context=context,
+                link_limit=limit,
+                inbound_only=True,
+            )
+            self._children.append(child)
+            self._waiting.append(child)
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the workers, in order."""
+        return [child.pid for child in self._children]
+
+    def ask(self, worker: int, kind: ToWorker, number: int = 0, payload: Any = NOTHING) -> None:
+        """Send a request.
+
+        Raises:
+            WorkerDiedError: The worker is gone, and so are the others now.
+            Exception: What pickling ``payload`` raises.
+        """
+        child = self._children[worker]
+        encoded = child.link.encode(payload)
+        try:
+            child.link.send_encoded([(kind, number, encoded)])
+        except OSError:
+            # What it has said before, an error perhaps, tells more.
+            self._raise_if_failed(child)
+        except BaseException:  # an interrupt: what was sent of it cannot be taken back
+            self.close()
+            raise
+
+    def _raise_if_failed(self, child: Child) -> None:
+        try:
+            while True:
+                child.recv().discard()
+        except BaseException:
+            self.close()
+            raise
+
+    def receive(self, timeout: float | None) -> tuple[int, Frame]:
+        """Wait for the next answer of any worker: the worker, and what it says.
+
+        Args:
+            timeout: Seconds; ``None``: no limit.
+
+        Raises:
+            WorkerTimeoutError: Nothing came in time. The workers go on.
+            WorkerError: A worker failed, or is gone. So are the others now.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            ready = wait_any(self._waiting, None if deadline is None else max(0.0, deadline - monotonic()))
+            if not ready:
+                raise WorkerTimeoutError(f"DataLoader timed out after {timeout:g} seconds")
+            # Not always the same one first.
+            self._first += 1
+            child = ready[self._first % len(ready)]
+            try:
+                frame = child.recv(0)
+            except TimeoutError:  # a part of a frame
+                continue
+            except BaseException:
+                self.close()
+                raise
+            return self._children.index(child), frame
+
+    def dismiss(self, worker: int) -> None:
+        """Let a worker end by itself; nothing more is expected of it. Does not wait."""
+        child = self._children[worker]
+        with suppress(ValueError):
+            self._waiting.remove(child)
+        child.link.close()
+
+    def close(self) -> None:
+        """End all workers, and wait until they have ended. Idempotent."""
+        children, self._children = self._children, []
+        self._waiting = []
+        for child in children:
+            child.link.close()  # all get the word before any is waited for
+        for child in children:
+            child.stop()
+
+
+def _make_turnstile(plan: Plan) -> Turnstile | None:
+    if plan.init_concurrency is None or plan.init_concurrency >= plan.num_workers:
+        return None
+    turnstile = Turnstile(*multiprocessing.Pipe(duplex=False))
+    turnstile.admit(plan.init_concurrency)
+    return turnstile
+
+
+def _pack(plan: Plan) -> tuple[Shipment | Bare, str | BaseContext | None]:
+    """What the workers get, and how they are to be started."""
+    parts = {
+        "the dataset": plan.dataset,
+        "collate_fn": plan.collate_fn,
+        "worker_init_fn": plan.worker_init_fn,
+    }
+    context = context_of(plan.mp_context)
+    if context.get_start_method() == "fork":
+        return Bare(tuple(parts.values())), context
+    try:
+        return Shipment(parts), plan.mp_context
+    except UnshippableError as exc:
+        if plan.mp_context is None and hasattr(os, "fork") and not is_threaded():
+            return Bare(tuple(parts.values())), "fork"
+        raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
+
+
+def _advice(plan: Plan) -> str:
+    advice = "Define it in a module, or pass workers='thread', which shares it"
+    if plan.mp_context is None and hasattr(os, "fork"):
+        advice += ". Workers could be forked instead, but other threads run here"
+    return advice

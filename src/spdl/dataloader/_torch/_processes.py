@@ -1,0 +1,251 @@
+"""``ProcessRun``: batches are loaded by worker processes, and taken by the consumer's thread, which alone deals them.
+
+Batch ``i`` of an epoch goes to worker ``i`` modulo the number of workers, ``prefetch_factor`` for each are under way,
+and another is dealt whenever one has been taken: which worker draws which random numbers depends on nothing else, and
+is the same as with ``torch.utils.data.DataLoader``. Large tensors and arrays of a batch are views of memory that is
+shared with its worker, who gets it back when they are gone; one who keeps all batches gets the later ones as copies.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline import PipelineStateError
+
+from ._crew import Crew, prepare_start
+from ._fetching import draw_base_seed
+from ._messages import FromWorker, ToWorker
+
+if TYPE_CHECKING:
+    from spdl.pipeline._transport import Frame
+
+    from ._plan import Plan
+
+__all__ = ["ProcessRun"]
+
+_logger = logging.getLogger("spdl.dataloader")
+
+
+class ProcessRun:
+    """See :class:`~._plan.Run`. Not persistent: each iterator has workers of its own, started from the dataset as it
+    then is; they end with it. Persistent: there is one iterator, and the next epoch begins it anew, as torch does.
+
+    Raises:
+        ValueError: There is no such start method here.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._batches: weakref.WeakSet[_Batches] = weakref.WeakSet()  # those that may have workers
+        self._kept: _Batches | None = None  # the one of a persistent run
+        prepare_start(plan.mp_context)
+
+    def iterate(self) -> Iterator[Any]:
+        kept = self._kept
+        if kept is not None and kept.restart():
+            return kept
+        batches = _Batches(self._plan)
+        self._batches.add(batches)
+        if self._plan.persistent:
+            self._kept = batches
+        return batches
+
+    def close(self) -> None:
+        self._kept = None
+        for each in list(self._batches):
+            each.end()
+
+
+class _Batches(Iterator[Any]):
+    """The iterator of one epoch, or of all of a persistent run. For one thread at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._sent = 0  # number of the next batch to be dealt; they count up over all epochs
+        self._next = 0  # number of the next batch to be taken, in order
+        self._first = 0  # number of the first batch of this epoch
+        self._dealt: dict[int, int] = {}  # number -> worker: dealt and not answered
+        self._arrived: dict[int, tuple[int, Frame]] = {}  # number -> worker, answer: not taken
+        self._dropped: dict[int, Any] = {}  # number -> indices, where failures are told by them
+        self._sampler_error: BaseException | None = None
+        indices = self._begin_sampler()
+        base_seed = draw_base_seed(plan.generator)
+        self._crew: Crew | None = Crew(plan, base_seed)
+        if plan.indices is not None:
+            indices = self._begin_sampler()  # as torch does: a sampler that draws in its __iter__ draws twice
+        self._begin(indices)
+
+    def _begin_sampler(self) -> Iterator[Any]:
+        return itertools.repeat(None) if self._plan.indices is None else iter(self._plan.indices)
+
+    def _begin(self, indices: Iterator[Any]) -> None:
+        num_workers = self._plan.num_workers
+        self._indices = indices
+        self._first = self._next = self._sent
+        self._dealt.clear()
+        for _, frame in self._arrived.values():
+            frame.discard()
+        self._arrived.clear()
+        self._sampler_error = None
+        self._is_active = [True] * num_workers  # not exhausted
+        self._num_tasks = [0] * num_workers  # dealt, and not taken
+        self._turns = itertools.cycle(range(num_workers))
+        for _ in range(self._max_tasks):
+            self._deal()
+
+    def restart(self) -> bool:
+        """Begin another epoch with the same workers; False if there are none any more."""
+        crew = self._crew
+        if crew is None:
+            return False
+        indices = self._begin_sampler()
+        for worker in range(self._plan.num_workers):
+            crew.ask(worker, ToWorker.RESUME)
+        self._begin(indices)
+        return True
+
+    @property
+    def _max_tasks(self) -> int:
+        return self._plan.prefetch_factor * self._plan.num_workers
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __len__(self) -> int:
+        """Number of batches of a whole epoch; TypeError where the sampler does not know."""
+        indices: Any = self._plan.indices
+        return len(indices)
+
+    def __next__(self) -> Any:
+        while True:
+            number, worker, frame = self._next_answer()
+            self._num_tasks[worker] -= 1
+            self._deal()
+            indices = self._dropped.pop(number, None)
+            if frame.kind == FromWorker.RAISED:
+                exc = frame.load().revive()
+                if not self._plan.drop_failures:
+                    raise exc
+                _logger.error("batch %d was dropped, indices %r: %s", number - self._first, indices, exc, exc_info=exc)
+                continue
+            batch = frame.load()
+            return batch if self._plan.pin is None else self._plan.pin(batch)
+
+    def _next_answer(self) -> tuple[int, int, Frame]:
+        """Number, worker and frame of the next batch, or of the exception that came instead."""
+        while True:
+            number = self._skip_to_next()
+            if number in self._arrived:
+                self._next += 1
+                return number, *self._arrived.pop(number)
+            worker, frame = self._receive()
+            number = frame.number
+            if number < self._first:  # of an epoch that was left early
+                frame.discard()
+                continue
+            del self._dealt[number]
+            if frame.kind == FromWorker.EXHAUSTED:
+                self._give_up(worker)
+                continue
+            if number == self._next:
+                self._next += 1
+            elif self._plan.in_order:
+                self._arrived[number] = worker, frame
+                continue
+            return number, worker, frame
+
+    def _skip_to_next(self) -> int:
+        """The number that is next, leaving out what will not come. Ends the epoch if there is none."""
+        while self._next < self._sent:
+            number = self._next
+            if number in self._arrived:
+                return number
+            worker = self._dealt.get(number)
+            if worker is not None and self._is_active[worker]:
+                return number
+            self._dealt.pop(number, None)
+            self._next += 1
+        error, self._sampler_error = self._sampler_error, None
+        self.close()
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def _receive(self) -> tuple[int, Frame]:
+        if self._crew is None:
+            raise PipelineStateError("the workers of this iterator were ended")
+        try:
+            return self._crew.receive(self._plan.timeout or None)
+        except BaseException:
+            if not self._crew.pids:
+                self._crew = None
+            raise
+
+    def _give_up(self, worker: int) -> None:
+        """A worker has exhausted its dataset."""
+        self._is_active[worker] = False
+        if not self._plan.persistent and self._crew is not None:
+            self._crew.dismiss(worker)
+        self._deal()
+
+    def _deal(self) -> None:
+        """Ask for another batch, if there is one and somebody to load it.
+
+        An exception of the sampler is kept until what was dealt before it has been taken.
+        """
+        if self._crew is None or self._sampler_error is not None:
+            return
+        try:
+            indices = next(self._indices)
+        except StopIteration:
+            return
+        except Exception as exc:  # noqa: BLE001 - the user's sampler
+            self._sampler_error = exc
+            return
+        worker = self._choose_worker()
+        if worker is None:
+            return
+        number = self._sent
+        if self._plan.is_iterable:
+            self._crew.ask(worker, ToWorker.FETCH, number)
+        else:
+            self._crew.ask(worker, ToWorker.FETCH, number, indices)
+            if self._plan.drop_failures:
+                self._dropped[number] = indices
+        self._dealt[number] = worker
+        self._num_tasks[worker] += 1
+        self._sent += 1
+
+    def _choose_worker(self) -> int | None:
+        num_active = sum(self._is_active)
+        for worker in itertools.islice(self._turns, self._plan.num_workers):
+            if self._is_active[worker] and (
+                self._plan.in_order or self._num_tasks[worker] < self._max_tasks // num_active
+            ):
+                return worker
+        return None
+
+    def close(self) -> None:
+        """End the epoch. Persistent workers stay; what they still send is dropped when the next one begins."""
+        if not self._plan.persistent:
+            self.end()
+
+    def end(self) -> None:
+        """End the workers and wait for them. Idempotent."""
+        crew, self._crew = self._crew, None
+        for _, frame in self._arrived.values():
+            frame.discard()
+        self._arrived.clear()
+        if crew is not None:
+            crew.close()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with suppress(AttributeError):  # it was never whole
+                self.end()

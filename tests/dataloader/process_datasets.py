@@ -1,0 +1,187 @@
+"""Datasets and functions that worker processes import, and the plans that tests make of them."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, IterableDataset, SequentialSampler, default_collate, get_worker_info
+
+from spdl.dataloader._torch._plan import Plan
+
+__all__ = [
+    "Arrays",
+    "Counting",
+    "Failing",
+    "Numbers",
+    "Randoms",
+    "Tree",
+    "as_is",
+    "plan_of",
+]
+
+
+def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:
+    """The plan that a loader of two workers makes of a dataset; a map-style one is read in order."""
+    is_iterable = isinstance(dataset, IterableDataset)
+    indices: Any = None
+    if not is_iterable:
+        indices = SequentialSampler(dataset)
+        if batch_size is not None:
+            indices = BatchSampler(indices, batch_size, drop_last=False)
+    values: dict[str, Any] = {
+        "dataset": dataset,
+        "is_iterable": is_iterable,
+        "indices": indices,
+        "is_batched": batch_size is not None,
+        "batch_size": batch_size if is_iterable else None,
+        "drop_last": False,
+        "collate_fn": default_collate if batch_size is not None else as_is,
+        "num_workers": 2,
+        "prefetch_factor": 2,
+        "in_order": True,
+        "timeout": 0.0,
+        "worker_init_fn": None,
+        "mp_context": None,
+        "generator": None,
+        "persistent": False,
+        "pin": None,
+        "init_concurrency": None,
+        "drop_failures": False,
+    }
+    assert options.keys() <= values.keys()
+    return Plan(**{**values, **options})
+
+
+def as_is(value: Any) -> Any:
+    return value
+
+
+class Numbers:
+    """``dataset[i]`` is ``(i + offset, pid of the worker)``."""
+
+    def __init__(self, length: int = 16) -> None:
+        self.length = length
+        self.offset = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        return index + self.offset, os.getpid()
+
+
+class Arrays(Numbers):
+    """Large arrays and tensors of every kind that is told apart, and what a worker sees of them."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self.array = np.arange(200_000, dtype=np.float32).reshape(500, 400)
+        self.fixed = np.arange(9_000)
+        self.fixed.flags.writeable = False
+        self.tensor = torch.arange(50_000).reshape(100, 500).t()
+        self.small = np.arange(3)
+        self.twice = [self.array, self.array]
+        self.shared: torch.Tensor = torch.zeros(5_000).share_memory_()  # type: ignore[no-untyped-call]  # of torch
+        self.text = ["word"] * 3
+
+    def __getitem__(self, index: int) -> Any:
+        seen = {
+            "writable": [self.array.flags.writeable, self.fixed.flags.writeable],
+            "owners": [type(_owner(self.array)).__name__, type(_owner(self.fixed)).__name__],
+            "same": self.twice[0] is self.twice[1] is self.array,
+            "sums": [float(self.array.sum()), int(self.fixed.sum()), int(self.tensor.sum()), int(self.small.sum())],
+            "stride": self.tensor.stride(),
+        }
+        self.array[:] = -1  # in memory that is this worker's from now on
+        self.tensor[:] = -1
+        self.shared[index] = index + 1  # in memory that all have
+        return seen
+
+
+def _owner(array: Any) -> Any:
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.obj if isinstance(array, memoryview) else array.base
+    return array
+
+
+class Randoms(Numbers):
+    """Numbers of all three global generators, and what torch tells of the worker."""
+
+    def __getitem__(self, index: int) -> Any:
+        info = get_worker_info()
+        assert info is not None
+        return (
+            index,
+            int(torch.randint(1 << 40, ())),
+            random.getrandbits(40),
+            int(np.random.randint(1 << 40)),
+            (info.id, info.num_workers, info.seed, len(self), torch.get_num_threads()),
+        )
+
+
+class Tree(Numbers):
+    """Nested samples, in several dtypes and sizes."""
+
+    def __getitem__(self, index: int) -> Any:
+        return {
+            "image": torch.full((3, 40, 40), index, dtype=torch.uint8),
+            "array": np.full(7_000, index + 0.5),
+            "pair": (index, f"name {index}"),
+            "flags": [torch.tensor([index % 2 == 0]), torch.tensor(index, dtype=torch.bfloat16)],
+        }
+
+
+class Counting(IterableDataset[int]):
+    """Worker ``i`` counts up from ``100 * i`` as far as it is told."""
+
+    def __init__(self, *lengths: int) -> None:
+        self.lengths = lengths
+
+    def __iter__(self) -> Iterator[int]:
+        info = get_worker_info()
+        assert info is not None
+        yield from range(100 * info.id, 100 * info.id + self.lengths[info.id])
+
+
+class PicklesNot(ValueError):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def raise_(exc: BaseException) -> None:
+    raise exc
+
+
+def sleep_long() -> None:
+    time.sleep(60)
+
+
+FAILURES: dict[str, Callable[[], object]] = {
+    "value": lambda: raise_(ValueError("a value\nin two lines")),
+    "key": lambda: raise_(KeyError("a missing\nkey")),
+    "unpicklable": lambda: raise_(PicklesNot(1, 2)),
+    "stop": lambda: raise_(StopIteration("early")),
+    "unsendable": lambda: threading.Lock(),
+    "system-exit": lambda: raise_(SystemExit(3)),
+    "interrupt": lambda: raise_(KeyboardInterrupt()),
+    "exit": lambda: os._exit(7),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": sleep_long,
+}
+
+
+class Failing(Numbers):
+    """Something happens at index 5; all others are plain numbers."""
+
+    def __init__(self, what: str, length: int = 16) -> None:
+        super().__init__(length)
+        self.what = what
+
+    def __getitem__(self, index: int) -> Any:
+        return FAILURES[self.what]() if index == 5 else index
