@@ -1,0 +1,94 @@
+"""Indices in a random order that is computed as it is needed, dealt to the ranks."""
+
+from collections.abc import Iterator
+
+from ._arguments import as_int
+from ._keyed import KeyedPermutation
+from ._share import check_size, share_of
+
+__all__ = ["DistributedKeyedSampler"]
+
+
+class DistributedKeyedSampler:
+    """All indices of a data set in random order, of which each rank has every ``world_size``-th, in constant memory.
+
+    The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``: it depends on nothing else, in particular not on
+    the number of ranks or workers, so a run can go on with more or fewer of them. Each iteration gives the same until
+    ``shuffle`` or ``set_epoch``. It starts at once, however large ``n`` is.
+
+    Args:
+        n: Number of items in the data set, up to 2**63 - 1.
+        rank: Of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        seed: Of the run: any integer.
+        epoch: Of the first iterations: any integer.
+        ddp_drop_last_distributed_round: Leave out the end of the order that does not go round, so that all ranks make
+            the same number of steps; each epoch leaves out others. ``False``: nothing is left out, and some ranks may
+            have one more.
+
+    Raises:
+        TypeError: A number is no whole number.
+        ValueError: ``n`` or ``world_size`` is not positive, ``n`` is too large, ``rank`` is outside of
+            ``[0, world_size)``, or there are fewer items than ranks and the last round is dropped.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        /,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+        seed: int = 0,
+        epoch: int = 0,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        self._n = check_size(n)
+        self._share = share_of(self._n, rank, world_size, ddp_drop_last_distributed_round)
+        self._seed = as_int("seed", seed)
+        self._epoch = as_int("epoch", epoch)
+        self._order = self._make_order()
+
+    def shuffle(self, seed: int) -> None:
+        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
+
+        Raises:
+            TypeError: It is no whole number.
+        """
+        self._seed = as_int("seed", seed)
+        self._order = self._make_order()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
+
+        Raises:
+            TypeError: It is no whole number.
+        """
+        self._epoch = as_int("epoch", epoch)
+        self._order = self._make_order()
+
+    def _make_order(self) -> KeyedPermutation:
+        return KeyedPermutation(self._n, (self._seed, self._epoch))
+
+    @property
+    def seed(self) -> int:
+        """The seed of the iterations that begin now."""
+        return self._seed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def __len__(self) -> int:
+        return len(self._share)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._order[self._share.start : self._share.stop : self._share.step])
+
+    def __repr__(self) -> str:
+        share = self._share
+        return (
+            f"{type(self).__name__}({self._n}, rank={share.start}, world_size={share.step}, seed={self._seed}, "
+            f"epoch={self._epoch}, total={share.stop})"
+        )

@@ -1,0 +1,41 @@
+"""What pipelines and loaders ask of a source, by the presence of methods."""
+
+from collections.abc import Iterator
+from typing import Protocol, TypeVar, runtime_checkable
+
+__all__ = ["IterableWithShuffle", "SizedIterable", "SizedIterableWithShuffle"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@runtime_checkable
+class IterableWithShuffle(Protocol[T_co]):
+    """Something to iterate over, again and again, whose order a seed can change."""
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def shuffle(self, seed: int) -> None:
+        """Change the order of the iterations that follow. Called with the keyword: ``shuffle(seed=0)``."""
+        ...
+
+
+@runtime_checkable
+class SizedIterable(Protocol[T_co]):
+    """Something to iterate over, again and again, that knows how many items come."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+@runtime_checkable
+class SizedIterableWithShuffle(Protocol[T_co]):
+    """Both: :class:`SizedIterable` and :class:`IterableWithShuffle`."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def shuffle(self, seed: int) -> None:
+        """Change the order of the iterations that follow. Called with the keyword: ``shuffle(seed=0)``."""
+        ...

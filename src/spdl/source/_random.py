@@ -1,0 +1,128 @@
+"""Indices drawn at random with NumPy, dealt to the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._arguments import as_int, as_seed
+from ._share import check_size, share_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["DistributedRandomSampler"]
+
+
+class DistributedRandomSampler:
+    """Indices of a data set in random order, of which each rank has every ``world_size``-th.
+
+    All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they share nothing and need not talk
+    to each other. Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another one.
+    No global random state is used.
+
+    The indices of all ranks are drawn at once: 8 bytes for each. For large data sets see
+    :class:`DistributedKeyedSampler`.
+
+    Args:
+        n: Number of items in the data set.
+        rank: Of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        num_draws: How many indices all ranks together draw; ``None``: ``n``. May exceed ``n`` only with ``weights``.
+        weights: How often each item is drawn, relative to the others: ``n`` numbers. Draws are then with replacement:
+            an item may come several times or never. Copied.
+        seed: Of the first iterations, >= 0.
+        ddp_drop_last_distributed_round: Draw a multiple of ``world_size``, so that all ranks make the same number of
+            steps. ``False``: some ranks may have one more than others.
+
+    Raises:
+        TypeError: A number is no whole number.
+        ValueError: ``n``, ``world_size`` or ``num_draws`` is not positive; ``rank`` is outside of ``[0, world_size)``;
+            there are fewer draws than ranks and the last round is dropped; more draws than items without ``weights``;
+            ``weights`` are not ``n`` finite numbers >= 0, or their sum is 0 or overflows; the seed is negative.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        /,
+        *,
+        rank: int,
+        world_size: int,
+        num_draws: int | None = None,
+        weights: Sequence[float] | None = None,
+        seed: int = 0,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        self._n = check_size(n)
+        total = self._n
+        if num_draws is not None:
+            total = as_int("num_draws", num_draws)
+            if total <= 0:
+                raise ValueError(f"num_draws must be > 0, got {total}")
+        if weights is None and total > self._n:
+            raise ValueError(
+                f"num_draws must be <= n without weights, since nothing is drawn twice, got {total} of {self._n} items"
+            )
+        self._share = share_of(total, rank, world_size, ddp_drop_last_distributed_round, what="draws")
+        self._probabilities = None if weights is None else _as_probabilities(weights, self._n)
+        self._seed = as_seed("seed", seed)
+
+    def shuffle(self, seed: int) -> None:
+        """Set the seed of the iterations that begin from now on. Only the last call counts.
+
+        Raises:
+            TypeError: It is no whole number.
+            ValueError: It is negative.
+        """
+        self._seed = as_seed("seed", seed)
+
+    def __len__(self) -> int:
+        return len(self._share)
+
+    def __iter__(self) -> Iterator[int]:
+        """NumPy integers (``int64``). Drawn at the first ``next``."""
+        return self._draw(self._seed)
+
+    def _draw(self, seed: int) -> Iterator[Any]:
+        import numpy as np
+
+        share = self._share
+        drawn = np.random.default_rng(seed).choice(
+            self._n, size=share.stop, replace=self._probabilities is not None, p=self._probabilities
+        )
+        if share.step > 1:
+            drawn = drawn[share.start :: share.step].copy()  # lets go of the other ranks' indices
+        yield from drawn
+
+    def __repr__(self) -> str:
+        share = self._share
+        return (
+            f"{type(self).__name__}({self._n}, rank={share.start}, world_size={share.step}, num_draws={share.stop}, "
+            f"weights={'None' if self._probabilities is None else '...'}, seed={self._seed})"
+        )
+
+
+def _as_probabilities(weights: Sequence[float], n: int) -> NDArray[np.float64]:
+    """The weights divided by their sum, shape ``(n,)``."""
+    import numpy as np
+
+    try:
+        given = np.array(weights, dtype=np.float64)
+    except (TypeError, OverflowError) as exc:
+        raise ValueError(f"weights must be numbers: {exc}") from exc
+    if given.shape != (n,):
+        raise ValueError(f"weights must be one number for each of the {n} items, got shape {given.shape}")
+    is_good = np.isfinite(given) & (given >= 0)
+    if not is_good.all():
+        position = int(np.argmin(is_good))
+        raise ValueError(f"weights must be finite and >= 0, got {given[position]} at position {position}")
+    with np.errstate(over="ignore"):
+        total = given.sum()
+    if not np.isfinite(total):
+        raise ValueError("weights must have a finite sum, got one that overflows: divide them by the largest")
+    if total <= 0:
+        raise ValueError("weights must have a sum > 0, got 0: no item could be drawn")
+    given /= total
+    return given
