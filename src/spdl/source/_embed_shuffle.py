@@ -1,0 +1,87 @@
+"""A source that shuffles itself each time it is iterated over."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar, overload
+
+from ._arguments import as_int
+from ._protocols import IterableWithShuffle, SizedIterableWithShuffle
+
+__all__ = ["ShufflingSource", "SizedShufflingSource", "embed_shuffle"]
+
+T = TypeVar("T")
+
+
+class ShufflingSource(Generic[T]):
+    """What :func:`embed_shuffle` returns."""
+
+    def __init__(self, src: IterableWithShuffle[T], *, shuffle_last: bool, epoch: int) -> None:
+        self.src = src
+        self._shuffle_last = shuffle_last
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[T]:
+        if not self._shuffle_last:
+            self._shuffle()
+            yield from self.src
+            return
+        try:
+            yield from self.src
+        finally:  # also when the iterator is closed or dropped before its end
+            self._shuffle()
+
+    def _shuffle(self) -> None:
+        self.src.shuffle(seed=self._epoch)
+        self._epoch += 1
+
+    def __repr__(self) -> str:
+        return f"embed_shuffle({self.src!r}, shuffle_last={self._shuffle_last}, epoch={self._epoch})"
+
+
+class SizedShufflingSource(ShufflingSource[T]):
+    """The same over a source that has a length."""
+
+    src: SizedIterableWithShuffle[T]
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+@overload
+def embed_shuffle(
+    src: SizedIterableWithShuffle[T], /, *, shuffle_last: bool = False, epoch: int = 0
+) -> SizedShufflingSource[T]: ...
+
+
+@overload
+def embed_shuffle(
+    src: IterableWithShuffle[T], /, *, shuffle_last: bool = False, epoch: int = 0
+) -> ShufflingSource[T]: ...
+
+
+def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False, epoch: int = 0) -> ShufflingSource[T]:
+    """Make a source that calls ``src.shuffle(seed=epoch)`` whenever it is iterated over, with an epoch that counts up.
+
+    For what iterates again and again and knows nothing of seeds: loaders, continuous sources, other processes (where
+    the epoch counts in the copy that is iterated).
+
+    Args:
+        src: What is shuffled and iterated over. It stays available as ``.src``.
+        shuffle_last: ``False``: shuffle at the first ``next`` of an iteration. ``True``: shuffle when an iteration
+            ends, so that a slow shuffle is not in the way of the first item. Then also after one that is left early
+            (``break``, an exception, an iterator that is dropped), and the first iteration has the order ``src`` has
+            now.
+        epoch: The first seed.
+
+    Returns:
+        A source with ``.src``. ``len()`` is that of ``src``; if that has none, TypeError. It pickles if ``src`` does,
+        and the copy goes on with the epoch. Iterate it once at a time: all iterators share ``src`` and its order.
+
+    Raises:
+        TypeError: ``src`` has no ``shuffle``, or the epoch is no whole number.
+    """
+    if not callable(getattr(src, "shuffle", None)):
+        raise TypeError(f"src must have a method shuffle(seed), got an object of type {type(src).__qualname__}")
+    first = as_int("epoch", epoch)
+    if isinstance(src, SizedIterableWithShuffle):
+        return SizedShufflingSource(src, shuffle_last=shuffle_last, epoch=first)
+    return ShufflingSource(src, shuffle_last=shuffle_last, epoch=first)
