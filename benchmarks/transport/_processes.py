@@ -7,8 +7,11 @@ from pathlib import Path
 __all__ = ["cpu_seconds_of", "descendants"]
 
 
-def descendants() -> list[int]:
-    """Processes that this one started, and those that they started, at any depth; empty where /proc is not there."""
+def descendants(of: int | None = None) -> list[int]:
+    """Processes that a process, by default this one, started, and those that they started, at any depth.
+
+    Empty where /proc is not there.
+    """
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -17,7 +20,7 @@ def descendants() -> list[int]:
         except OSError:  # it has just ended
             continue
         children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, todo = [], [os.getpid()]
+    found, todo = [], [os.getpid() if of is None else of]
     while todo:
         born = children.get(todo.pop(), [])
         found += born

@@ -1,0 +1,1 @@
+"""What does each step from torch's DataLoader to SPDL bring?"""

@@ -1,0 +1,78 @@
+"""Who takes part, and in which cells. Adapters run in processes of their own: nothing is imported here.
+
+An adapter is a module with ``versions() -> dict[str, str]`` and ``make(photos, num_workers, batch_size)``, which gives
+what iterates over ``(images, labels)`` for ever, in order: tensors of bytes ``(batch, 3, 224, 224)`` and of ``int64``,
+or, where ``batch_size`` is ``None``, single samples. Nothing is started before it is iterated over.
+"""
+
+from dataclasses import dataclass
+
+SIZE = 224
+WORKERS = (1, 2, 4, 8)
+BATCHES = (32, 64, 128, 256)
+#: Memory is measured at both ends only.
+MEMORY_BATCHES = (BATCHES[0], BATCHES[-1])
+NUM_PHOTOS, NUM_PHOTOS_QUICK = 384, 8
+TORCH, LAST = "torch", "io"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A row of the tables, a line of the plots.
+
+    Attributes:
+        name: What ``--peers`` takes.
+        title: What readers see.
+        least_psnr: How close its pictures are to torch's, in dB; ``None`` if they are the same, byte for byte.
+        has_samples: Whether it takes part without batches.
+    """
+
+    name: str
+    title: str
+    adapter: str
+    least_psnr: float | None = None
+    has_samples: bool = False
+
+
+PEERS = (
+    Peer(TORCH, "torch.utils.data.DataLoader", "torch_loader", has_samples=True),
+    Peer("drop-in", 'step 1: get_pytorch_dataloader, workers="thread"', "drop_in"),
+    Peer("threads", "steps 1 and 2: __getitem__ in threads, default_collate", "threads", has_samples=True),
+    # FFmpeg's scaler and its conversion of colours are others than Pillow's. Half a pixel stays above 28 dB, a whole
+    # one and another order of channels do not (benchmarks/images).
+    Peer("frames", "step 3: spdl.io, frame by frame", "io_frames", least_psnr=28.0),
+    # Half a level from Pillow on average (docs/reference/images.md); 40 dB are two and a half levels.
+    Peer(LAST, "step 3: load_image_batch", "io_batch", least_psnr=40.0),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """Batches of one size by one number of workers; a size of 0 is samples that no batch is made of."""
+
+    batch: int
+    workers: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.batch}x{self.workers}"
+
+
+CELLS = tuple(Cell(batch, workers) for batch in (0, *BATCHES) for workers in WORKERS)
+
+
+def cell_named(name: str) -> Cell:
+    """The cell of that name.
+
+    Raises:
+        ValueError: There is none; the message says what names look like.
+    """
+    for cell in CELLS:
+        if cell.name == name:
+            return cell
+    raise ValueError(f"no cell is called {name!r}; names are BATCHxWORKERS, from {CELLS[0].name} to {CELLS[-1].name}")
+
+
+def peers_in(cell: Cell, names: list[str]) -> list[str]:
+    """Those of ``names`` that take part in a cell, in the order of ``PEERS``."""
+    return [peer.name for peer in PEERS if peer.name in names and (cell.batch > 0 or peer.has_samples)]

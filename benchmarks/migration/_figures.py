@@ -1,0 +1,80 @@
+"""The required figures."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from benchmarks._contest.figures import Figure
+
+from ._cases import LAST, MEMORY_BATCHES, TORCH, WORKERS, Cell
+from ._measure import AUTO_DATASETS
+from ._result import Result, with_batches
+
+RATE_OVER_TORCH, FIRST_OVER_TORCH, AUTO_OVER_BETTER = 2.0, 5.0, 0.95
+
+
+def figures_of(result: Result) -> list[Figure]:
+    """All of them, whether measured or not."""
+    return [
+        _throughput(result),
+        *(_first_batch(result, workers) for workers in WORKERS),
+        *(_memory(result, workers) for workers in WORKERS),
+        *(_auto(result, dataset) for dataset in AUTO_DATASETS),
+    ]
+
+
+def _throughput(result: Result) -> Figure:
+    """The best that each can do, at any number of workers and size of batches."""
+    title, required = "throughput: the last step's best over torch's best", f">= {RATE_OVER_TORCH:g}x"
+    ours, theirs = result.best(LAST), result.best(TORCH)
+    if ours is None or theirs is None:
+        return Figure(title, required, None, None, "x", passed=False)
+    ratio = ours[0] / theirs[0]
+    spread = _ratios(result.values("rate", ours[1], LAST), result.values("rate", theirs[1], TORCH))
+    return Figure(title, required, ratio, spread, "x", passed=ratio >= RATE_OVER_TORCH)
+
+
+def _first_batch(result: Result, workers: int) -> Figure:
+    """Of the size of batches with which it is worst."""
+    required = f">= {FIRST_OVER_TORCH:g}x"
+    title = f"first batch, {workers} worker{'s' if workers > 1 else ''}: torch's time over the last step's"
+    worst: tuple[float, Cell] | None = None
+    for cell in with_batches(workers):
+        theirs, ours = result.value("first", cell, TORCH), result.value("first", cell, LAST)
+        if theirs is None or ours is None:
+            return Figure(title, required, None, None, "x", passed=False)
+        if worst is None or theirs / ours < worst[0]:
+            worst = theirs / ours, cell
+    assert worst is not None  # there are sizes
+    ratio, cell = worst
+    spread = _ratios(result.values("first", cell, TORCH), result.values("first", cell, LAST))
+    title += f" (worst: batches of {cell.batch})"
+    return Figure(title, required, ratio, spread, "x", passed=ratio >= FIRST_OVER_TORCH)
+
+
+def _memory(result: Result, workers: int) -> Figure:
+    """Of the size of batches with which it is worst."""
+    title = f"memory of the process tree, {workers} worker{'s' if workers > 1 else ''}: the last step's over torch's"
+    ratios = []
+    for cell in (Cell(batch, workers) for batch in MEMORY_BATCHES):
+        ours, theirs = result.value("pss", cell, LAST), result.value("pss", cell, TORCH)
+        if not ours or not theirs:
+            return Figure(title, "< 1x", None, None, "x", passed=False)
+        ratios.append(ours / theirs)
+    return Figure(title, "< 1x", max(ratios), (min(ratios), max(ratios)), "x", passed=max(ratios) < 1)
+
+
+def _auto(result: Result, dataset: str) -> Figure:
+    title = f'workers="auto" on {dataset}: its speed over that of the better of the two'
+    required = f">= {AUTO_OVER_BETTER:g}"
+    thread, process, auto = (result.epochs(dataset, mode) for mode in ("thread", "process", "auto"))
+    if not (thread and process and auto):
+        return Figure(title, required, None, None, "", passed=False)
+    better = thread if median(thread) <= median(process) else process
+    ratio = median(better) / median(auto)
+    rounds = [one / other for one, other in zip(better, auto, strict=True)]
+    return Figure(title, required, ratio, (min(rounds), max(rounds)), "", passed=ratio >= AUTO_OVER_BETTER)
+
+
+def _ratios(of: Sequence[float], over: Sequence[float]) -> tuple[float, float]:
+    """The least and the greatest that the ratio can have been, whichever turns are compared."""
+    return min(of) / max(over), max(of) / min(over)

@@ -1,0 +1,121 @@
+"""Tables in Markdown, for the terminal and for the guide."""
+
+from statistics import median
+
+from benchmarks._contest.figures import NOTHING, figures_markdown, head, row, short
+
+from ._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS, Cell
+from ._figures import figures_of
+from ._measure import AUTO_DATASETS, MODES
+from ._result import Result, by_workers
+
+_TITLES = {peer.name: peer.title for peer in PEERS}
+#: Batches of the tables that have room for one size only.
+USUAL_BATCH = 64
+
+
+def page(result: Result) -> str:
+    """All of it."""
+    parts = [figures_markdown(figures_of(result))]
+    for batch in (0, *BATCHES):
+        if any(cell.batch == batch for cell in result.cells):
+            title = f"batches of {batch}" if batch else "no batches"
+            parts += [f"### Throughput in images/s, {title}", table(result, "rate", by_workers(batch))]
+            if batch:
+                parts += [f"### Seconds to the first batch, {title}", table(result, "first", by_workers(batch))]
+                parts += [f"### CPU seconds for 1000 images, {title}", table(result, "cpu", by_workers(batch))]
+            if batch in MEMORY_BATCHES:
+                parts += [f"### Memory of the process tree in MB, {title}", table(result, "pss", by_workers(batch))]
+    if result.stored.get("auto"):
+        parts += ["### Seconds of an epoch, start included", auto_table(result)]
+    return "\n\n".join([*parts, environment_line(result)])
+
+
+def guide_parts(result: Result) -> dict[str, str]:
+    """What docs/migration.md shows, by the name of its place there."""
+    one_size = by_workers(USUAL_BATCH)
+    return {
+        "figures": "\n\n".join([figures_markdown(figures_of(result)), environment_line(result)]),
+        "samples": _with_caption("Samples/s, no batches", table(result, "rate", by_workers(0))),
+        "throughput": _with_caption(f"Images/s, batches of {USUAL_BATCH}", table(result, "rate", one_size)),
+        "first": _with_caption("Seconds to the first batch, batches of 256", table(result, "first", by_workers(256))),
+        "soonest": soonest_sentence(result),
+        "cpu": _with_caption(f"CPU seconds for 1000 images, batches of {USUAL_BATCH}", table(result, "cpu", one_size)),
+        "memory": _with_caption(
+            "Peak of the proportional set size of the process tree in MB, batches of 256",
+            table(result, "pss", by_workers(256)),
+        ),
+        "auto": auto_table(result),
+    }
+
+
+def table(result: Result, measure: str, cells: list[Cell]) -> str:
+    """Peers by number of workers: medians, least and greatest values in parentheses."""
+    lines = head(["workers or threads", *(str(cell.workers) for cell in cells)])
+    for name in result.peers:
+        if all(result.value(measure, cell, name) is None for cell in cells):
+            continue
+        lines.append(row([_TITLES[name], *(_shown(result, measure, cell, name) for cell in cells)]))
+    return "\n".join(lines)
+
+
+def auto_table(result: Result) -> str:
+    """Data sets by kinds of workers, and what was chosen."""
+    lines = head(["seconds of an epoch", *(f'`workers="{mode}"`' for mode in MODES), "what it says"])
+    for dataset in AUTO_DATASETS:
+        cells = []
+        for mode in MODES:
+            values = result.epochs(dataset, mode)
+            cells.append(f"{short(median(values))} ({_range(values)})" if values else NOTHING)
+        choices = result.choices(dataset)
+        lines.append(row([dataset, *cells, choices[-1] if choices else NOTHING]))
+    return "\n".join(lines)
+
+
+def soonest_sentence(result: Result) -> str:
+    """Threads cost nothing to have, so also this: ours with two of them against torch with whatever suits it best."""
+    parts = []
+    for batch in (BATCHES[0], BATCHES[-1]):
+        ours = result.value("first", Cell(batch, 2), LAST)
+        theirs = [
+            (seconds, workers)
+            for workers in WORKERS
+            if (seconds := result.value("first", Cell(batch, workers), TORCH)) is not None
+        ]
+        if ours is not None and theirs:
+            seconds, workers = min(theirs)
+            parts.append(
+                f"the first batch of {batch} comes after {short(1e3 * ours)} ms with two threads; from torch, at the"
+                f" best with {workers} worker{'s' if workers > 1 else ''}, after {short(1e3 * seconds)} ms:"
+                f" {short(seconds / ours)} times that"
+            )
+    sentence = "; ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else NOTHING
+
+
+def environment_line(result: Result) -> str:
+    """Where the numbers come from."""
+    at, versions = result.environment, result.stored["peers"]
+    packages = {f"{package} {number}": None for each in versions.values() for package, number in each.items()}
+    left_out = f" Without {', '.join(result.stored['missing'])}." if result.stored["missing"] else ""
+    return (
+        f"{at['python']}, {at['cpu']}, {at['cores']} cores, {at['os']}, {at['date'][:10]}, revision {at['revision']};"
+        f" {', '.join(packages)}.{left_out} `{at['command']}`"
+    )
+
+
+def _shown(result: Result, measure: str, cell: Cell, name: str) -> str:
+    value = result.value(measure, cell, name)
+    if value is None:
+        return NOTHING
+    if measure == "pss":
+        return short(value / 1e6)
+    return f"{short(value)} ({_range(result.values(measure, cell, name))})"
+
+
+def _range(values: list[float]) -> str:
+    return f"{short(min(values))} to {short(max(values))}"
+
+
+def _with_caption(caption: str, content: str) -> str:
+    return f"{caption}:\n\n{content}"

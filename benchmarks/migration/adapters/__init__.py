@@ -1,0 +1,1 @@
+"""The steps of the migration, each as a user would write it."""

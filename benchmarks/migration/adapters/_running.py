@@ -1,0 +1,18 @@
+"""A pipeline that is built, started and ended by iterating over it, as a loader is."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from spdl.pipeline import Pipeline
+
+
+class Running:
+    """What ``build`` gives, from its start to its end, in each iteration."""
+
+    def __init__(self, build: Callable[[], Pipeline[Any]]) -> None:
+        self._build = build
+
+    def __iter__(self) -> Iterator[Any]:
+        pipeline = self._build()
+        with pipeline.auto_stop():
+            yield from pipeline

@@ -1,0 +1,19 @@
+"""Step 1, by one line: the same data set and the same arguments, given to another loader."""
+
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+from benchmarks.migration._datasets import PhotoDataset
+from benchmarks.migration._photos import Photos
+from spdl.dataloader import get_pytorch_dataloader
+
+
+def versions() -> dict[str, str]:
+    return {"spdl": metadata.version("spdl")}
+
+
+def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:
+    return get_pytorch_dataloader(
+        PhotoDataset(photos), batch_size=batch_size, num_workers=num_workers, workers="thread"
+    )

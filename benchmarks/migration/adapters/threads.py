@@ -1,0 +1,33 @@
+"""Steps 1 and 2: the data set as it is, called by threads; then batches by ``aggregate`` and ``default_collate``."""
+
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+from torch.utils.data import default_collate
+
+from benchmarks.migration._datasets import PhotoDataset
+from benchmarks.migration._photos import Photos
+from spdl.pipeline import Pipeline, PipelineBuilder
+
+from ._running import Running
+
+
+def versions() -> dict[str, str]:
+    return {"spdl": metadata.version("spdl")}
+
+
+def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:
+    dataset = PhotoDataset(photos)
+
+    def build() -> Pipeline[Any]:
+        builder = (
+            PipelineBuilder()
+            .add_source(range(len(dataset)))
+            .pipe(dataset.__getitem__, concurrency=num_workers, output_order="input")
+        )
+        if batch_size is not None:
+            builder.aggregate(batch_size).pipe(default_collate)
+        return builder.add_sink(2).build(num_threads=num_workers)
+
+    return Running(build)
