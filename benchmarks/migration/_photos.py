@@ -1,6 +1,5 @@
 """Which photograph is which sample. Imports nothing of the loaders."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,3 @@ class Photos:
         """Path and label."""
         place = index % len(self.paths)
         return self.paths[place], self.labels[place]
-
-    def samples(self) -> Iterator[tuple[str, int]]:
-        """Path and label of all of them, in order."""
-        return map(self.sample, range(self.num_samples))

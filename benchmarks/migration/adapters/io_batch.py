@@ -29,15 +29,15 @@ def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[A
     if batch_size is None:
         raise ValueError("whole batches are loaded: batch_size must be a number, got None")
 
-    def load(samples: list[tuple[str, int]]) -> tuple[Any, Any]:
-        paths, labels = zip(*samples, strict=True)
+    def load(indices: list[int]) -> tuple[Any, Any]:
+        paths, labels = zip(*map(photos.sample, indices), strict=True)
         images = load_image_batch(paths, transform=TRANSFORM, num_threads=num_workers)
         return to_torch(images), torch.tensor(labels)
 
     def build() -> Pipeline[Any]:
         return (
             PipelineBuilder()
-            .add_source(photos.samples())
+            .add_source(range(len(photos)))
             .aggregate(batch_size)
             .pipe(load)
             .add_sink(2)

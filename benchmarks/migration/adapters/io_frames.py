@@ -20,11 +20,6 @@ def versions() -> dict[str, str]:
     return {"spdl": metadata.version("spdl")}
 
 
-def decode(sample: tuple[str, int]) -> tuple[Any, int]:
-    path, label = sample
-    return spdl.io.decode_packets(spdl.io.demux_image(path), filter_desc=FILTER), label
-
-
 def convert(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:
     frames, labels = zip(*samples, strict=True)
     images = spdl.io.to_torch(spdl.io.convert_frames(list(frames)))
@@ -35,10 +30,14 @@ def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[A
     if batch_size is None:
         raise ValueError("the frames of a batch are converted together: batch_size must be a number, got None")
 
+    def decode(index: int) -> tuple[Any, int]:
+        path, label = photos.sample(index)
+        return spdl.io.decode_packets(spdl.io.demux_image(path), filter_desc=FILTER), label
+
     def build() -> Pipeline[Any]:
         return (
             PipelineBuilder()
-            .add_source(photos.samples())
+            .add_source(range(len(photos)))
             .pipe(decode, concurrency=num_workers, output_order="input")
             .aggregate(batch_size)
             .pipe(convert)
