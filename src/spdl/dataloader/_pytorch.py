@@ -174,9 +174,9 @@ class PyTorchDataLoader(Generic[T]):
         run = self._run
         if run is None:
             run = _make_run(self.workers, self._plan())
-            if self.persistent_workers or self.workers is None:
+            if self.persistent_workers:
                 self._run = run
-        return _Epoch(run, self, is_kept=run is self._run)
+        return _Epoch(run.iterate(), self)
 
     def __len__(self) -> int:
         """How many batches an epoch has, or samples if they are not batched.
@@ -266,22 +266,16 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
 class _Epoch(Iterator[T]):
     """One pass over the loader: what its ``iter()`` gives."""
 
-    def __init__(self, run: Run, loader: PyTorchDataLoader[T], *, is_kept: bool) -> None:
-        self._run: Run | None = None if is_kept else run
-        self._batches: Iterator[T] | None = None
+    def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T]) -> None:
+        self._batches: Iterator[T] | None = batches
         self._dataset = loader.dataset
         self._told_length = loader._told_length
         self._num_taken = 0
-        self._batches = run.iterate()
 
     def __next__(self) -> T:
         if self._batches is None:
             raise StopIteration
-        try:
-            batch = next(self._batches)
-        except StopIteration:
-            self.close()
-            raise
+        batch = next(self._batches)
         self._num_taken += 1
         if self._told_length is not None and self._num_taken > self._told_length:
             warnings.warn(
@@ -295,15 +289,9 @@ class _Epoch(Iterator[T]):
     def close(self) -> None:
         """End the epoch, and the workers that were started for it."""
         batches, self._batches = self._batches, None
-        run, self._run = self._run, None
         close = getattr(batches, "close", None)
         if callable(close):
             close()
-        if run is not None:
-            run.close()
-
-    def __del__(self) -> None:
-        self.close()
 
     def __reduce__(self) -> NoReturn:
         raise NotImplementedError("an iterator over a loader cannot be pickled; pickle the loader")

@@ -6,6 +6,7 @@ Index batches are cut in pieces, so that the first batch keeps all threads busy;
 batch collates it. An iterable dataset is iterated by one thread, the pipeline's source; the others collate.
 """
 
+import atexit
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -65,6 +66,9 @@ class _Batches(Iterator[Any]):
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(num_threads=num_threads)
         self._pipeline.start()
+        # A source that waits would hold up the interpreter's exit. This runs before the engine's own hook, which was
+        # there when the pipeline had started.
+        atexit.register(self._feed.put, None)
 
     def _take(self) -> Outcome:
         """The next outcome, in the order that was asked for.
@@ -90,11 +94,15 @@ class _Batches(Iterator[Any]):
         """Stop the threads and wait for the samples they are loading."""
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
-            self._feed.put(None)
+            self._end_source()
             pipeline.stop()
 
     def __del__(self) -> None:
-        self.close()
+        self._end_source()  # the rest is done by the pipeline, which is dropped with this
+
+    def _end_source(self) -> None:
+        self._feed.put(None)
+        atexit.unregister(self._feed.put)
 
 
 class _IndexedBatches(_Batches):
