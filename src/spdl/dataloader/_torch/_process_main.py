@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ._collating import collate_in_place
 from ._fetching import IterableFetcher, fetch
 from ._messages import FromWorker, ToWorker
 from ._remote import RemoteException
@@ -86,6 +87,7 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
         with turnstile:
             objects = _open(luggage)
     dataset, collate_fn, worker_init_fn = objects
+    collate_in_place()
     torch.set_num_threads(1)
     seed = seed_worker(duty.base_seed, duty.worker_id)
     _set_worker_info(id=duty.worker_id, num_workers=duty.num_workers, seed=seed, dataset=dataset)
