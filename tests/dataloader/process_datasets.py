@@ -1,5 +1,6 @@
 """Datasets and functions that worker processes import, and the plans that tests make of them."""
 
+import faulthandler
 import os
 import random
 import signal
@@ -13,17 +14,6 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset, SequentialSampler, default_collate, get_worker_info
 
 from spdl.dataloader._torch._plan import Plan
-
-__all__ = [
-    "Arrays",
-    "Counting",
-    "Failing",
-    "Numbers",
-    "Randoms",
-    "Tree",
-    "as_is",
-    "plan_of",
-]
 
 
 def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:
@@ -162,6 +152,11 @@ def sleep_long() -> None:
     time.sleep(60)
 
 
+def crash() -> None:
+    faulthandler.disable()
+    faulthandler._sigsegv()  # type: ignore[attr-defined]  # the tests of Python use it
+
+
 FAILURES: dict[str, Callable[[], object]] = {
     "value": lambda: raise_(ValueError("a value\nin two lines")),
     "key": lambda: raise_(KeyError("a missing\nkey")),
@@ -172,6 +167,7 @@ FAILURES: dict[str, Callable[[], object]] = {
     "interrupt": lambda: raise_(KeyboardInterrupt()),
     "exit": lambda: os._exit(7),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "crash": crash,
     "hang": sleep_long,
 }
 
@@ -184,4 +180,29 @@ class Failing(Numbers):
         self.what = what
 
     def __getitem__(self, index: int) -> Any:
+        if self.what == "hang-or-die":  # of two workers, one hangs and the other dies
+            if index == 4:
+                sleep_long()
+            if index == 5:
+                os._exit(9)
+            return index
         return FAILURES[self.what]() if index == 5 else index
+
+
+class FailsToIterate(Counting):
+    def __iter__(self) -> Iterator[int]:
+        raise ValueError("cannot begin")
+
+
+class FailsToUnpickle(Numbers):
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError("not here")
+
+
+def fail_to_init(worker_id: int) -> None:
+    if worker_id == 1:
+        raise ValueError("init 1 failed")
+
+
+def stop_at_once(_: object) -> None:
+    raise StopIteration
