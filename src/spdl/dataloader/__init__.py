@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder as PipelineBuilder
 
+    from ._cache import CacheDataLoader as CacheDataLoader
+    from ._dataloader import DataLoader as DataLoader
     from ._pytorch import PyTorchDataLoader as PyTorchDataLoader
     from ._pytorch import get_pytorch_dataloader as get_pytorch_dataloader
 
 __all__ = [
+    "CacheDataLoader",
+    "DataLoader",
     "PipelineBuilder",
     "PyTorchDataLoader",
     "get_pytorch_dataloader",
@@ -20,6 +24,8 @@ __all__ = [
 
 #: Where each name is.
 _MODULE_OF = {
+    "CacheDataLoader": "._cache",
+    "DataLoader": "._dataloader",
     "PipelineBuilder": "spdl.pipeline",
     "PyTorchDataLoader": "._pytorch",
     "get_pytorch_dataloader": "._pytorch",
