@@ -1,5 +1,6 @@
 """Nothing is lost or doubled, whatever dies: each item comes out, is dropped, or is counted as failed."""
 
+from multiprocessing import forkserver
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ def test_in_is_out_plus_dropped_plus_failed(
     """With deaths at random, in any order and concurrency; and no process is left."""
     from .running import Hook
 
+    # What the process keeps from its first start of a child on is not left by the pipeline.
+    forkserver.ensure_running()
     hooks: Any = (lambda info: [Hook()]) if hooked else None
     op = ops.yield_by_chance if is_generator else ops.die_by_chance
     with nothing_left():
