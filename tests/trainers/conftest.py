@@ -27,11 +27,22 @@ def _process_left_as_it_was() -> Iterator[None]:
     os.environ.update(before)
 
 
-@pytest.fixture(params=["thread"])
+@pytest.fixture(params=["DataLoader", "thread"])
 def make_loader(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Makes one of our loaders over as many samples as it is told."""
-    made: Callable[..., Any] = _imported("loading", "torch").LOADERS[request.param]
-    return made
+    return _loader(request.param)
+
+
+@pytest.fixture
+def make_thread_loader() -> Callable[..., Any]:
+    """The one with the parts of torch's loader: data set, sampler, batch sampler."""
+    return _loader("thread")
+
+
+@pytest.fixture
+def make_process_loader() -> Callable[..., Any]:
+    """One with worker processes that outlive an epoch. Apart, since they take a while to start."""
+    return _loader("process")
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +61,11 @@ def in_transformers() -> ModuleType:
 def in_accelerate() -> ModuleType:
     """``tests.trainers.in_accelerate``: what needs Accelerate."""
     return _imported("in_accelerate", "torch", "accelerate")
+
+
+def _loader(kind: str) -> Callable[..., Any]:
+    made: Callable[..., Any] = _imported("loading", "torch").LOADERS[kind]
+    return made
 
 
 def _imported(name: str, *packages: str) -> ModuleType:

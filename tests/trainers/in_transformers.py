@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
-__all__ = ["Written", "make_trainer"]
+__all__ = ["SetEpoch", "Written", "make_trainer"]
 
 
 class Written(nn.Module):
@@ -46,6 +46,13 @@ class LoadersPrepared(LoadersGiven):
         return self.accelerator.prepare(super().get_eval_dataloader(eval_dataset))
 
 
+class SetEpoch(TrainerCallback):
+    """``Trainer`` calls ``set_epoch`` itself, but not in an epoch that it resumes."""
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        others["train_dataloader"].set_epoch(int(state.epoch))
+
+
 def make_trainer(
     folder: Path, model: nn.Module, train_loader: Any, eval_loader: Any = None, *, prepare: bool = False, **options: Any
 ) -> Trainer:
@@ -54,11 +61,10 @@ def make_trainer(
         output_dir=str(folder),
         use_cpu=True,
         report_to="none",
-        save_strategy="no",
-        logging_strategy="no",
         disable_tqdm=True,
         log_level="error",
-        **options,
+        logging_strategy="no",
+        **{"save_strategy": "no", **options},
     )
     made = LoadersPrepared if prepare else LoadersGiven
     return made(model, arguments, train_dataset=train_loader, eval_dataset=eval_loader)

@@ -29,13 +29,10 @@ def test_each_epoch_is_that_of_the_sampler(make_loader: Make, in_lightning: Any,
     assert not list(tmp_path.iterdir())
 
 
-def test_sampler_is_found(in_lightning: Any, make_loader: Make, tmp_path: Path) -> None:
+def test_sampler_is_found(make_thread_loader: Make, in_lightning: Any, tmp_path: Path) -> None:
     """A loader that has a ``sampler``, as torch's has, needs no callback: Lightning sets the sampler's epoch."""
-    loader = make_loader()
-    if not hasattr(loader, "sampler"):
-        pytest.skip("this loader takes a source in place of a sampler")
     model = in_lightning.Written()
-    in_lightning.make_trainer(tmp_path, max_epochs=2).fit(model, loader)
+    in_lightning.make_trainer(tmp_path, max_epochs=2).fit(model, make_thread_loader())
     assert model.trained == [order(0), order(1)]
 
 
@@ -84,3 +81,10 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_lightning: An
     with pytest.raises(ZeroDivisionError):
         in_lightning.make_trainer(tmp_path, max_epochs=1).fit(model, make_loader())
     assert model.trained == [order(0)[: 2 * BATCH_SIZE]]
+
+
+def test_persistent_processes(make_process_loader: Make, in_lightning: Any, tmp_path: Path) -> None:
+    """Two epochs and a part of the third by the same worker processes, which are gone with the loader."""
+    model = in_lightning.Written()
+    in_lightning.make_trainer(tmp_path, max_steps=2 * NUM_BATCHES + 1).fit(model, make_process_loader())
+    assert model.trained == [order(0), order(1), order(2)[:BATCH_SIZE]]

@@ -77,3 +77,25 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_transformers:
     with pytest.raises(ZeroDivisionError):
         in_transformers.make_trainer(tmp_path, model, make_loader(), num_train_epochs=1).train()
     assert model.trained == order(0)[: 2 * BATCH_SIZE]
+
+
+def test_persistent_processes(make_process_loader: Make, in_transformers: Any, tmp_path: Path) -> None:
+    """Two epochs and a part of the third by the same worker processes, which are gone with the loader."""
+    model = in_transformers.Written()
+    in_transformers.make_trainer(tmp_path, model, make_process_loader(), max_steps=2 * NUM_BATCHES + 1).train()
+    assert model.trained == order(0) + order(1) + order(2)[:BATCH_SIZE]
+
+
+@pytest.mark.allow_leaks(reason="the rest of the epoch is loaded by torch's loader, whose worker processes are its own")
+def test_resumed_within_an_epoch(make_thread_loader: Make, in_transformers: Any, tmp_path: Path) -> None:
+    """What was trained before the checkpoint is skipped; the rest of that epoch comes, in its order, and the next."""
+    num_steps = NUM_BATCHES + 2
+    options = {"save_strategy": "steps", "save_steps": num_steps}
+    model = in_transformers.Written()
+    in_transformers.make_trainer(tmp_path, model, make_thread_loader(), max_steps=num_steps, **options).train()
+    assert model.trained == order(0) + order(1)[: 2 * BATCH_SIZE]
+    model = in_transformers.Written()
+    trainer = in_transformers.make_trainer(tmp_path, model, make_thread_loader(), max_steps=3 * NUM_BATCHES, **options)
+    trainer.add_callback(in_transformers.SetEpoch())
+    trainer.train(resume_from_checkpoint=True)
+    assert model.trained == order(1)[2 * BATCH_SIZE :] + order(2)
