@@ -206,3 +206,33 @@ def fail_to_init(worker_id: int) -> None:
 
 def stop_at_once(_: object) -> None:
     raise StopIteration
+
+
+class Blocking(Numbers):
+    """From one index on, samples take a minute each."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        self.first = first
+
+    def __getitem__(self, index: int) -> Any:
+        if index >= self.first:
+            sleep_long()
+        return index
+
+
+class Interrupting(Numbers):
+    """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C, and time to notice."""
+
+    def __init__(self, length: int, at: int) -> None:
+        super().__init__(length)
+        self.at = at
+        self.pid = os.getpid()
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        if index == self.at:
+            self.at = -1
+            time.sleep(0.1)  # whoever it is has taken what came before, and waits
+            os.kill(self.pid, signal.SIGINT)
+            time.sleep(0.1)
+        return super().__getitem__(index)

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler  # noqa: E4
 
 from spdl.dataloader._torch._processes import ProcessRun  # noqa: E402
 
-from .process_datasets import Arrays, Counting, Numbers, Randoms, Tree, as_is, plan_of  # noqa: E402
+from .process_datasets import Arrays, Counting, Interrupting, Numbers, Randoms, Tree, as_is, plan_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="written for POSIX"),
@@ -175,6 +175,19 @@ def test_leaving_an_epoch_ends_its_workers() -> None:
     del batches
     gc.collect()
     assert next(other)[0].tolist() == [2, 3]
+    run.close()
+
+
+def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
+    """Ctrl-C while a batch is waited for; persistent workers go on with the next epoch."""
+    run = ProcessRun(plan_of(Interrupting(8, at=3), 1, persistent=True, collate_fn=as_is))
+    batches = run.iterate()
+    pid = next(batches)[0][1]
+    with pytest.raises(KeyboardInterrupt):
+        list(batches)
+    found = [batch[0] for batch in run.iterate()]
+    assert [index for index, _ in found] == list(range(8))
+    assert found[0][1] == pid
     run.close()
 
 

@@ -144,10 +144,14 @@ class Crew:
         Raises:
             WorkerTimeoutError: Nothing came in time. The workers go on.
             WorkerError: A worker failed, or is gone. So are the others now.
+            PipelineStateError: This process was forked from the one that has the workers.
         """
         deadline = None if timeout is None else monotonic() + timeout
         while True:
-            ready = wait_any(self._waiting, None if deadline is None else max(0.0, deadline - monotonic()))
+            try:
+                ready = wait_any(self._waiting, None if deadline is None else max(0.0, deadline - monotonic()))
+            except ValueError:  # closed: by another thread, or because this is a fork; they know which
+                ready = self._waiting
             if not ready:
                 raise WorkerTimeoutError(f"DataLoader timed out after {timeout:g} seconds")
             # Not always the same one first.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import sys
 import weakref
 from collections.abc import Iterator
@@ -44,9 +45,12 @@ class ProcessRun:
         self._plan = plan
         self._batches: weakref.WeakSet[_Batches] = weakref.WeakSet()  # those that may have workers
         self._kept: _Batches | None = None  # the one of a persistent run
+        self._pid = os.getpid()
         prepare_start(plan.mp_context)
 
     def iterate(self) -> Iterator[Any]:
+        if self._pid != os.getpid():  # a fork of the process that has the workers
+            self._pid, self._kept = os.getpid(), None
         kept = self._kept
         if kept is not None and kept.restart():
             return kept
