@@ -8,10 +8,9 @@ Source: the rounds are those of Luby and Rackoff, "How to construct pseudorandom
 functions" (SIAM J. Comput. 1988), the two halves changed in turn, so that they may differ in length (Lucks, "Faster
 Luby-Rackoff ciphers", FSE 1996; also FF1 of NIST SP 800-38G). One half is of any size, changed by addition modulo it,
 and what falls beyond the domain goes through again until it does not: both from Black and Rogaway, "Ciphers with
-arbitrary finite domains" (CT-RSA 2002). To shuffle data sets so is
-the idea of Mitchell et al., "Bandwidth-optimal random shuffling for GPUs" (ACM Trans. Parallel Comput. 2022). The round
-function is a multiplicative hash in the manner of MurmurHash3's finaliser, with a multiplier of its own per round. Keys
-come from SHAKE-256 (FIPS 202).
+arbitrary finite domains" (CT-RSA 2002). To shuffle data sets so is the idea of Mitchell et al., "Bandwidth-optimal
+random shuffling for GPUs" (ACM Trans. Parallel Comput. 2022). The round function is a multiplicative hash in the manner
+of MurmurHash3's finaliser, with a multiplier of its own per round. Keys come from SHAKE-256 (FIPS 202).
 
 This is made to shuffle well, not to keep secrets.
 """
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NUM_ROUNDS", "Feistel", "make_feistel", "shuffled_table"]
 
-#: See ``tests/source/test_keyed_uniform.py``: what 4 rounds leave behind is easily seen there, from 6 on nothing is.
+#: Over 400 000 keys, how the values at pairs of positions differ shows after 4 rounds for n below 10 000 (chi-square,
+#: 30 to 50 standard deviations off), and after 6 and 8 for none. ``tests/source/test_keyed_uniform.py`` has such tests.
 NUM_ROUNDS = 8
 
 _MASK = 2**32 - 1
@@ -38,8 +38,7 @@ _MULTIPLIER = 0xC2B2AE35
 
 @dataclass(frozen=True, slots=True)
 class Feistel:
-    """A permutation of ``range(num_left << right_bits)``: pairs of ``left`` below ``num_left`` and ``right`` of so many
-    bits.
+    """A permutation of ``range(num_left << right_bits)``, seen as pairs: ``left`` below ``num_left``, and the rest.
 
     ``num_left`` is at most 2**31 and ``right_bits`` at most 32, so that all of it fits into words of 32 bits. ``keys``
     has two words for each round: one is joined to a half by exclusive or, one, odd, multiplies it.

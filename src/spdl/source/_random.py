@@ -51,7 +51,7 @@ class DistributedRandomSampler:
         rank: int,
         world_size: int,
         num_draws: int | None = None,
-        weights: Sequence[float] | None = None,
+        weights: Sequence[float] | NDArray[Any] | None = None,
         seed: int = 0,
         ddp_drop_last_distributed_round: bool = True,
     ) -> None:
@@ -104,7 +104,7 @@ class DistributedRandomSampler:
         )
 
 
-def _as_probabilities(weights: Sequence[float], n: int) -> NDArray[np.float64]:
+def _as_probabilities(weights: Sequence[float] | NDArray[Any], n: int) -> NDArray[np.float64]:
     """The weights divided by their sum, shape ``(n,)``."""
     import numpy as np
 
