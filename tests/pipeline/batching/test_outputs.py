@@ -1,13 +1,16 @@
 """``Outputs``: several outputs of one call of an aggregator."""
 
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline import Pipeline, build_pipeline
+from spdl.pipeline import Pipeline, TaskHook, build_pipeline
 from spdl.pipeline.batching import CostBudget
 from spdl.pipeline.defs import Aggregate as aggregate
 from spdl.pipeline.defs import Aggregator, Outputs, Pipe, PipelineConfig, SourceConfig
@@ -156,6 +159,60 @@ def test_an_iterable_that_fails_fails_the_stage() -> None:
     items, error = fail(build_of([2, 3], lambda b: b.aggregate(Broken())))
     assert items == [0, 1]
     assert isinstance(error, ZeroDivisionError)
+
+
+def test_a_hook_that_keeps_an_item_out_drops_it() -> None:
+    """The aggregator has not seen it: it is counted and consumed at once, and the others keep their places."""
+
+    class Refusing(TaskHook):
+        @asynccontextmanager
+        async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+            if input_item == "b":
+                raise ValueError(input_item)
+            yield
+
+    failed: list[Any] = []
+
+    def refuse(batch: list[str]) -> None:
+        failed.append(batch)
+        raise ValueError(batch)
+
+    builder = build_of(["a", "b", "cc", "d"], lambda b: b.aggregate(CostBudget(2)).pipe(refuse))
+    pipeline = builder.build(
+        num_threads=2, task_hook_factory=lambda info: [Refusing()] if "CostBudget" in info.stage_name else []
+    )
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == []
+        assert stage_of(pipeline).num_dropped == 1
+        assert [each.origin for each in stage_of(pipeline, 2).failures] == [(0,), (2,), (3,)]
+    assert failed == [["a"], ["cc"], ["d"]]
+
+
+def test_inputs_say_what_is_in_each_output() -> None:
+    """One entry for each, ints only; what is no output takes its entry with it."""
+    outputs = Outputs(["a", None, "b"], inputs=[[0], [1], np.arange(2)])
+    assert outputs.values == ("a", "b")
+    assert outputs.inputs == ((0,), (0, 1))
+    with pytest.raises(ValueError, match="inputs must be given for each output: 1 for 2"):
+        Outputs("ab", inputs=[[0]])
+    with pytest.raises(TypeError):
+        Outputs("a", inputs=[["0"]])  # type: ignore[list-item]
+
+
+def test_inputs_that_are_not_held_are_passed_over() -> None:
+    """Named twice, or of a run before: nothing to account for. What is never named is dropped at the end."""
+
+    class Odd(Aggregator[int, int]):
+        def accumulate(self, item: int) -> Outputs[int] | None:
+            return Outputs([item, item], inputs=[[0, 0, 7], [0, -1]]) if item % 2 else None
+
+        def flush(self) -> None:
+            return None
+
+    with running(build_of(range(6), lambda b: b.aggregate(Odd()))) as pipeline:
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [1, 1, 3, 3, 5, 5]
+    assert stage_of(pipeline).num_dropped == 3
+    assert pipeline._engine.ledger.sources[0].num_consumed == 6
 
 
 def test_none_among_them_is_no_output_and_other_ops_may_give_the_class() -> None:

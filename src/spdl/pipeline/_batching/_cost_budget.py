@@ -58,17 +58,21 @@ class CostBudget(CountingAggregator[T, list[T]]):
         self._oversized = as_choice("oversized", oversized, ("error", "alone", "drop"))
         self._batch = OpenBatch(as_num_items("max_items", max_items), self._max_cost, padded=bool(padded))
 
-    def accumulate(self, item: T) -> list[T] | Outputs[list[T]] | None:
+    def accumulate(self, item: T) -> Outputs[list[T]] | None:
         cost = measure("cost", self._cost, item)
+        self._num_given += 1
         if cost > self._max_cost:
             return self._take_oversized(item, cost)
         batch = self._batch
-        before = None if batch.has_room_for(cost) else self.flush()
-        batch.add(item, cost)
-        if not batch.is_full:
-            return before
-        last = self.flush()
-        return last if before is None else Outputs([before, last])  # type: ignore[list-item]  # it holds an item
+        lists, inputs = [], []
+        if not batch.has_room_for(cost):
+            inputs.append(self.ages(batch.numbers))
+            lists.append(self.flush())
+        batch.add(item, self._num_given - 1, cost)
+        if batch.is_full:
+            inputs.append(self.ages(batch.numbers))
+            lists.append(self.flush())
+        return Outputs(lists, inputs=inputs) if lists else None  # type: ignore[arg-type]  # each holds an item
 
     def flush(self) -> list[T] | None:
         batch = self._batch
@@ -88,9 +92,10 @@ class CostBudget(CountingAggregator[T, list[T]]):
         if self._oversized == "drop":
             self.num_dropped += 1
             return Outputs(dropped=True)
+        inputs = [self.ages(self._batch.numbers), [0]]
         before = self.flush()
         self.count(1, cost, 0)
-        return Outputs([[item]] if before is None else [before, [item]])
+        return Outputs([before, [item]], inputs=inputs)  # type: ignore[list-item]  # None is no output
 
     def __repr__(self) -> str:
         return f"CostBudget({self._max_cost}, padded={self._batch.padded})"

@@ -23,6 +23,8 @@ class CountingAggregator(Aggregator[T, U]):
         num_dropped: Items that were left out on purpose.
     """
 
+    _num_given = 0  # items so far, by which a subclass knows what is in its batches
+
     def __init__(self) -> None:
         self.num_batches = 0
         self.num_items = 0
@@ -35,6 +37,11 @@ class CountingAggregator(Aggregator[T, U]):
         """``num_tokens / (num_tokens + num_padding)``: 1.0 is no padding at all, also while nothing has left."""
         whole = self.num_tokens + self.num_padding
         return self.num_tokens / whole if whole else 1.0
+
+    def ages(self, numbers: list[int]) -> list[int]:
+        """What ``Outputs.inputs`` takes for the items with these numbers."""
+        last = self._num_given - 1
+        return [last - number for number in numbers]
 
     def count(self, num_items: int, num_tokens: float, num_padding: float) -> None:
         self.num_batches += 1

@@ -77,29 +77,29 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
             sizes = [as_num_items("batch_size", batch_size)] * num_buckets
         self._buckets = [OpenBatch(size, self._max_cost, padded=True) for size in sizes]
 
-    def accumulate(self, item: T) -> list[T] | Outputs[list[T]] | None:
+    def accumulate(self, item: T) -> Outputs[list[T]] | None:
         length = measure("length", self._length, item)
+        self._num_given += 1
         if length > self._max_cost:
             return self._take_oversized(item, length)
         bucket = self._buckets[bisect_left(self._boundaries, length)]
-        before = None if bucket.has_room_for(length) else self._take(bucket)
-        bucket.add(item, length)
-        if not bucket.is_full:
-            return before
-        last = self._take(bucket)
-        return last if before is None else Outputs([before, last])
+        taken = [] if bucket.has_room_for(length) else [self._take(bucket)]
+        bucket.add(item, self._num_given - 1, length)
+        if bucket.is_full:
+            taken.append(self._take(bucket))
+        return _outputs(taken)
 
     def flush(self) -> Outputs[list[T]] | None:
-        rest = [self._take(bucket) for bucket in self._buckets if bucket.items]
-        return Outputs(rest) if rest else None
+        return _outputs([self._take(bucket) for bucket in self._buckets if bucket.items])
 
-    def _take(self, bucket: OpenBatch) -> list[T]:
-        items = bucket.items
-        self.count(len(items), bucket.total, bucket.padding)
+    def _take(self, bucket: OpenBatch) -> tuple[list[T], list[int]]:
+        """The items of a bucket, and which they are."""
+        taken = bucket.items, self.ages(bucket.numbers)
+        self.count(len(bucket.items), bucket.total, bucket.padding)
         bucket.clear()
-        return items
+        return taken
 
-    def _take_oversized(self, item: T, length: float) -> list[T] | Outputs[list[T]]:
+    def _take_oversized(self, item: T, length: float) -> Outputs[list[T]]:
         if self._oversized == "error":
             raise ValueError(
                 f"item {short_repr(item)} has length {length}, more than max_cost={self._max_cost}; "
@@ -109,10 +109,14 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
             self.num_dropped += 1
             return Outputs(dropped=True)
         self.count(1, length, 0)
-        return [item]
+        return Outputs([[item]], inputs=[[0]])
 
     def __repr__(self) -> str:
         return f"LengthBuckets({self._boundaries})"
+
+
+def _outputs(taken: list[tuple[list[T], list[int]]]) -> Outputs[list[T]] | None:
+    return Outputs([items for items, _ in taken], inputs=[ages for _, ages in taken]) if taken else None
 
 
 def _check_boundaries(boundaries: Iterable[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""A list that items are added to, with what it costs so far."""
+"""A list that items are added to, with what it costs so far and which items they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OpenBatch"]
 class OpenBatch:
     """Costs the sum of its items' costs or, ``padded``, the largest of them times their number."""
 
-    __slots__ = ("items", "largest", "max_cost", "max_items", "padded", "total")
+    __slots__ = ("items", "largest", "max_cost", "max_items", "numbers", "padded", "total")
 
     def __init__(self, max_items: float, max_cost: float, *, padded: bool) -> None:
         self.max_items = max_items
@@ -20,6 +20,7 @@ class OpenBatch:
 
     def clear(self) -> None:
         self.items: list[Any] = []
+        self.numbers: list[int] = []
         self.total: float = 0
         self.largest: float = 0
 
@@ -28,8 +29,9 @@ class OpenBatch:
             return max(self.largest, cost) * (len(self.items) + 1) <= self.max_cost
         return self.total + cost <= self.max_cost
 
-    def add(self, item: Any, cost: float) -> None:
+    def add(self, item: Any, number: int, cost: float) -> None:
         self.items.append(item)
+        self.numbers.append(number)
         self.total += cost
         if cost > self.largest:
             self.largest = cost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from spdl.pipeline.defs import Outputs, as_int
 
@@ -11,6 +11,13 @@ from ._counting import CountingAggregator
 from ._packed_row import PackedRow, check_sequence, pack_row
 
 __all__ = ["PackSequences"]
+
+
+class _Bin(NamedTuple):
+    """An open row: its sequences, and which items they are."""
+
+    sequences: list[Any]
+    numbers: list[int]
 
 
 class PackSequences(CountingAggregator[Any, PackedRow]):
@@ -65,14 +72,15 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
                 raise ValueError(f"{name} must be >= 1, got {value}")
         self._too_long = as_choice("too_long", too_long, ("error", "split", "drop"))
         self._pad_id = as_int("pad_id", pad_id)
-        self._bins: list[list[Any]] = []  # oldest first
+        self._bins: list[_Bin] = []  # oldest first
         self._rooms: list[int] = []  # of each bin
 
-    def accumulate(self, item: Any) -> PackedRow | Outputs[PackedRow] | None:
+    def accumulate(self, item: Any) -> Outputs[PackedRow] | None:
         size = len(item) if type(item) is list else check_sequence(item)
-        length = self._length
+        length, number = self._length, self._num_given
+        self._num_given += 1
         if 0 < size <= length:
-            return self._place(item, size)
+            return self._close(self._place(item, size, number))
         if size and self._too_long == "error":
             raise ValueError(
                 f"item {short_repr(item)} has {size} tokens, more than length={length}; "
@@ -81,40 +89,45 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         if size == 0 or self._too_long == "drop":
             self.num_dropped += 1
             return Outputs(dropped=True)
-        rows = [
-            self._place(item[start : start + length], min(length, size - start)) for start in range(0, size, length)
-        ]
-        return Outputs(row for row in rows if row is not None)
+        # The last piece stands for the item: it is done with when that is.
+        last = (size - 1) // length * length
+        full = [_Bin([item[start : start + length]], []) for start in range(0, last, length)]
+        return self._close(full + self._place(item[last:], size - last, number))
 
     def flush(self) -> Outputs[PackedRow] | None:
         bins, self._bins, self._rooms = self._bins, [], []
-        return Outputs([self._close(sequences) for sequences in bins]) if bins else None
+        return self._close(bins)
 
-    def _place(self, sequence: Any, size: int) -> PackedRow | None:
+    def _place(self, sequence: Any, size: int, number: int) -> list[_Bin]:
         """Put a sequence into the first row with room; the row that leaves because of that, if one does."""
         rooms, bins = self._rooms, self._bins
         for index, room in enumerate(rooms):
             if room >= size:
-                bins[index].append(sequence)
+                bins[index].sequences.append(sequence)
+                bins[index].numbers.append(number)
                 if room > size:
                     rooms[index] = room - size
-                    return None
+                    return []
                 del rooms[index]
-                return self._close(bins.pop(index))
+                return [bins.pop(index)]
+        opened = _Bin([sequence], [number])
         if size == self._length:
-            return self._close([sequence])
-        bins.append([sequence])
+            return [opened]
+        bins.append(opened)
         rooms.append(self._length - size)
         if len(bins) <= self._open_bins:
-            return None
+            return []
         del rooms[0]
-        return self._close(bins.pop(0))
+        return [bins.pop(0)]
 
-    def _close(self, sequences: list[Any]) -> PackedRow:
-        row = pack_row(sequences, self._length, self._pad_id)
-        num_tokens = sum(map(len, sequences))
-        self.count(len(sequences), num_tokens, self._length - num_tokens)
-        return row
+    def _close(self, bins: list[_Bin]) -> Outputs[PackedRow] | None:
+        if not bins:
+            return None
+        for each in bins:
+            num_tokens = sum(map(len, each.sequences))
+            self.count(len(each.sequences), num_tokens, self._length - num_tokens)
+        rows = [pack_row(each.sequences, self._length, self._pad_id) for each in bins]
+        return Outputs(rows, inputs=[self.ages(each.numbers) for each in bins])
 
     def __repr__(self) -> str:
         return f"PackSequences({self._length}, open_bins={self._open_bins})"

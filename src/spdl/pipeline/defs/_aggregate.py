@@ -1,5 +1,6 @@
 """Stages that put items together and take them apart."""
 
+import operator
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -21,17 +22,38 @@ class Outputs(Generic[U]):
     Args:
         values: The outputs; read to its end at once. None at all is fine, and ``None`` among them is no output.
         dropped: The item just given is left out on purpose and will be in no output; the statistics count it.
+        inputs: For each output, which items are in it: 0 is the item given last, 1 the one before, and so on. The
+            pipeline then knows exactly which source positions an output comes from, and which still wait in the
+            aggregator. ``None``: all items given since the output before are in these.
 
     Attributes:
         values: The outputs, as a tuple.
         dropped: As given.
+        inputs: As tuples, or ``None``.
+
+    Raises:
+        ValueError: There are not as many ``inputs`` as ``values``.
+        TypeError: ``inputs`` holds something else than ints.
     """
 
-    __slots__ = ("dropped", "values")
+    __slots__ = ("dropped", "inputs", "values")
 
-    def __init__(self, values: Iterable[U] = (), *, dropped: bool = False) -> None:
-        self.values = tuple(value for value in values if value is not None)
+    def __init__(
+        self,
+        values: Iterable[U] = (),
+        *,
+        dropped: bool = False,
+        inputs: Iterable[Iterable[int]] | None = None,
+    ) -> None:
+        given = tuple(values)
+        self.values = tuple(value for value in given if value is not None)
         self.dropped = bool(dropped)
+        self.inputs: tuple[tuple[int, ...], ...] | None = None
+        if inputs is not None:
+            known = [tuple(map(operator.index, each)) for each in inputs]
+            if len(known) != len(given):
+                raise ValueError(f"inputs must be given for each output: {len(known)} for {len(given)}")
+            self.inputs = tuple(each for each, value in zip(known, given, strict=True) if value is not None)
 
     def __repr__(self) -> str:
         return f"<Outputs: {len(self.values)}>"

@@ -4,8 +4,8 @@
 ``AggregateStage`` runs a user's ``Aggregator`` on the pool, one item at a time, and its ``flush`` as a call of its own.
 
 An output's origin is the tuple of the origins of everything accumulated since the output before. An aggregator that
-keeps an item back for a later output thus counts it with the earlier one. Several outputs of one call share their
-origins, as those of a generator do.
+keeps an item back for a later output thus counts it with the earlier one, and several outputs of one call share their
+origins, as those of a generator do; unless ``Outputs.inputs`` says what is in each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
@@ -122,13 +122,17 @@ class Flush(Enum):
     DUE = "its deadline has passed"
 
 
+#: The result of a call that a hook has not let through to the aggregator.
+_KEPT_OUT: Final[Outputs[Any]] = Outputs(dropped=True)
+
+
 class AggregateStage(CallStage):
     """Runs ``accumulate`` for every item and ``flush`` at the ends; an exception in either fails the stage.
 
     Of several outputs, those without room wait in ``parked`` and keep the slot of their call.
     """
 
-    __slots__ = ("aggregator", "drop_last", "flushed", "hooks", "job", "origins", "parked", "pumping")
+    __slots__ = ("aggregator", "drop_last", "flushed", "held", "hooks", "job", "num_given", "parked", "pumping")
 
     def __init__(
         self, engine: Engine, info: StageInfo, aggregator: Aggregator[Any, Any], *, drop_last: bool, lane: Lane
@@ -144,7 +148,8 @@ class AggregateStage(CallStage):
         self.aggregator = aggregator
         self.drop_last = drop_last
         self.flushed = False  # since the last item
-        self.origins: list[Origin] = []
+        self.num_given = 0
+        self.held: dict[int, Origin] = {}  # of the items given that have not come out, by their number
         self.parked: deque[Entry] = deque()
         self.pumping = False
         self.hooks: list[Any] = []
@@ -186,9 +191,17 @@ class AggregateStage(CallStage):
         assert job is not None
         hooks = [] if value is Flush.END and self.drop_last else self.hooks
         item = None if type(value) is Flush else value
-        hooked = HookedOp(self.info, hooks, lambda _: to_its_end(job.call(self.call, value, value)))
+        was_called = False
+
+        async def call(_: Any) -> Any:
+            nonlocal was_called
+            was_called = True
+            return await to_its_end(job.call(self.call, value, value))
+
         try:
-            ticket.result = await hooked(item)
+            ticket.result = await HookedOp(self.info, hooks, call)(item)
+            if not was_called:
+                ticket.result = _KEPT_OUT
         except asyncio.CancelledError:
             raise
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
@@ -210,33 +223,43 @@ class AggregateStage(CallStage):
             is_flush = type(value) is Flush
             if not is_flush:
                 self.flushed = False
-                self.origins.append(ticket.origin)
+                self.held[self.num_given] = ticket.origin
+                self.num_given += 1
             elif value is Flush.END:
                 self.flushed = True
                 if self.drop_last:
                     self.counters.num_calls -= 1  # only a reset: not a call that anybody asked for
                     result = None
             if type(result) is Outputs:
-                self.emit_all(result, is_flush, now)
+                if result.dropped and not is_flush:
+                    self.counters.num_dropped += 1
+                    self.engine.ledger.release(self.held.pop(self.num_given - 1))
+                    if result is _KEPT_OUT:
+                        self.num_given -= 1
+                if result.values:
+                    self.emit_all(result, now)
             elif result is not None:
                 self.counters.num_emitted += 1
-                origins = tuple(self.origins)
-                self.origins = []
+                origins = tuple(self.held.values())
+                self.held.clear()
                 self.out.put((result, origins), now)
             if is_flush:
                 self.drop_rest()
         self.after_call(now)
 
-    def emit_all(self, outputs: Outputs[Any], is_flush: bool, now: float) -> None:
-        if outputs.dropped and not is_flush:
-            self.counters.num_dropped += 1
-            self.engine.ledger.release(self.origins.pop())
-        if not outputs.values:
-            return
-        branch = Branch(tuple(self.origins))
-        self.origins = []
-        self.parked.extend([(value, branch.output()) for value in outputs.values])
-        self.engine.ledger.end_branch(branch)
+    def emit_all(self, outputs: Outputs[Any], now: float) -> None:
+        held = self.held
+        if outputs.inputs is None:
+            branch = Branch(tuple(held.values()))
+            held.clear()
+            self.parked.extend([(value, branch.output()) for value in outputs.values])
+            self.engine.ledger.end_branch(branch)
+        else:
+            last = self.num_given - 1
+            for value, inputs in zip(outputs.values, outputs.inputs, strict=True):
+                # What is not held came in a run before this, or is in another output already.
+                origin = tuple([held.pop(last - each) for each in inputs if last - each in held])
+                self.parked.append((value, origin))
         self.pump(now)
 
     def pump(self, now: float) -> None:
@@ -252,10 +275,10 @@ class AggregateStage(CallStage):
 
     def drop_rest(self) -> None:
         """What went in and will not come out any more."""
-        self.counters.num_dropped += len(self.origins)
-        for origin in self.origins:
+        self.counters.num_dropped += len(self.held)
+        for origin in self.held.values():
             self.engine.ledger.release(origin)
-        self.origins = []
+        self.held.clear()
 
     def settle(self, now: float) -> None:
         inbox = self.inbox
@@ -300,5 +323,5 @@ class AggregateStage(CallStage):
 
     def drop_work(self) -> None:
         super().drop_work()
-        self.origins = []
+        self.held.clear()
         self.parked.clear()
