@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spdl.source import SizedIterableWithShuffle
@@ -87,6 +88,19 @@ class TestLocalDirectory:
         source.shuffle(seed=1)
         assert [begun, *iterator] == paths
         assert list(source) != paths
+
+    def test_seeds_are_whole_numbers(self, tmp_path: Path) -> None:
+        """NumPy's too, which ``random`` alone would refuse."""
+        put(tmp_path, *"abcdefgh")
+        source, again = LocalDirectory(tmp_path, "*"), LocalDirectory(tmp_path, "*")
+        seed: Any = np.int64(3)
+        source.shuffle(seed)
+        again.shuffle(3)
+        assert list(source) == list(again)
+        wrong: Any
+        for wrong in (True, 1.5, None):
+            with pytest.raises(TypeError, match="seed must be an int"):
+                source.shuffle(seed=wrong)
 
     def test_attributes_are_what_was_given(self, tmp_path: Path) -> None:
         """The root as a ``Path``."""

@@ -137,6 +137,24 @@ def test_length_is_that_of_the_source() -> None:
     assert len(list(stream)) == 3
 
 
+def test_sequences_of_the_old_kind_have_their_length() -> None:
+    """A source that is iterated over by ``__getitem__`` alone."""
+
+    class Indexed:
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, place: int) -> int:
+            return [10, 11][place]
+
+        def shuffle(self, seed: int) -> None:
+            pass
+
+    src: Any = Indexed()
+    assert len(embed_shuffle(src)) == 2
+    assert list(embed_shuffle(src)) == [10, 11]
+
+
 @pytest.mark.parametrize("shuffle_last", [False, True])
 def test_copy_goes_on_with_the_epoch(shuffle_last: bool) -> None:
     """Pickled in the middle of use, the copy has its own source and counts on from there."""

@@ -1,6 +1,6 @@
 """A source that shuffles itself each time it is iterated over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Generic, TypeVar, overload
 
 from ._arguments import as_int
@@ -82,6 +82,6 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
     if not callable(getattr(src, "shuffle", None)):
         raise TypeError(f"src must have a method shuffle(seed), got an object of type {type(src).__qualname__}")
     first = as_int("epoch", epoch)
-    if isinstance(src, SizedIterableWithShuffle):
+    if isinstance(src, Sized):
         return SizedShufflingSource(src, shuffle_last=shuffle_last, epoch=first)
     return ShufflingSource(src, shuffle_last=shuffle_last, epoch=first)

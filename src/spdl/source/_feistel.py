@@ -97,7 +97,7 @@ class Feistel:
                 np.right_shift(mixed, shift, out=mixed)
                 np.bitwise_xor(right, mixed, out=right)
             else:
-                np.multiply(mixed, num_left, out=wide)
+                np.multiply(mixed, num_left, out=wide, dtype=np.uint64)
                 np.right_shift(wide, bits_of_word, out=wide)
                 np.add(left, wide, out=left, casting="unsafe")
                 # Less than the modulus: subtracting it wraps around, to more than there was.

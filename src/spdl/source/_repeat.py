@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from ._arguments import as_int
-from ._protocols import IterableWithShuffle
 
 __all__ = ["RepeatIterator", "repeat_source"]
 
@@ -36,9 +35,10 @@ class RepeatIterator(Iterator[T]):
 
 
 def _repeat(src: Iterable[T], epoch: int) -> Iterator[T]:
+    shuffle = getattr(src, "shuffle", None)
     while True:
-        if isinstance(src, IterableWithShuffle):
-            src.shuffle(seed=epoch)
+        if shuffle is not None:
+            shuffle(seed=epoch)
         is_empty = True
         for item in src:
             is_empty = False

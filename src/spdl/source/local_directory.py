@@ -5,6 +5,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from ._arguments import as_int
+
 __all__ = ["LocalDirectory"]
 
 
@@ -33,9 +35,12 @@ class LocalDirectory:
 
         What is reordered is the present order: the result depends on the shuffles before as well. An iteration that has
         begun keeps the order it began with.
+
+        Raises:
+            TypeError: The seed is no whole number.
         """
         paths = self._paths.copy()
-        random.Random(seed).shuffle(paths)
+        random.Random(as_int("seed", seed)).shuffle(paths)
         self._paths = paths
 
     def __len__(self) -> int:
