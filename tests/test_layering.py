@@ -118,7 +118,7 @@ FORBIDDEN = {
 ON_USE = {
     ("spdl.pipeline", "numpy"): "arrays that cross between processes are made by those who have NumPy",
     ("spdl.pipeline", "torch"): "tensors that cross between processes are taken apart and made by those who have torch",
-    ("spdl.source", "numpy"): "the random sampler draws with NumPy's generator",
+    ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
 # (package, private package of another): imported all the same.

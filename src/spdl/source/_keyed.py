@@ -37,7 +37,7 @@ class KeyedPermutation(Sequence[int]):
         for index in order[rank::world_size]:  # a view, which takes no memory either
             ...
 
-    Iterating computes blocks of values with NumPy if it can be imported (some 50 ns each), else one by one (some
+    Iterating computes blocks of values with NumPy if it can be imported (some 60 ns each), else one by one (some
     microseconds each); the values are Python's ``int`` in either case. Any number of threads may use it at once.
 
     Args:
