@@ -35,10 +35,7 @@ def model(costs: list[int], budget: int, padded: bool, max_items: float, oversiz
             lists.append(current)
             current = []
         current.append(position)
-        # Full: nothing that costs anything fits any more.
-        held = [costs[k] for k in current]
-        cheapest = max(held) if padded and max(held) else 1
-        if len(current) == max_items or cost_of([*held, cheapest], padded) > budget:
+        if len(current) == max_items:
             lists.append(current)
             current = []
     return [each for each in [*lists, current] if each]
@@ -70,6 +67,14 @@ def test_lists_are_those_of_the_model(
     padded_cost = sum(cost_of([cost for _, cost in each], padded) for each in lists)
     assert aggregator.num_tokens + aggregator.num_padding == padded_cost
     assert aggregator.fill_rate == (sum(kept) / padded_cost if padded_cost else 1.0)
+
+
+def test_a_list_that_nothing_fits_into_does_not_wait() -> None:
+    """It leaves with its last item, where that can be known."""
+    assert feed(CostBudget[str](6, max_items=2), ["a", "a"], flush=False) == [["a", "a"]]
+    assert feed(CostBudget[str](6, padded=True), ["aaa", "a"], flush=False) == [["aaa", "a"]]
+    assert feed(CostBudget[str](6), ["aaa", "aaa"], flush=False) == []
+    assert feed(CostBudget[str](6), ["aaa", "aaa", "", "a"], flush=False) == [["aaa", "aaa", ""]]
 
 
 @cases(200)

@@ -19,8 +19,8 @@ T = TypeVar("T")
 class CostBudget(CountingAggregator[T, list[T]]):
     """Lists of items, in order of arrival, whose cost stays within a budget.
 
-    A list is emitted as soon as it is full, that is when it costs ``max_cost`` or has ``max_items``, and otherwise
-    when the next item would not fit; that item then starts the next list. Items that cost nothing always fit.
+    A list is emitted when the next item would not fit, which then starts the next list, or before, as soon as nothing
+    can fit any more: when it has ``max_items``, or would cost too much when ``padded`` with one more of any cost.
 
     Args:
         max_cost: The budget of a list, > 0, in the unit of ``cost``.

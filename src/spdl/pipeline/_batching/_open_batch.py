@@ -38,12 +38,10 @@ class OpenBatch:
 
     @property
     def is_full(self) -> bool:
-        """No further item that costs anything fits."""
+        """No further item fits, whatever it costs. Into a sum, one that costs nothing always does."""
         if len(self.items) >= self.max_items:
             return True
-        if self.padded:
-            return self.largest * (len(self.items) + 1) > self.max_cost
-        return self.total >= self.max_cost
+        return self.padded and self.largest * (len(self.items) + 1) > self.max_cost
 
     @property
     def padding(self) -> float:
