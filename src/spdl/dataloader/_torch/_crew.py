@@ -110,28 +110,18 @@ class Crew:
         return [child.pid for child in self._children]
 
     def ask(self, worker: int, kind: ToWorker, number: int = 0, payload: Any = NOTHING) -> None:
-        """Send a request.
+        """Send a request. That a worker is gone shows when what it had sent has been received.
 
         Raises:
-            WorkerDiedError: The worker is gone, and so are the others now.
             Exception: What pickling ``payload`` raises.
         """
-        child = self._children[worker]
-        encoded = child.link.encode(payload)
+        link = self._children[worker].link
+        encoded = link.encode(payload)
         try:
-            child.link.send_encoded([(kind, number, encoded)])
+            link.send_encoded([(kind, number, encoded)])
         except OSError:
-            # What it has said before, an error perhaps, tells more.
-            self._raise_if_failed(child)
+            pass
         except BaseException:  # an interrupt: what was sent of it cannot be taken back
-            self.close()
-            raise
-
-    def _raise_if_failed(self, child: Child) -> None:
-        try:
-            while True:
-                child.recv().discard()
-        except BaseException:
             self.close()
             raise
 

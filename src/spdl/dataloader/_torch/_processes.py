@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline import PipelineStateError
+from spdl.pipeline._transport import NOTHING
 
 from ._crew import Crew, prepare_start
 from ._fetching import draw_base_seed
@@ -76,7 +76,7 @@ class _Batches(Iterator[Any]):
         self._first = 0  # number of the first batch of this epoch
         self._dealt: dict[int, int] = {}  # number -> worker: dealt and not answered
         self._arrived: dict[int, tuple[int, Frame]] = {}  # number -> worker, answer: not taken
-        self._dropped: dict[int, Any] = {}  # number -> indices, where failures are told by them
+        self._asked: dict[int, Any] = {}  # number -> indices, where failures are logged with them
         self._sampler_error: BaseException | None = None
         indices = self._begin_sampler()
         base_seed = draw_base_seed(plan.generator)
@@ -96,6 +96,7 @@ class _Batches(Iterator[Any]):
         for _, frame in self._arrived.values():
             frame.discard()
         self._arrived.clear()
+        self._asked.clear()
         self._sampler_error = None
         self._is_active = [True] * num_workers  # not exhausted
         self._num_tasks = [0] * num_workers  # dealt, and not taken
@@ -131,7 +132,7 @@ class _Batches(Iterator[Any]):
             number, worker, frame = self._next_answer()
             self._num_tasks[worker] -= 1
             self._deal()
-            indices = self._dropped.pop(number, None)
+            indices = self._asked.pop(number, None)
             if frame.kind == FromWorker.RAISED:
                 exc = frame.load().revive()
                 if not self._plan.drop_failures:
@@ -182,13 +183,13 @@ class _Batches(Iterator[Any]):
         raise StopIteration
 
     def _receive(self) -> tuple[int, Frame]:
-        if self._crew is None:
-            raise PipelineStateError("the workers of this iterator were ended")
+        if self._crew is None:  # it was ended: by a failure that was raised then, or by whoever has the run
+            raise StopIteration
         try:
             return self._crew.receive(self._plan.timeout or None)
         except BaseException:
             if not self._crew.pids:
-                self._crew = None
+                self.end()
             raise
 
     def _give_up(self, worker: int) -> None:
@@ -201,7 +202,7 @@ class _Batches(Iterator[Any]):
     def _deal(self) -> None:
         """Ask for another batch, if there is one and somebody to load it.
 
-        An exception of the sampler is kept until what was dealt before it has been taken.
+        An exception of the sampler, or of pickling its indices, is kept until what was dealt before has been taken.
         """
         if self._crew is None or self._sampler_error is not None:
             return
@@ -216,12 +217,13 @@ class _Batches(Iterator[Any]):
         if worker is None:
             return
         number = self._sent
-        if self._plan.is_iterable:
-            self._crew.ask(worker, ToWorker.FETCH, number)
-        else:
-            self._crew.ask(worker, ToWorker.FETCH, number, indices)
-            if self._plan.drop_failures:
-                self._dropped[number] = indices
+        try:
+            self._crew.ask(worker, ToWorker.FETCH, number, NOTHING if self._plan.is_iterable else indices)
+        except Exception as exc:  # noqa: BLE001 - of pickling
+            self._sampler_error = exc
+            return
+        if self._plan.drop_failures:
+            self._asked[number] = indices
         self._dealt[number] = worker
         self._num_tasks[worker] += 1
         self._sent += 1
