@@ -56,7 +56,7 @@ def _memory(result: Result, workers: int) -> Figure:
     title = f"memory of the process tree, {workers} worker{'s' if workers > 1 else ''}: the last step's over torch's"
     ratios = []
     for cell in (Cell(batch, workers) for batch in MEMORY_BATCHES):
-        ours, theirs = result.value("pss", cell, LAST), result.value("pss", cell, TORCH)
+        ours, theirs = result.value("memory", cell, LAST), result.value("memory", cell, TORCH)
         if not ours or not theirs:
             return Figure(title, "< 1x", None, None, "x", passed=False)
         ratios.append(ours / theirs)

@@ -14,7 +14,7 @@ from benchmarks._contest.client import Client
 from benchmarks._contest.environments import CHECKOUT
 
 from ._cases import MEMORY_BATCHES, PEERS, SIZE, TORCH, Cell, peers_in
-from ._memory import Watcher, pss_of_tree
+from ._memory import Watcher, memory_of_tree
 from ._photos import Photos
 
 #: Of each measurement, by cell and peer.
@@ -156,7 +156,7 @@ def measure_memory(
     """Bytes of a fresh process of each peer, one after the other, and of all that it starts.
 
     Returns:
-        ``before``: with everything imported. ``peak``: while it iterates.
+        ``before``: with everything imported. ``peak`` and ``pss_peak``: while it iterates; see ``Watcher``.
     """
     measured: dict[Cell, dict[str, dict[str, int]]] = {}
     for cell in cells:
@@ -165,10 +165,14 @@ def measure_memory(
         for name in peers_in(cell, list(names)):
             with worker(name) as client:
                 pid = client.ask("pid")
-                before = pss_of_tree(pid)
+                before, _ = memory_of_tree(pid)
                 with Watcher(pid) as watcher:
                     client.ask("run", paths=paths, batch=cell.batch, workers=cell.workers, seconds=seconds)
-                measured.setdefault(cell, {})[name] = {"before": before, "peak": watcher.peak}
+                measured.setdefault(cell, {})[name] = {
+                    "before": before,
+                    "peak": watcher.peak,
+                    "pss_peak": watcher.pss_peak,
+                }
         _tell(start, f"{cell.name}: memory")
     return measured
 

@@ -1,5 +1,6 @@
 """Memory of a process and all that it started, watched from outside of it."""
 
+import os
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -7,32 +8,42 @@ from typing import Self
 
 from benchmarks.transport._processes import descendants
 
-__all__ = ["Watcher", "pss_of_tree"]
+__all__ = ["Watcher", "memory_of_tree"]
 
 #: A sample walks the page tables of all of the processes: some milliseconds.
-SECONDS_BETWEEN_SAMPLES = 0.05
+SECONDS_BETWEEN_SAMPLES = 0.02
 
 
-def pss_of_tree(pid: int) -> int:
-    """Proportional set size, in bytes, of a process and its descendants: what they share counts once.
+def memory_of_tree(pid: int) -> tuple[int, int]:
+    """Of a process and its descendants: proportional set size, and shared memory that waits, in bytes.
 
-    What other processes map too, such as the C library, counts in proportion.
+    Proportional set size counts once what processes share; what other processes map too, such as the C library, counts
+    in proportion. It does not count what nobody maps at the moment: torch's batches, between the worker that has made
+    one and the consumer that takes it, are files in memory of which there is only a descriptor.
     """
-    return sum(map(_pss, [pid, *descendants(pid)]))
+    pids = [pid, *descendants(pid)]
+    open_files: dict[int, int] = {}
+    for each in pids:
+        open_files |= _shared_files(each)
+    waiting = set(open_files)
+    for each in pids if waiting else []:
+        waiting -= _mapped_inodes(each)
+    return sum(map(_pss, pids)), sum(open_files[inode] for inode in waiting)
 
 
 class Watcher:
-    """Samples ``pss_of_tree`` in a thread, from entering the ``with`` block until leaving it.
+    """Samples ``memory_of_tree`` in a thread, from entering the ``with`` block until leaving it.
 
     Attributes:
-        peak: The greatest sample, in bytes; 0 where the system does not tell.
+        peak: The greatest sample of both together, in bytes; 0 where the system does not tell.
+        pss_peak: That of the proportional set size alone.
     """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
-        self.peak = 0
+        self.peak = self.pss_peak = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,7 +57,8 @@ class Watcher:
 
     def _watch(self) -> None:
         while True:
-            self.peak = max(self.peak, pss_of_tree(self._pid))
+            pss, waiting = memory_of_tree(self._pid)
+            self.pss_peak, self.peak = max(self.pss_peak, pss), max(self.peak, pss + waiting)
             if self._is_over.wait(SECONDS_BETWEEN_SAMPLES):
                 return
 
@@ -58,3 +70,36 @@ def _pss(pid: int) -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+
+
+# Where shared memory has a name, and where it has none: shm_overview(7), memfd_create(2).
+_SHARED = ("/dev/shm/", "/memfd:")
+
+
+def _shared_files(pid: int) -> dict[int, int]:
+    """Bytes of the shared memory that a process has open, by inode."""
+    found = {}
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:  # it has just ended
+        return {}
+    for name in names:
+        try:
+            if os.readlink(f"{folder}/{name}").startswith(_SHARED):
+                status = os.stat(f"{folder}/{name}")
+                found[status.st_ino] = status.st_blocks * 512
+        except OSError:  # closed meanwhile
+            continue
+    return found
+
+
+def _mapped_inodes(pid: int) -> set[int]:
+    """Of the shared memory that a process maps."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    # proc_pid_maps(5): address, permissions, offset, device, inode, path.
+    fields = (line.split(maxsplit=5) for line in lines)
+    return {int(each[4]) for each in fields if len(each) == 6 and each[5].startswith(_SHARED)}

@@ -7,7 +7,7 @@ from benchmarks._contest.figures import NOTHING, figures_markdown, head, row, sh
 from ._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS, Cell
 from ._figures import figures_of
 from ._measure import AUTO_DATASETS, MODES
-from ._result import Result, by_workers
+from ._result import PEAKS, Result, by_workers
 
 _TITLES = {peer.name: peer.title for peer in PEERS}
 #: Batches of the tables that have room for one size only.
@@ -25,7 +25,11 @@ def page(result: Result) -> str:
                 parts += [f"### Seconds to the first batch, {title}", table(result, "first", by_workers(batch))]
                 parts += [f"### CPU seconds for 1000 images, {title}", table(result, "cpu", by_workers(batch))]
             if batch in MEMORY_BATCHES:
-                parts += [f"### Memory of the process tree in MB, {title}", table(result, "pss", by_workers(batch))]
+                parts += [f"### Memory of the process tree in MB, {title}", table(result, "memory", by_workers(batch))]
+                parts += [
+                    f"### The same without batches that nobody maps, {title}",
+                    table(result, "pss", by_workers(batch)),
+                ]
     if result.stored.get("auto"):
         parts += ["### Seconds of an epoch, start included", auto_table(result)]
     return "\n\n".join([*parts, environment_line(result)])
@@ -42,8 +46,8 @@ def guide_parts(result: Result) -> dict[str, str]:
         "soonest": soonest_sentence(result),
         "cpu": _with_caption(f"CPU seconds for 1000 images, batches of {USUAL_BATCH}", table(result, "cpu", one_size)),
         "memory": _with_caption(
-            "Peak of the proportional set size of the process tree in MB, batches of 256",
-            table(result, "pss", by_workers(256)),
+            "Peak of the memory of the process tree in MB, batches of 256",
+            f"{table(result, 'memory', by_workers(256))}\n\n{pss_sentence(result)}",
         ),
         "auto": auto_table(result),
     }
@@ -93,6 +97,25 @@ def soonest_sentence(result: Result) -> str:
     return f"{sentence[0].upper()}{sentence[1:]}." if sentence else NOTHING
 
 
+def pss_sentence(result: Result) -> str:
+    """What proportional set size alone would say: it does not see torch's batches that wait to be taken."""
+    ratios = []
+    for workers in WORKERS:
+        pairs = [
+            (result.value("pss", Cell(batch, workers), LAST), result.value("pss", Cell(batch, workers), TORCH))
+            for batch in MEMORY_BATCHES
+        ]
+        known = [ours / theirs for ours, theirs in pairs if ours and theirs]
+        if known:
+            ratios.append(f"{short(max(known))} with {workers}")
+    return (
+        "By proportional set size alone, without the batches that wait in shared memory which nobody maps, the last"
+        f" step's memory over torch's is, with the worse size of batches and so many workers: {', '.join(ratios)}."
+        if ratios
+        else NOTHING
+    )
+
+
 def environment_line(result: Result) -> str:
     """Where the numbers come from."""
     at, versions = result.environment, result.stored["peers"]
@@ -108,7 +131,7 @@ def _shown(result: Result, measure: str, cell: Cell, name: str) -> str:
     value = result.value(measure, cell, name)
     if value is None:
         return NOTHING
-    if measure == "pss":
+    if measure in PEAKS:
         return short(value / 1e6)
     return f"{short(value)} ({_range(result.values(measure, cell, name))})"
 

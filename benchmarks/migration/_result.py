@@ -13,6 +13,8 @@ MEASURES = {
     "first": lambda turn: turn["first"],
     "cpu": lambda turn: 1000 * turn["cpu"] / turn["images"],
 }
+#: Memory: with the shared memory that waits, and without; see ``Watcher``.
+PEAKS = {"memory": "peak", "pss": "pss_peak"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,10 @@ class Result:
         return [MEASURES[measure](turn) for turn in turns]
 
     def value(self, measure: str, cell: Cell, peer: str) -> float | None:
-        """The median of ``values``; ``pss``, in bytes, is the peak of the only turn there is."""
-        if measure == "pss":
+        """The median of ``values``; ``memory`` and ``pss``, in bytes, are the peaks of the only turn there is."""
+        if measure in PEAKS:
             memory = self._of(cell).get("memory", {}).get(peer)
-            return float(memory["peak"]) if memory else None
+            return float(memory[PEAKS[measure]]) if memory else None
         values = self.values(measure, cell, peer)
         return median(values) if values else None
 

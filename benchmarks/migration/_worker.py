@@ -56,11 +56,16 @@ class Measured:
         return result
 
     def run(self, paths: list[str], batch: int, workers: int, seconds: float) -> None:
-        """Iterate in this process, until every buffer of the loader has been full."""
+        """Iterate in this process, then let the loader fill its buffers, as it does beside a consumer that is busy."""
         start = time.perf_counter()
-        for number, _ in enumerate(self._loader(paths, batch, workers), start=1):
-            if number >= 2 * workers + 2 and time.perf_counter() - start >= seconds:
-                break
+        batches = iter(self._loader(paths, batch, workers))
+        taken = 0
+        while taken <= workers or time.perf_counter() - start < seconds:
+            held = next(batches)
+            taken += 1
+        # torch's loader makes two batches ahead for each worker, others fewer.
+        time.sleep(2 * workers * (time.perf_counter() - start) / taken)
+        del held
 
     def epoch(self, dataset: str, mode: str, paths: list[str], num_samples: int, workers: int) -> dict[str, Any]:
         """Seconds of one epoch, from making the loader to its end, and what it says about its choice."""

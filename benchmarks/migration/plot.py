@@ -18,7 +18,7 @@ if __name__ == "__main__":
 from benchmarks._contest.environments import REPOSITORY
 from benchmarks.migration._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS
 from benchmarks.migration._report import guide_parts
-from benchmarks.migration._result import Result, by_workers
+from benchmarks.migration._result import PEAKS, Result, by_workers
 
 __all__ = ["draw", "into_guide", "missing", "with_parts"]
 
@@ -33,7 +33,7 @@ _PLOTS = {
     "throughput": ("rate", "images/s", BATCHES, False),
     "first": ("first", "seconds to the first batch", BATCHES, True),
     "cpu": ("cpu", "CPU seconds for 1000 images", BATCHES, False),
-    "memory": ("pss", "memory of the process tree, MB", MEMORY_BATCHES, False),
+    "memory": ("memory", "memory of the process tree, MB", MEMORY_BATCHES, False),
 }
 _ALT = {
     "throughput": "Images a second by number of workers, for torch's loader and the three steps, four sizes of batches",
@@ -61,7 +61,7 @@ def draw(result: Result, folder: Path) -> list[Path]:
 
 
 def _drawn(result: Result, name: str, path: Path) -> Path:
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     measure, label, batches, is_log = _PLOTS[name]
     figure, panels = pyplot.subplots(1, len(batches), sharey=True, squeeze=False, figsize=(1 + 2.2 * len(batches), 3))
@@ -72,10 +72,15 @@ def _drawn(result: Result, name: str, path: Path) -> Path:
         panel.set_xticks(WORKERS, labels=list(map(str, WORKERS)))
         panel.set_xlabel("workers or threads")
         panel.grid(alpha=0.3)
-        if is_log:
-            panel.set_yscale("log")
-        else:
-            panel.set_ylim(bottom=0)
+    axis = panels[0][0].yaxis
+    if is_log:
+        panels[0][0].set_yscale("log")
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
+    else:
+        # When all is drawn: the panels share the axis, and a bound that is set stops it from growing.
+        panels[0][0].set_ylim(bottom=0)
     panels[0][0].set_ylabel(label)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper center", ncols=2, frameon=False, bbox_to_anchor=(0.5, 0))
@@ -92,9 +97,9 @@ def _fill(panel: Any, result: Result, measure: str, batch: int) -> None:
         ]
         if not known:
             continue
-        scale = 1e-6 if measure == "pss" else 1.0
+        scale = 1e-6 if measure in PEAKS else 1.0
         middle = [value * scale for _, value in known]
-        spread = [result.values(measure, cell, peer.name) if measure != "pss" else [value] for cell, value in known]
+        spread = [result.values(measure, cell, peer.name) if measure not in PEAKS else [value] for cell, value in known]
         below = [value - min(values) * scale for value, values in zip(middle, spread, strict=True)]
         above = [max(values) * scale - value for value, values in zip(middle, spread, strict=True)]
         panel.errorbar(

@@ -4,6 +4,7 @@ No time is asserted here.
 """
 
 import importlib.util
+import mmap
 import os
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from benchmarks.migration._figures import figures_of
 from benchmarks.migration._forked import in_child
 from benchmarks.migration._main import main
 from benchmarks.migration._measure import OutputMismatch, check_samples, compare, is_unsure, likeness_to, worker
-from benchmarks.migration._memory import Watcher
+from benchmarks.migration._memory import Watcher, memory_of_tree
 from benchmarks.migration._photos import Photos
 from benchmarks.migration._report import guide_parts, page
 from benchmarks.migration._result import Result
@@ -43,7 +44,10 @@ def result_with(**changes: Any) -> Result:
             name: [{"wall": 1.0, "cpu": 0.5, "images": speed * (100 + step), "first": 1 / speed} for step in (0, 2, 4)]
             for name, speed in (("torch", 1), ("io", 2))
         }
-        memory = {"torch": {"before": 1, "peak": 2_000_000}, "io": {"before": 1, "peak": 1_000_000 + batch}}
+        memory = {
+            "torch": {"before": 1, "peak": 2_000_000, "pss_peak": 1_000_000},
+            "io": {"before": 1, "peak": 1_000_000 + batch, "pss_peak": 1_100_000},
+        }
         return {"batch": batch, "workers": workers, "turns": turns, "memory": memory}
 
     stored = {
@@ -144,6 +148,7 @@ def test_page_shows_what_was_measured() -> None:
     assert "| step 3: load_image_batch | 204 (200 to 208) |" in text
     assert "for it was faster" in text
     assert "a processor, 2 cores" in text
+    assert "1.10 with 1, 1.10 with 2" in guide_parts(result_with())["memory"]
 
 
 def test_parts_go_into_their_places() -> None:
@@ -216,4 +221,18 @@ def test_watcher_sees_a_process() -> None:
     """Once at least."""
     with Watcher(os.getpid()) as watcher:
         pass
-    assert watcher.peak > 0 or not Path("/proc/self/smaps_rollup").exists()
+    assert watcher.peak >= watcher.pss_peak > 0 or not Path("/proc/self/smaps_rollup").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_shared_memory_that_nobody_maps_counts_once_more() -> None:
+    """While it is mapped it is in the proportional set size."""
+    size = 1 << 20
+    file = os.memfd_create("a-batch")
+    try:
+        os.write(file, bytes(size))
+        assert memory_of_tree(os.getpid())[1] == size
+        with mmap.mmap(file, size):
+            assert memory_of_tree(os.getpid())[1] == 0
+    finally:
+        os.close(file)

@@ -40,7 +40,7 @@ def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[A
             .add_source(range(len(photos)))
             .aggregate(batch_size)
             .pipe(load)
-            .add_sink(2)
+            .add_sink(1)
             .build(num_threads=1)
         )
 

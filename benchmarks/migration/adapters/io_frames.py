@@ -41,7 +41,7 @@ def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[A
             .pipe(decode, concurrency=num_workers, output_order="input")
             .aggregate(batch_size)
             .pipe(convert)
-            .add_sink(2)
+            .add_sink(1)
             .build(num_threads=num_workers)
         )
 

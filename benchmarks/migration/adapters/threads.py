@@ -28,6 +28,6 @@ def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[A
         )
         if batch_size is not None:
             builder.aggregate(batch_size).pipe(default_collate)
-        return builder.add_sink(2).build(num_threads=num_workers)
+        return builder.add_sink(1).build(num_threads=num_workers)
 
     return Running(build)
