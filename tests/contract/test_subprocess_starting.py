@@ -91,6 +91,23 @@ def test_the_method_set_for_the_process_is_the_default(method: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_script_without_a_guard_runs_once_and_is_told() -> None:
+    """What is defined in a script that is still being imported does not pickle; that is no reason to fork there."""
+    ended = run_child(
+        """
+        from spdl.pipeline import iterate_in_subprocess
+
+        def numbers():
+            return range(3)
+
+        print(list(iterate_in_subprocess(numbers, timeout=20)))
+        """
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "if __name__ == '__main__':" in ended.stderr
+
+
+@pytest.mark.slow
 def test_objects_of_multiprocessing_may_go_along_with_fn() -> None:
     """A lock, an event, a queue can be given to a process that is started, and to none other."""
     context = multiprocessing.get_context("spawn")

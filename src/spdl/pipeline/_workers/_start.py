@@ -98,9 +98,11 @@ def launch(
 
     Raises:
         ForkServerGone: See there.
-        WorkerError: The system refuses: no more processes, memory or descriptors.
+        WorkerError: The system refuses: no more processes, memory or descriptors. Or this process is one that is being
+            started, and its main module, which it imports first, wants to start another.
         Exception: What pickling ``args`` raises.
     """
+    _check_not_importing_main(name)
     method = context.get_start_method()
     if method == "forkserver":
         _preload()
@@ -121,8 +123,9 @@ def launch(
         if method != "forkserver":
             raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
         raise ForkServerGone(
-            f"cannot start {name}: the fork server of multiprocessing ended, which it also does when the system has no"
-            " process or memory for it; its message is on stderr"
+            f"cannot start {name}: the fork server of multiprocessing ended; its message is on stderr. It does that when"
+            " the main script cannot be imported (what a script does belongs under `if __name__ == '__main__':`), and"
+            " when the system has no process or memory for it"
         ) from exc
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
@@ -170,6 +173,18 @@ def _preload(*further: str) -> None:
         ours.append(_ENGINE[1])
     if isinstance(modules, list) and not set(ours) <= set(modules):
         forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
+
+
+def _check_not_importing_main(name: str) -> None:
+    """Raise where ``multiprocessing`` would, for forks too: each process would run the whole script once more.
+
+    That a process is being started has no public name.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise WorkerError(
+            f"cannot start {name}: this process is itself being started, and imports the main script for that. Put what"
+            " the script does under `if __name__ == '__main__':`, so that it is not done again in each process"
+        )
 
 
 def _check_descriptors() -> None:
