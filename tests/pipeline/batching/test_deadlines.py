@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.batching import ManualClock, MaxWait
 from spdl.pipeline.defs import Aggregate as aggregate
-from spdl.pipeline.defs import Aggregator
+from spdl.pipeline.defs import Aggregator, Outputs
 from tests.contract.gated import Gated
 from tests.contract.running import TIMEOUT, await_event, build_of, drain, fail, run, running
 from tests.contract.watching import Log, hooked
@@ -133,6 +133,59 @@ def test_the_clock_is_asked_when_it_should_be_time() -> None:
             pipeline.get_item(timeout=0)
         now = 1.0
         assert pipeline.get_item(timeout=TIMEOUT) == [0]
+
+
+class Slow(Noting):
+    """``Noting`` whose call for item 1 lasts until its gate is open."""
+
+    def __init__(self, max_items: int, seconds: float, clock: ManualClock) -> None:
+        super().__init__(max_items, seconds, clock)
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def accumulate(self, item: Any) -> Any:
+        if item == 1:
+            self.entered.set()
+            await_event(self.gate)
+        return super().accumulate(item)
+
+
+@pytest.mark.parametrize("max_items", [2, 8])
+def test_a_deadline_that_passes_during_a_call_waits_for_its_end(max_items: int) -> None:
+    """The item goes first. If that completes the list, there is nothing left to flush; else the list leaves with it."""
+    clock, source = ManualClock(), Gated(3)
+    aggregator = Slow(max_items, 5.0, clock)
+    with gated(source, aggregator, num_threads=3) as pipeline:
+        source.open(0, 1)
+        await_event(aggregator.entered)
+        clock.advance(5.0)
+        aggregator.gate.set()
+        assert pipeline.get_item(timeout=TIMEOUT) == [0, 1]
+        source.open()
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [[2]]
+    assert aggregator.num_flushes == 2
+
+
+def test_a_deadline_that_passes_without_room_waits_for_it() -> None:
+    """What could not leave in time leaves as soon as it can, also if nothing comes any more."""
+    clock, source = ManualClock(), Gated(3)
+
+    class Chatty(Noting):
+        """Gives three outputs for item 0 at once, and keeps it."""
+
+        def accumulate(self, item: Any) -> Any:
+            kept = super().accumulate(item)
+            return Outputs("abc") if item == 0 else kept
+
+    aggregator = Chatty(8, 5.0, clock)
+    pipeline = build_of(source, lambda b: b.aggregate(aggregator), sink=1).build(num_threads=2)
+    with pipeline.auto_stop():
+        source.open(0)
+        aggregator.await_items(1)
+        clock.advance(5.0)
+        outputs = [pipeline.get_item(timeout=TIMEOUT) for _ in range(4)]
+        assert outputs == ["a", "b", "c", [0]]
+        source.open()
+        assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [[1, 2]]
 
 
 @cases(60)
