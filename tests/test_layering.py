@@ -94,6 +94,12 @@ RULES = [
     Rule(f"{IO}._tar", allows=WORDS),
     Rule(f"{IO}._wav", allows=WORDS),
     Rule(f"{IO}._outcomes", allows=WORDS),
+    # to devices and back, through torch
+    Rule(f"{IO}._nested"),
+    Rule(f"{IO}._cuda", allows=(f"{IO}._errors",)),
+    Rule(f"{IO}._staging", allows=(f"{IO}._nested",)),
+    Rule(f"{IO}._transfer", allows=(f"{IO}._cuda", f"{IO}._nested", f"{IO}._staging")),
+    Rule(f"{IO}._cuda_buffers", allows=(*WORDS, f"{IO}._buffers", f"{IO}._cuda")),
     Rule(
         f"{IO}._load_transformed",
         allows=(
@@ -126,6 +132,8 @@ SHARED = {
     ("spdl.dataloader._torch", f"{P}._transport"): "batches leave worker processes as the items of pipelines do",
     ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",
+    ("spdl.dataloader", f"{IO}._staging"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {

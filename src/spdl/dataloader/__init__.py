@@ -11,24 +11,30 @@ if TYPE_CHECKING:
 
     from ._cache import CacheDataLoader as CacheDataLoader
     from ._dataloader import DataLoader as DataLoader
+    from ._device import DeviceLoader as DeviceLoader
+    from ._device import prefetch_to_device as prefetch_to_device
     from ._pytorch import PyTorchDataLoader as PyTorchDataLoader
     from ._pytorch import get_pytorch_dataloader as get_pytorch_dataloader
 
 __all__ = [
     "CacheDataLoader",
     "DataLoader",
+    "DeviceLoader",
     "PipelineBuilder",
     "PyTorchDataLoader",
     "get_pytorch_dataloader",
+    "prefetch_to_device",
 ]
 
 #: Where each name is.
 _MODULE_OF = {
     "CacheDataLoader": "._cache",
     "DataLoader": "._dataloader",
+    "DeviceLoader": "._device",
     "PipelineBuilder": "spdl.pipeline",
     "PyTorchDataLoader": "._pytorch",
     "get_pytorch_dataloader": "._pytorch",
+    "prefetch_to_device": "._device",
 }
 
 

@@ -29,6 +29,11 @@ from ._crops import LongerSide as LongerSide
 from ._crops import RandomCrop as RandomCrop
 from ._crops import RandomResizedCrop as RandomResizedCrop
 from ._crops import ShorterSide as ShorterSide
+from ._cuda_buffers import CUDABuffer as CUDABuffer
+from ._cuda_buffers import CUDAConfig as CUDAConfig
+from ._cuda_buffers import cuda_config as cuda_config
+from ._cuda_buffers import transfer_buffer as transfer_buffer
+from ._cuda_buffers import transfer_buffer_cpu as transfer_buffer_cpu
 from ._decode import Decoder as Decoder
 from ._decode import decode_packets as decode_packets
 from ._decode import sample_decode_video as sample_decode_video
@@ -81,6 +86,9 @@ from ._save import encode_image as encode_image
 from ._save import save_image as save_image
 from ._seeds import sample_seeds as sample_seeds
 from ._tar import iter_tarfile as iter_tarfile
+from ._transfer import transfer_tensor as transfer_tensor
+from ._transfer import transfer_tensor_d2h as transfer_tensor_d2h
+from ._transfer import transfer_tensor_h2d as transfer_tensor_h2d
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import LoadFailure as LoadFailure
@@ -121,6 +129,8 @@ __all__ = [
     "CPUBuffer",
     "CPUStorage",
     "CUDAArrayInterface",
+    "CUDABuffer",
+    "CUDAConfig",
     "CenterCrop",
     "ClosedError",
     "ConsumedError",
@@ -172,6 +182,7 @@ __all__ = [
     "cpu_storage",
     "create_reference_audio_frame",
     "create_reference_video_frame",
+    "cuda_config",
     "decode_config",
     "decode_packets",
     "demux_audio",
@@ -200,5 +211,10 @@ __all__ = [
     "to_numba",
     "to_numpy",
     "to_torch",
+    "transfer_buffer",
+    "transfer_buffer_cpu",
+    "transfer_tensor",
+    "transfer_tensor_d2h",
+    "transfer_tensor_h2d",
     "video_encode_config",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from . import _native
 from ._errors import ConvertError, DeviceError, NativeLibraryError
-from ._types import ArrayInterface
+from ._types import ArrayInterface, CUDAArrayInterface
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,14 +37,17 @@ def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
     return np.asarray(buffer)
 
 
-def to_torch(buffer: ArrayInterface) -> Any:
-    """The buffer as a torch tensor: a writable view that keeps the buffer alive.
+def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
+    """The buffer as a torch tensor: a writable view that keeps the buffer alive. Of a ``CUDABuffer``, on its device.
 
     Raises:
         ConvertError: The object has no array interface, or elements that torch has no type for: of the other byte
             order, or, before torch 2.3, ``uint16``.
         NativeLibraryError: torch is not installed.
     """
+    if hasattr(buffer, "__cuda_array_interface__"):
+        device = f"cuda:{buffer.device_index}" if hasattr(buffer, "device_index") else "cuda"
+        return _import("torch", "pip install spdl[torch]").as_tensor(buffer, device=device)
     if _is_bfloat16(buffer):
         return _import("torch", "pip install spdl[torch]").from_dlpack(buffer)
     array = to_numpy(buffer)

@@ -1,0 +1,68 @@
+"""Which CUDA device, through torch; or what is missing. Nothing here initialises CUDA."""
+
+import importlib
+import os
+from typing import Any
+
+from ._errors import DeviceError
+
+__all__ = ["check_device_index", "get_torch", "local_device"]
+
+
+def get_torch() -> Any | None:
+    """torch; ``None`` if it is not installed."""
+    try:
+        return importlib.import_module("torch")
+    except ModuleNotFoundError as exc:
+        if exc.name != "torch":
+            raise
+        return None
+
+
+def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
+    """Give torch, if there is a CUDA device of this number.
+
+    Args:
+        index: Number of the device.
+        action: What needs it, for the message: ``"transfer tensors"``.
+        origin: Where the number is from, for the message.
+
+    Raises:
+        DeviceError: There is none, or no torch, or torch is not built for CUDA; the message says which.
+    """
+    torch = get_torch()
+    where = f"cuda:{index}{origin}"
+    if torch is None:
+        raise DeviceError(
+            f"cannot {action} to or from {where}: it needs CUDA through torch, which is not installed. Install torch"
+            " for CUDA: see https://pytorch.org/get-started",
+            action=action,
+        )
+    num_devices = torch.cuda.device_count()
+    if 0 <= index < num_devices:
+        return torch
+    if num_devices:
+        found = f"there {'is 1 device' if num_devices == 1 else f'are {num_devices} devices'}, counted from 0"
+    elif torch.version.cuda is None and torch.version.hip is None:
+        found = f"this torch ({torch.__version__}) is built without CUDA"
+    else:
+        found = "torch finds no GPU: is there a driver, and does CUDA_VISIBLE_DEVICES name one?"
+    raise DeviceError(f"cannot {action} to or from {where}: {found}", action=action)
+
+
+def local_device(action: str) -> Any:
+    """The ``torch.device`` of this process: ``cuda:$LOCAL_RANK``, which launchers set; without it, ``cuda:0``.
+
+    Raises:
+        ValueError: ``LOCAL_RANK`` is not an integer.
+        DeviceError: There is no such device.
+    """
+    text = os.environ.get("LOCAL_RANK")
+    try:
+        rank = 0 if text is None else int(text)
+    except ValueError:
+        raise ValueError(
+            f"the environment variable LOCAL_RANK must be an integer, the number of a GPU; got {text!r}"
+        ) from None
+    torch = check_device_index(rank, action, origin="" if text is None else f" (LOCAL_RANK={text})")
+    return torch.device("cuda", rank)

@@ -1,0 +1,168 @@
+"""Tensors to a CUDA device and back, wherever they are nested in a batch."""
+
+import threading
+import warnings
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._cuda import check_device_index, get_torch, local_device
+from ._nested import map_leaves
+from ._staging import Mover
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
+
+
+class _PerThread(threading.local):
+    """What a thread needs for transfers, by device: a stream belongs to one thread, and so does what is kept alive."""
+
+    def __init__(self) -> None:
+        self.movers: dict[int, Mover] = {}
+        self.kept: dict[int, deque[Any]] = {}
+        self.streams_back: dict[int, Any] = {}
+
+
+_PER_THREAD = _PerThread()
+
+
+def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
+    """Move the CPU tensors of a batch to this process's CUDA device, ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``).
+
+    They may be anywhere in lists, tuples, named tuples, mappings and dataclasses. Each is copied to page-locked memory,
+    which is kept for the next call, and from there, on a stream of the calling thread's own, to the device. Called in
+    a thread of its own (as the ``transfer_fn`` of a ``DataLoader``, as a stage of a pipeline), it runs beside what the
+    consumer does on the device.
+
+    .. code-block:: python
+
+        loader = DataLoader(paths, preprocessor=load, batch_size=32, aggregator=stack, transfer_fn=transfer_tensor_h2d)
+
+    Args:
+        batch: Any nesting of tensors and other values.
+        num_caches: How many of the last results of this thread are kept alive. Their memory belongs to the transfer's
+            stream: once a result is dropped, the next one may be written to it, even if the consumer's stream has not
+            finished its work on it. Keep at least as many as there are batches between here and the end of that work.
+            ``prefetch_to_device`` needs no such number: it knows the consumer's stream.
+
+    Returns:
+        The same nesting, with tensors that have arrived. What has no CPU tensor in it is the very same object. A tensor
+        that is in the batch twice is moved once.
+
+    Raises:
+        DeviceError: There is no such device, or no CUDA; a ``RuntimeError``.
+        ValueError: ``num_caches`` is negative, or ``LOCAL_RANK`` is not an integer.
+
+    Safe to call from several threads. Releases the GIL while it copies and waits.
+    """
+    if num_caches < 0:
+        raise ValueError(f"num_caches must be >= 0, got {num_caches}")
+    device = local_device("transfer tensors")
+    mover = _PER_THREAD.movers.get(device.index)
+    if mover is None:
+        mover = _PER_THREAD.movers[device.index] = Mover(get_torch(), device)
+    moved = mover.move(batch)
+    moved.event.synchronize()
+    kept = _PER_THREAD.kept.get(device.index)
+    if kept is None or kept.maxlen != num_caches:
+        kept = _PER_THREAD.kept[device.index] = deque(kept or (), num_caches)
+    kept.append(moved.batch)
+    return moved.batch
+
+
+def transfer_tensor(batch: T, /, *, num_caches: int = 4) -> T:
+    """Deprecated name of :func:`transfer_tensor_h2d`."""
+    warnings.warn("transfer_tensor is deprecated: use transfer_tensor_h2d", FutureWarning, stacklevel=2)
+    return transfer_tensor_h2d(batch, num_caches=num_caches)
+
+
+def transfer_tensor_d2h(
+    batch: T,
+    /,
+    *,
+    device: "torch.device | str | None" = None,
+    stream: "torch.cuda.Stream | None" = None,
+    producer_event: "torch.cuda.Event | None" = None,
+) -> T:
+    """Move the tensors of a batch from a CUDA device to page-locked memory of the CPU.
+
+    .. code-block:: python
+
+        event = torch.cuda.current_stream().record_event()  # where the scores are computed
+        future = executor.submit(transfer_tensor_d2h, {"scores": scores}, producer_event=event)
+
+    Args:
+        batch: Any nesting of tensors and other values.
+        device: Tensors of this device are moved; ``None``: ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``); ``"cuda"``:
+            the current one.
+        stream: Where to copy; ``None``: a stream of the calling thread's own.
+        producer_event: What to wait for before copying. ``None``: what the calling thread's current stream has been
+            given up to now, which is right only if the tensors are made in this thread.
+
+    Returns:
+        The same nesting, with tensors that have arrived; they stay page-locked, of which there is only so much. What
+        has no tensor of that device in it is the very same object. Without CUDA: ``batch``.
+
+    Raises:
+        ValueError: A ``stream`` without a ``device``, or of another one; ``device`` is not CUDA; or ``LOCAL_RANK`` is
+            not an integer.
+        DeviceError: There is no device of that number; a ``RuntimeError``.
+
+    Safe to call from several threads. Releases the GIL while it waits.
+    """
+    if stream is not None and device is None:
+        raise ValueError("device must be given with stream: that of the stream")
+    torch = get_torch()
+    if torch is None:
+        return batch
+    if device is not None and (device := torch.device(device)).type != "cuda":
+        raise ValueError(f"device must be a CUDA device, got {device}")
+    if not torch.cuda.is_available():
+        return batch
+    source = _with_index(torch, device)
+    if stream is not None and stream.device != source:
+        raise ValueError(f"stream must be one of {source}, which is to be copied from; got one of {stream.device}")
+    if producer_event is None:
+        producer_event = torch.cuda.current_stream(source).record_event()
+    if stream is None:
+        stream = _PER_THREAD.streams_back.get(source.index)
+        if stream is None:
+            stream = _PER_THREAD.streams_back[source.index] = torch.cuda.Stream(source)
+    return _copy_back(torch, batch, source, stream, producer_event)
+
+
+def _with_index(torch: Any, device: Any) -> Any:
+    if device is None:
+        return local_device("transfer tensors")
+    if device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    check_device_index(device.index, "transfer tensors")
+    return device
+
+
+def _copy_back(torch: Any, batch: T, device: Any, stream: Any, producer_event: Any) -> T:
+    made: dict[int, tuple[Any, Any]] = {}  # by identity of the source, which is kept with it
+
+    def move(leaf: Any) -> Any:
+        if not isinstance(leaf, whole) or _device_of(leaf) != device:
+            return leaf
+        if id(leaf) not in made:
+            if not made:
+                stream.wait_event(producer_event)
+            # torch makes a page-locked tensor for a copy that nobody waits for.
+            made[id(leaf)] = leaf, leaf.to("cpu", non_blocking=True)
+        return made[id(leaf)][1]
+
+    whole = (torch.Tensor, torch.nn.utils.rnn.PackedSequence)
+    with torch.cuda.device(device), torch.cuda.stream(stream):
+        try:
+            return map_leaves(move, batch, whole=whole)
+        finally:
+            # With an exception under way too: until then, copies are written to, and read from, what is let go of.
+            if made:
+                stream.synchronize()
+
+
+def _device_of(leaf: Any) -> Any:
+    return leaf.data.device if hasattr(leaf, "batch_sizes") else leaf.device
