@@ -236,3 +236,24 @@ class Interrupting(Numbers):
             os.kill(self.pid, signal.SIGINT)
             time.sleep(0.1)
         return super().__getitem__(index)
+
+
+class Large(Numbers):
+    """As many bytes as it is asked for indices, times four."""
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return np.array(indices, dtype=np.int32)
+
+
+class Sharing(Numbers):
+    """Tells of each sample by what ``multiprocessing`` shares."""
+
+    def __init__(self, context: Any) -> None:
+        super().__init__()
+        self.lock = context.Lock()
+        self.queue = context.Queue()
+
+    def __getitem__(self, index: int) -> Any:
+        with self.lock:
+            self.queue.put(index)
+        return index

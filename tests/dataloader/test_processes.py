@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import multiprocessing
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,10 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler  # noqa: E402 - they need torch
 
+from spdl.dataloader._torch import _crew  # noqa: E402
 from spdl.dataloader._torch._processes import ProcessRun  # noqa: E402
 
-from .process_datasets import Arrays, Counting, Interrupting, Numbers, Randoms, Tree, as_is, plan_of  # noqa: E402
+from .process_datasets import Arrays, Counting, Interrupting, Large, Numbers, Randoms, Sharing, Tree, as_is, plan_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="written for POSIX"),
@@ -191,10 +193,23 @@ def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
     run.close()
 
 
-def test_all_batches_may_be_kept() -> None:
-    """Where the shared memory is full, what comes is a copy."""
-    batches = load(Tree(64), 8, prefetch_factor=4)
-    assert [int(batch["image"][0, 0, 0, 0]) for batch in batches] == list(range(0, 64, 8))
+def test_all_batches_may_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the shared memory is full, what comes is a copy; however much is asked for meanwhile."""
+    monkeypatch.setattr(_crew, "_LEAST", 1 << 20)
+    monkeypatch.setattr(_crew, "default_limit", lambda: 1 << 20)
+    indices = [[i] * 100_000 for i in range(12)]  # more than a socket takes
+    batches = load(Large(), indices=indices, collate_fn=as_is, prefetch_factor=3)
+    assert [int(batch[0]) for batch in batches] == list(range(12))
+    assert all(batch.nbytes == 400_000 for batch in batches)
+
+
+def test_what_multiprocessing_shares_stays_shared() -> None:
+    """Locks and queues of a dataset: all workers, and this process, have the same."""
+    dataset = Sharing(multiprocessing.get_context("forkserver"))
+    assert load(dataset, None) == list(range(16))
+    assert sorted(dataset.queue.get() for _ in range(16)) == list(range(16))
+    dataset.queue.close()
+    dataset.queue.join_thread()
 
 
 def test_few_workers_at_a_time_load_the_dataset() -> None:

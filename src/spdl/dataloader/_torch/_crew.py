@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
 
 from ._messages import ToWorker
 from ._process_main import Duty, Turnstile, serve
-from ._shipping import Bare, Shipment, UnshippableError
+from ._shipping import Bare, Shipment
 
 if TYPE_CHECKING:
     from spdl.pipeline._transport import Frame
@@ -57,52 +57,53 @@ class Crew:
         self._waiting: list[Child] = []  # those that may still send something
         self._first = 0  # whose frames are looked at first
         prepare_start(plan.mp_context)
-        luggage, context = _pack(plan)
-        turnstile = None
+        parts = {"the dataset": plan.dataset, "collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn}
+        context = context_of(plan.mp_context)
         try:
-            turnstile = _make_turnstile(plan)
-            self._start(plan, base_seed, luggage, turnstile, context)
+            if context.get_start_method() == "fork":
+                self._start(plan, base_seed, Bare(parts.values()), context)
+                return
+            try:
+                self._start(plan, base_seed, Shipment(parts), context)
+            except TypeError as exc:
+                if not _may_fork(plan):
+                    raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
+                self._start(plan, base_seed, Bare(parts.values()), context_of("fork"))
         except BaseException:
             self.close()
             raise
-        finally:
-            luggage.close()
-            if turnstile is not None:
-                turnstile.close()
 
-    def _start(
-        self,
-        plan: Plan,
-        base_seed: int,
-        luggage: Shipment | Bare,
-        turnstile: Turnstile | None,
-        context: str | BaseContext | None,
-    ) -> None:
+    def _start(self, plan: Plan, base_seed: int, luggage: Shipment | Bare, context: BaseContext) -> None:
         number = next(_numbers)
         limit = max(_LEAST, default_limit() // plan.num_workers)
-        for worker_id in range(plan.num_workers):
-            duty = Duty(
-                worker_id,
-                plan.num_workers,
-                base_seed,
-                plan.is_iterable,
-                plan.is_batched,
-                plan.batch_size,
-                plan.drop_last,
-            )
-            child = Child.start(
-                serve,
-                luggage,
-                duty,
-                turnstile,
-                name=f"spdl-loader-{number}-{worker_id}",
-                what=f"DataLoader worker {worker_id}",
-                mp_context=context,
-                link_limit=limit,
-                inbound_only=True,
-            )
-            self._children.append(child)
-            self._waiting.append(child)
+        with ExitStack() as stack:
+            stack.callback(luggage.close)
+            turnstile = _make_turnstile(plan)
+            if turnstile is not None:
+                stack.callback(turnstile.close)
+            for worker_id in range(plan.num_workers):
+                duty = Duty(
+                    worker_id,
+                    plan.num_workers,
+                    base_seed,
+                    plan.is_iterable,
+                    plan.is_batched,
+                    plan.batch_size,
+                    plan.drop_last,
+                )
+                child = Child.start(
+                    serve,
+                    luggage,
+                    duty,
+                    turnstile,
+                    name=f"spdl-loader-{number}-{worker_id}",
+                    what=f"DataLoader worker {worker_id}",
+                    mp_context=context,
+                    link_limit=limit,
+                    inbound_only=True,
+                )
+                self._children.append(child)
+                self._waiting.append(child)
 
     @property
     def pids(self) -> list[int]:
@@ -181,22 +182,9 @@ def _make_turnstile(plan: Plan) -> Turnstile | None:
     return turnstile
 
 
-def _pack(plan: Plan) -> tuple[Shipment | Bare, str | BaseContext | None]:
-    """What the workers get, and how they are to be started."""
-    parts = {
-        "the dataset": plan.dataset,
-        "collate_fn": plan.collate_fn,
-        "worker_init_fn": plan.worker_init_fn,
-    }
-    context = context_of(plan.mp_context)
-    if context.get_start_method() == "fork":
-        return Bare(tuple(parts.values())), context
-    try:
-        return Shipment(parts), plan.mp_context
-    except UnshippableError as exc:
-        if plan.mp_context is None and hasattr(os, "fork") and not is_threaded():
-            return Bare(tuple(parts.values())), "fork"
-        raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
+def _may_fork(plan: Plan) -> bool:
+    """The user has not said how to start processes, and none of the locks a child would inherit can be held."""
+    return plan.mp_context is None and hasattr(os, "fork") and not is_threaded()
 
 
 def _advice(plan: Plan) -> str:

@@ -21,7 +21,7 @@ import pickle
 import sys
 import tempfile
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable
 from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
@@ -47,7 +47,7 @@ class UnshippableError(TypeError):
 class Bare:
     """The same for processes that are forked: the objects themselves."""
 
-    def __init__(self, objects: Sequence[Any]) -> None:
+    def __init__(self, objects: Iterable[Any]) -> None:
         self._objects = tuple(objects)
 
     def open(self) -> tuple[Any, ...]:
@@ -70,6 +70,7 @@ class Shipment:
     """
 
     def __init__(self, parts: dict[str, Any]) -> None:
+        self._names = list(parts)
         self._fd = _open_memory()
         self._apart: list[Any] = []
         try:
@@ -99,6 +100,9 @@ class Shipment:
         if fd >= 0:
             os.close(fd)
         self._apart = []
+
+    def __repr__(self) -> str:
+        return ", ".join(self._names)
 
     def __reduce__(self) -> Any:
         context.assert_spawning(self)
