@@ -146,3 +146,11 @@ def test_a_class_of_a_prompt_is_refused() -> None:
     """A new process cannot import it: where forking is no way out, the error says so before one starts."""
     ended = subprocess.run([sys.executable, "-c", _PROMPT], capture_output=True, text=True, env=environment())
     assert "'Mine' is defined in an interactive main module" in ended.stdout, ended
+
+
+def test_a_script_without_a_guard_is_told_so() -> None:
+    """It would run again in every process, which refuses to start others; the error says what is missing."""
+    ended = run_child(_START + "print('once')\nlist(begin(Numbers()).iterate())\n")
+    assert ended.returncode == 1
+    assert "Put what the script does under `if __name__ == '__main__':`" in ended.stderr
+    assert "It died while it started. A main module" in ended.stderr

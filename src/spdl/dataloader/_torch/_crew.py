@@ -10,7 +10,7 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl.pipeline import WorkerTimeoutError
+from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
 from spdl.pipeline._transport import NOTHING
 from spdl.pipeline._transport._arena import default_limit
 from spdl.pipeline._workers._child import Child, wait_any
@@ -31,6 +31,11 @@ __all__ = ["Crew", "prepare_start"]
 _PRELOADED: Final = "spdl.dataloader._torch._preloaded"
 #: Least shared memory for the batches of one worker, whatever its share of the whole.
 _LEAST: Final = 64 << 20
+#: Said of a worker that has died before its first answer.
+_GUARD: Final = (
+    "It died while it started. A main module that loads data when it is imported needs the guard"
+    " `if __name__ == '__main__':`, because every worker imports it"
+)
 _numbers: Final = itertools.count(1)
 
 
@@ -55,6 +60,7 @@ class Crew:
     def __init__(self, plan: Plan, base_seed: int) -> None:
         self._children: list[Child] = []
         self._waiting: list[Child] = []  # those that may still send something
+        self._heard: set[Child] = set()  # those that have sent something
         self._first = 0  # whose frames are looked at first
         prepare_start(plan.mp_context)
         parts = {"the dataset": plan.dataset, "collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn}
@@ -152,9 +158,12 @@ class Crew:
                 frame = child.recv(0)
             except TimeoutError:  # a part of a frame
                 continue
-            except BaseException:
+            except BaseException as exc:
+                if isinstance(exc, WorkerDiedError) and child not in self._heard:
+                    exc.add_note(_GUARD)
                 self.close()
                 raise
+            self._heard.add(child)
             return self._children.index(child), frame
 
     def dismiss(self, worker: int) -> None:
@@ -168,6 +177,7 @@ class Crew:
         """End all workers, and wait until they have ended. Idempotent."""
         children, self._children = self._children, []
         self._waiting = []
+        self._heard.clear()
         for child in children:
             child.link.close()  # all get the word before any is waited for
         for child in children:
