@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, IterableDataset, StackDataset, Subset, TensorDataset  # noqa: E402
+from torch.utils.data import DataLoader, StackDataset, Subset, TensorDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch._pieces import may_cut  # noqa: E402
@@ -49,24 +49,6 @@ class Failing(Squares):
         if index in self.bad:
             raise KeyError(f"sample {index}")
         return super().__getitem__(index)
-
-
-class Stream(IterableDataset[int]):
-    def __init__(self, length: int, fails_at: int | None = None) -> None:
-        self.length = length
-        self.fails_at = fails_at
-        self.threads: set[int] = set()
-        self.num_closed = 0
-
-    def __iter__(self) -> Iterator[int]:
-        try:
-            for number in range(self.length):
-                self.threads.add(threading.get_ident())
-                if number == self.fails_at:
-                    raise OSError("no more to read")
-                yield number
-        finally:
-            self.num_closed += 1
 
 
 @pytest.mark.parametrize("num_workers", [0, 1, 3])
@@ -312,68 +294,20 @@ def test_infinite_sampler_and_break() -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-@pytest.mark.parametrize(("batch_size", "drop_last"), [(4, False), (4, True), (None, False)])
-def test_iterable_dataset_is_iterated_by_one_thread(num_workers: int, batch_size: int | None, drop_last: bool) -> None:
-    """Each sample comes once, in order, with torch's rules for the last batch."""
-    expected = list(DataLoader(Stream(10), batch_size, drop_last=drop_last))
-    stream = Stream(10)
-    found = list(load(stream, batch_size, drop_last=drop_last, num_workers=num_workers))
-    assert len(found) == len(expected)
-    assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(found, expected, strict=True))
-    assert len(stream.threads) == 1
-    assert stream.num_closed == 1
+def test_stop_iteration_of_the_dataset_does_not_end_the_epoch(num_workers: int) -> None:
+    """It would end the consumer's loop without a word."""
 
+    class Ending(Squares):
+        def __getitem__(self, index: int) -> int:
+            if index == 3:
+                raise StopIteration
+            return super().__getitem__(index)
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_error_of_an_iterable_dataset_comes_after_the_batches_before_it(num_workers: int) -> None:
-    """Then a generator has ended, and so has the epoch."""
-    batches = iter(load(Stream(10, fails_at=5), 2, num_workers=num_workers, collate_fn=as_given))
-    assert [next(batches), next(batches)] == [[0, 1], [2, 3]]
-    with pytest.raises(OSError, match="no more to read"):
+    batches = iter(load(Ending(6), 2, num_workers=num_workers, collate_fn=as_given))
+    assert next(batches) == [0, 1]
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
         next(batches)
-    assert list(batches) == []
-
-
-def test_iterable_dataset_that_cannot_be_iterated() -> None:
-    """The exception of its ``__iter__`` is the consumer's."""
-
-    class Closed(IterableDataset[int]):
-        def __iter__(self) -> Iterator[int]:
-            raise PermissionError("closed today")
-
-    with pytest.raises(PermissionError, match="closed today"):
-        next(iter(load(Closed())))
-
-
-def test_endless_iterable_dataset_is_left_and_closed() -> None:
-    """``break`` ends the generator of the dataset too."""
-
-    class Endless(IterableDataset[int]):
-        was_closed = False
-
-        def __iter__(self) -> Iterator[int]:
-            try:
-                while True:
-                    yield 1
-            finally:
-                Endless.was_closed = True
-
-    for _ in load(Endless(), 2):
-        break
-    assert Endless.was_closed
-
-
-def test_iterable_dataset_longer_than_it_said_is_warned_about() -> None:
-    """As torch does, if its length was asked for."""
-
-    class Liar(Stream):
-        def __len__(self) -> int:
-            return 2
-
-    loader = load(Liar(4), None)
-    assert len(loader) == 2
-    with pytest.warns(UserWarning, match="said that it has 2 samples"):
-        assert len(list(loader)) == 4
+    assert list(batches) == [[16, 25]]
 
 
 def test_errors_that_are_no_exceptions_reach_the_consumer() -> None:

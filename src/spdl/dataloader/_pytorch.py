@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
@@ -11,6 +12,8 @@ from ._torch._plan import Plan, Run
 
 if TYPE_CHECKING:
     import torch
+
+    from ._torch._choosing import Choice
 
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
 
@@ -163,6 +166,7 @@ class PyTorchDataLoader(Generic[T]):
         self._is_iterable = arguments.is_iterable
         self._told_length: int | None = None
         self._run: Run | None = None
+        self._choice: Choice | None = None
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -171,12 +175,37 @@ class PyTorchDataLoader(Generic[T]):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[T]:
-        run = self._run
-        if run is None:
-            run = _make_run(self.workers, self._plan())
-            if self.persistent_workers:
-                self._run = run
+        if self._run is not None:
+            return _Epoch(self._run.iterate(), self)
+        plan = self._plan()
+        workers = self.workers
+        if workers == "auto" and plan.num_workers > 0:
+            if self._choice is None:
+                return _Epoch(self._choose(plan), self)
+            workers = self._choice.workers
+        run = _make_run(workers, plan)
+        if self.persistent_workers:
+            self._run = run
         return _Epoch(run.iterate(), self)
+
+    def _choose(self, plan: Plan) -> Iterator[T]:
+        """Begin the first epoch of ``workers="auto"``."""
+        from ._torch._choosing import begin
+
+        this = weakref.ref(self)
+
+        def tell(choice: "Choice", run: Run) -> None:
+            loader = this()
+            if loader is not None:
+                loader._choice = choice
+                loader._run = run if plan.persistent else None
+
+        return begin(plan, tell)
+
+    @property
+    def choice(self) -> "Choice | None":
+        """What ``workers="auto"`` chose, and why; ``None`` before the first ``iter()``, or if there is no choice."""
+        return self._choice
 
     def __len__(self) -> int:
         """How many batches an epoch has, or samples if they are not batched.
@@ -258,9 +287,9 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
         from ._torch._threads import ThreadRun
 
         return ThreadRun(plan)
-    from ._torch._processes import ProcessRun  # type: ignore[import-not-found, unused-ignore]
+    from ._torch._processes import ProcessRun
 
-    return ProcessRun(plan)  # type: ignore[no-any-return, unused-ignore]
+    return ProcessRun(plan)
 
 
 class _Epoch(Iterator[T]):
@@ -279,9 +308,9 @@ class _Epoch(Iterator[T]):
         self._num_taken += 1
         if self._told_length is not None and self._num_taken > self._told_length:
             warnings.warn(
-                f"{type(self._dataset).__name__} said that it has {self._told_length} samples, but this is number "
-                f"{self._num_taken} that comes from it. If it is loaded in several processes, it should give each a "
-                "part: see torch.utils.data.get_worker_info",
+                f"Length of IterableDataset {self._dataset} was reported to be {self._told_length} (by len(loader)), "
+                f"but this is number {self._num_taken} that comes from it. If it is loaded in several processes, it "
+                "should give each a part: see torch.utils.data.get_worker_info",
                 stacklevel=2,
             )
         return batch

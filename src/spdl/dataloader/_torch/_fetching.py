@@ -1,10 +1,18 @@
 """From an index, or several, to samples, to a batch: what every kind of worker does. Imports nothing of ours."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-__all__ = ["IterableFetcher", "draw_base_seed", "fetch", "fetch_samples"]
+__all__ = ["DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_samples"]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSeed:
+    """Stands for a generator whose base seed has been drawn."""
+
+    value: int
 
 
 def fetch_samples(dataset: Any, indices: Any) -> Any:
@@ -16,8 +24,16 @@ def fetch_samples(dataset: Any, indices: Any) -> Any:
 
 
 def fetch(dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[Any], Any]) -> Any:
-    """The batch for one element of the batch sampler, or the sample for one of the sampler."""
-    return collate_fn(fetch_samples(dataset, indices) if is_batched else dataset[indices])
+    """The batch for one element of the batch sampler, or the sample for one of the sampler.
+
+    Raises:
+        RuntimeError: Dataset or collate function raised ``StopIteration``, which would end the consumer's loop.
+        Exception: Any other of theirs, as it is.
+    """
+    try:
+        return collate_fn(fetch_samples(dataset, indices) if is_batched else dataset[indices])
+    except StopIteration as exc:
+        raise RuntimeError("the dataset or the collate function raised StopIteration") from exc
 
 
 class IterableFetcher:
@@ -72,6 +88,8 @@ def draw_base_seed(generator: Any) -> int:
 
     Threads do not need it, but what is drawn after it would differ from torch's if it were not drawn.
     """
+    if isinstance(generator, DrawnSeed):
+        return generator.value
     import torch
 
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())

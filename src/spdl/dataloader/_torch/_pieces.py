@@ -8,7 +8,7 @@ from typing import Any, Final
 from ._fetching import fetch_samples
 from ._plan import Plan
 
-__all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "may_cut"]
+__all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "cut_samples", "may_cut"]
 
 #: A piece that takes less is not worth a call of its own: handing one to another thread costs up to 0.05 ms.
 _LEAST_SECONDS: Final = 1e-3
@@ -30,11 +30,31 @@ class Outcome:
         error.add_note(note)
         return cls(None, error)
 
+    @property
+    def error(self) -> BaseException | None:
+        """Why there is no batch."""
+        return self._error
+
+    def has_batch(self) -> bool:
+        """Whether ``unwrap`` will not raise."""
+        return self._error is None
+
+    def then(self, function: Callable[[Any], Any], number: int) -> "Outcome":
+        """What ``function`` makes of the batch, which is number ``number``; the same error if there is none."""
+        if self._error is not None:
+            return self
+        try:
+            return Outcome(function(self._batch))
+        except Exception as exc:  # noqa: BLE001 - the collate function's; for the consumer
+            return Outcome.failed(exc, f"while batch {number} was collated in {threading.current_thread().name}")
+
     def unwrap(self) -> Any:
         """The batch; raises the error if there is one."""
         error, self._error = self._error, None
         if error is not None:
             try:
+                if isinstance(error, StopIteration):  # it would end the consumer's loop, and nobody would know
+                    raise RuntimeError("the dataset or the collate function raised StopIteration") from error
                 raise error
             finally:
                 error = None  # the traceback holds this frame
@@ -109,14 +129,25 @@ class Cutter:
             num_pieces = min(num_pieces, len(indices)) if isinstance(indices, list | tuple) else 1
         if num_pieces > 1 and (seconds := self._loader.seconds_per_sample) is not None:
             num_pieces = min(num_pieces, int(seconds * len(indices) / _LEAST_SECONDS))
-        if num_pieces <= 1:
-            return [Piece(indices, number)]
-        whole = _Whole(indices, number, num_pieces)
-        bounds = [len(indices) * position // num_pieces for position in range(num_pieces + 1)]
-        return [
-            Piece(indices[bounds[position] : bounds[position + 1]], number, whole, position)
-            for position in range(num_pieces)
-        ]
+        return _cut(indices, number, num_pieces)
+
+
+def cut_samples(plan: Plan, indices: Any, number: int) -> list[Piece]:
+    """A piece for each sample of batch ``number``, or one for all if it cannot be cut."""
+    if plan.is_batched and isinstance(indices, list | tuple) and may_cut(plan.dataset):
+        return _cut(indices, number, len(indices))
+    return [Piece(indices, number)]
+
+
+def _cut(indices: Any, number: int, num_pieces: int) -> list[Piece]:
+    if num_pieces <= 1:
+        return [Piece(indices, number)]
+    whole = _Whole(indices, number, num_pieces)
+    bounds = [len(indices) * position // num_pieces for position in range(num_pieces + 1)]
+    return [
+        Piece(indices[bounds[position] : bounds[position + 1]], number, whole, position)
+        for position in range(num_pieces)
+    ]
 
 
 class PieceLoader:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
-from spdl.pipeline import Pipeline, PipelineBuilder, WorkerTimeoutError
+from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 
 from ._fetching import IterableFetcher, draw_base_seed
 from ._pieces import Cutter, Outcome, Piece, PieceLoader, SampleLoader
@@ -64,7 +64,12 @@ class _Batches(Iterator[Any]):
         self._pipeline: Pipeline[Outcome] | None = None
 
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
-        self._pipeline = builder.add_sink(self._budget).build(num_threads=num_threads)
+        self._pipeline = builder.add_sink(self._budget).build(
+            num_threads=num_threads,
+            # One line for each stage and epoch in the log of a training run would be too many.
+            task_hook_factory=lambda _: [],
+            queue_class=AsyncQueue,
+        )
         self._pipeline.start()
         # A source that waits would hold up the interpreter's exit. This runs before the engine's own hook, which was
         # there when the pipeline had started.

@@ -1,0 +1,245 @@
+"""``workers="auto"``: threads or processes, by what the first batches cost.
+
+Threads are at their best where samples wait, or work without the GIL; they share the dataset and start at once.
+Processes are at their best where samples run Python; each batch then pays for its way between processes. What a sample
+costs side by side says how much of it can be done at once in threads: with a serial share ``s``, ``n`` threads take
+``s + (1 - s) / n`` of the time of one (Amdahl, "Validity of the single processor approach", 1967).
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sized
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from spdl.pipeline import WorkerError
+from spdl.pipeline._cpus import usable_cpus
+from spdl.pipeline._workers._start import context_of
+
+from ._fetching import DrawnSeed, draw_base_seed
+from ._measuring import Cost, Measurement, measure
+from ._pieces import Outcome
+from ._plan import Plan, Run
+from ._processes import ProcessRun
+from ._resumed import ResumedIndices
+from ._threads import ThreadRun
+
+__all__ = ["Choice", "begin", "decide", "settle"]
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+#: Seconds that a batch takes on its way from a worker process besides its buffers: two messages, two wake-ups.
+_MESSAGE: Final = 2e-4
+#: Bytes in a second at which a worker copies buffers to shared memory. The loader reads them in place.
+_COPIED_PER_SECOND: Final = 3e9
+#: Seconds of the interpreter that a batch takes in threads: two hand-offs and the engine's own.
+_HAND_OFF: Final = 1e-4
+#: Seconds until worker processes are there, the first start of a process and later ones taken together.
+_START: Final = 1.0
+#: Processes must be expected to need less than this share of the time of threads: a tie goes to what is lighter, and
+#: where samples need no GIL, what a short measurement finds differs by so much.
+_MUST_SAVE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What ``workers="auto"`` chose for a loader, and why. ``str()`` is the line that is logged.
+
+    Attributes:
+        workers: The choice.
+        reason: In words.
+        measured: What the first batches cost; ``None`` if there was nothing to measure.
+        thread_seconds: How long a sample is expected to take with threads; ``None`` if nothing was measured.
+        process_seconds: The same with processes, without their start.
+    """
+
+    workers: Literal["thread", "process"]
+    reason: str
+    measured: Measurement | None = None
+    thread_seconds: float | None = None
+    process_seconds: float | None = None
+
+    def __str__(self) -> str:
+        text = f"workers='auto' chose '{self.workers}': {self.reason}"
+        measured = self.measured
+        if measured is None or self.thread_seconds is None or self.process_seconds is None:
+            return text
+        fetch = measured.fetch
+        return (
+            f"{text} ({measured.num_samples} samples measured: one takes {_ms(fetch.wall)} alone, {_ms(fetch.cpu)} of "
+            f"it on a CPU, and {_ms(fetch.side_by_side)} with {measured.num_threads} threads side by side; collating, "
+            f"{_ms(measured.collate.wall)}; expected per sample: {_ms(self.thread_seconds)} with threads, "
+            f"{_ms(self.process_seconds)} with processes)"
+        )
+
+
+#: Is told of a choice, and of the run that came of it; again if the choice turns out to be impossible.
+Tell = Callable[[Choice, Run], None]
+
+
+def settle(plan: Plan, num_cpus: int) -> Choice | None:
+    """The choice where there is none; ``None`` where something must be measured."""
+    if plan.worker_init_fn is not None:
+        return Choice("process", "worker_init_fn is for worker processes")
+    if plan.mp_context is not None:
+        return Choice("process", "multiprocessing_context is for worker processes")
+    if plan.is_iterable:
+        return Choice("process", "an iterable dataset is iterated in each worker process, as torch does it")
+    if num_cpus < 2:
+        return Choice("thread", "there is one CPU, which processes would share as threads do")
+    if plan.num_workers < 2:
+        return Choice("thread", "one worker loads one sample at a time either way")
+    return None
+
+
+def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | None) -> Choice:
+    """Choose by what was measured.
+
+    Args:
+        measured: What the first batches cost.
+        plan: For the number of workers.
+        num_cpus: How many threads or processes can run at once.
+        num_batches: Of an epoch; ``None``: unknown, and then the start of processes does not count.
+    """
+    parts = measured.fetch, measured.collate
+    size = measured.batch_size
+    in_threads = sum(_in_threads(part, plan.num_workers, measured.num_threads) for part in parts) + _HAND_OFF / size
+    num_running = min(plan.num_workers, num_cpus)
+    in_processes = sum(max(part.cpu / num_running, part.wall / plan.num_workers) for part in parts)
+    # Taking apart there and putting together here cost about the same; the latter is done by one thread.
+    work = 2 * measured.encode + measured.batch_bytes / _COPIED_PER_SECOND + _MESSAGE
+    in_processes = max(in_processes + work / size / num_running, (measured.encode + _MESSAGE / 2) / size)
+    num_samples = None if num_batches is None else num_batches * size
+    start = 0.0 if num_samples is None else _START / max(num_samples, 1)
+    error = measured.thread_error
+    if error is not None:
+        workers: Literal["thread", "process"] = "process"
+        reason = f"what works alone has failed in threads side by side: {type(error).__name__}: {error}"
+    elif in_processes + start < _MUST_SAVE * in_threads:
+        workers = "process"
+        reason = "samples hold the GIL, so threads would wait for each other"
+    elif in_processes < _MUST_SAVE * in_threads:
+        workers, reason = "thread", "an epoch is too short for the start of processes"
+    else:
+        workers, reason = "thread", "threads load about as fast, and start at once"
+        if in_threads < _MUST_SAVE * in_processes:
+            reason = "threads are faster: samples need the GIL little, or less than the way between processes"
+    return Choice(workers, reason, measured, in_threads, in_processes)
+
+
+def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
+    """Seconds a sample takes with ``num_workers`` threads, after it was measured with ``num_threads``."""
+    if num_workers <= num_threads:
+        return part.side_by_side
+    # More threads than were measured: more can wait at once, but no more can be on the CPUs or hold the GIL.
+    return max(min(part.side_by_side, part.cpu), part.wall / num_workers)
+
+
+def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
+    """Begin the first epoch: load the first batches here, choose, and have the rest loaded by what was chosen."""
+    num_cpus = usable_cpus()
+    choice = settle(plan, num_cpus)
+    if choice is not None:
+        run = _make(choice, plan)
+        batches = run.iterate()
+        _say(tell, choice, run)
+        return batches
+    assert plan.indices is not None
+    indices = ResumedIndices(plan.indices)
+    base_seed = draw_base_seed(plan.generator)
+    indices.begin_again()
+    measured, outcomes = measure(plan, indices, base_seed, num_cpus)
+    if measured is None:
+        choice = Choice("thread", "no sample could be measured")
+    else:
+        choice = decide(measured, plan, num_cpus, _length(indices))
+    begun = replace(plan, indices=indices, generator=DrawnSeed(base_seed))
+    if choice.workers == "process":
+        # Given a context, what cannot be pickled is an error. Without, it might be forked; threads are better then.
+        begun = replace(begun, mp_context=context_of(None))
+    return _Continued(begun, choice, indices, outcomes, tell)
+
+
+class _Continued(Iterator[Any]):
+    """The batches that were measured, and then those of the run; of threads, if processes turn out impossible."""
+
+    def __init__(
+        self, plan: Plan, choice: Choice, indices: ResumedIndices, outcomes: list[Outcome], tell: Tell
+    ) -> None:
+        self._plan = plan
+        self._choice = choice
+        self._indices = indices
+        self._outcomes = outcomes[::-1]
+        self._tell = tell
+        self._is_proven = choice.workers == "thread"
+        try:
+            self._begin()
+        except Exception as exc:
+            if self._is_proven:
+                raise
+            self._resort_to_threads(exc)
+        else:
+            _say(tell, self._choice, self._run)
+
+    def _begin(self) -> None:
+        self._run = _make(self._choice, self._plan)
+        self._batches: Iterator[Any] | None = self._run.iterate()
+        self._indices.end_epoch()
+        if self._is_proven:
+            self._indices.forget()
+
+    def _resort_to_threads(self, error: Exception) -> None:
+        self._indices.rewind()
+        self._is_proven = True
+        self._choice = replace(
+            self._choice, workers="thread", reason=f"processes would be faster, but cannot be started: {error}"
+        )
+        self._begin()
+        _say(self._tell, self._choice, self._run)
+
+    def __next__(self) -> Any:
+        if self._outcomes:
+            return self._outcomes.pop().unwrap()
+        if self._batches is None:
+            raise StopIteration
+        if self._is_proven:
+            return next(self._batches)
+        try:
+            batch = next(self._batches)
+        except WorkerError as exc:
+            # A worker that has died, or is late, was there; and what killed it must not be run here.
+            if type(exc) is not WorkerError:
+                raise
+            self._resort_to_threads(exc)
+            return next(self)
+        self._is_proven = True
+        self._indices.forget()
+        return batch
+
+    def close(self) -> None:
+        self._outcomes.clear()
+        batches, self._batches = self._batches, None
+        close = getattr(batches, "close", None)
+        if callable(close):
+            close()
+
+
+def _make(choice: Choice, plan: Plan) -> Run:
+    if choice.workers == "thread":
+        return ThreadRun(plan)
+    return ProcessRun(plan)
+
+
+def _say(tell: Tell, choice: Choice, run: Run) -> None:
+    _LOG.info("%s", choice)
+    tell(choice, run)
+
+
+def _length(indices: Sized) -> int | None:
+    with suppress(TypeError):
+        return len(indices)
+    return None
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

@@ -1,0 +1,98 @@
+"""Time of a thread, and of several that do the same side by side. Imports nothing of ours."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter, thread_time
+from typing import Any
+
+__all__ = ["Rate", "Watch", "call_side_by_side"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What several threads did together."""
+
+    num_samples: int
+    seconds: float
+    cpu: float  # seconds on CPUs
+
+    def joined(self, other: "Rate") -> "Rate":
+        return Rate(self.num_samples + other.num_samples, self.seconds + other.seconds, self.cpu + other.cpu)
+
+
+class Watch:
+    """Time of this thread, without what it spent waiting for a CPU that other programs had.
+
+    Such a wait would look like one for the GIL. Source: Linux, Documentation/scheduler/sched-stats, ``schedstat`` of a
+    thread: its second number counts nanoseconds spent waiting to run. Elsewhere nothing is taken off.
+    """
+
+    def __init__(self, began: float | None = None) -> None:
+        self._delay = self._run_delay()
+        self._cpu = thread_time()
+        self._began = perf_counter() if began is None else began
+
+    def read(self, ended: float | None = None) -> tuple[float, float]:
+        """Seconds in all until ``ended``, or now; and those on a CPU, until now."""
+        wall = (perf_counter() if ended is None else ended) - self._began
+        cpu = thread_time() - self._cpu
+        return max(wall - (self._run_delay() - self._delay), cpu, 1e-9), cpu
+
+    @staticmethod
+    def _run_delay() -> float:
+        try:
+            with open("/proc/thread-self/schedstat", "rb") as file:
+                return int(file.read().split()[1]) * 1e-9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+
+def call_side_by_side(
+    function: Callable[[Any], None], arguments: Sequence[Any], num_threads: int, weights: Sequence[int]
+) -> Rate | None:
+    """Call ``function`` in threads. ``None`` if there was nothing to do at once.
+
+    All count from the same moment: a thread that waits for the GIL before it can begin has waited. The rates are added,
+    each up to the thread's own last call: who waits at the end for the others to finish is no worse than they are.
+    """
+    if num_threads < 2:
+        for argument in arguments:
+            function(argument)
+        return None
+    todo = deque(zip(arguments, weights, strict=True))
+    gate = threading.Barrier(num_threads, lambda: start.append(perf_counter()))
+    start: list[float] = []
+    shares: list[tuple[float, float]] = []  # of each thread: samples in a second, seconds on a CPU
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        num = 0
+        gate.wait()
+        ended = start[0]
+        watch = Watch(start[0])
+        try:
+            while True:
+                try:
+                    argument, weight = todo.popleft()
+                except IndexError:
+                    break
+                function(argument)
+                num += weight
+                ended = perf_counter()
+        except BaseException as exc:  # noqa: BLE001 - for the thread that waits
+            errors.append(exc)
+        if num:
+            seconds, cpu = watch.read(ended)
+            shares.append((num / seconds, cpu))
+
+    threads = [threading.Thread(target=work, name=f"spdl-measuring-{n}", daemon=True) for n in range(num_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    num_samples = sum(weights)
+    return Rate(num_samples, num_samples / sum(rate for rate, _ in shares), sum(cpu for _, cpu in shares))
