@@ -162,7 +162,7 @@ def test_a_deadline_that_passes_during_a_call_waits_for_its_end(max_items: int) 
         assert pipeline.get_item(timeout=TIMEOUT) == [0, 1]
         source.open()
         assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [[2]]
-    assert aggregator.num_flushes == 2
+    assert aggregator.num_flushes == (1 if max_items == 2 else 2)
 
 
 def test_a_deadline_that_passes_without_room_waits_for_it() -> None:

@@ -3,16 +3,19 @@
 import gc
 import math
 import pickle
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline.batching import ManualClock, MaxWait
+from spdl.pipeline.batching import CostBudget, LengthBuckets, ManualClock, MaxWait, PackedRow, PackSequences
+from spdl.pipeline.defs import Aggregator, Collate
 from tests.strategies.profiles import cases
 
-from .feeding import feed
+from .feeding import feed, outputs_of
 
 
 @cases(100)
@@ -38,6 +41,77 @@ def test_the_deadline_is_that_of_the_oldest_item(steps: list[float], max_items: 
 def test_lists_are_full_if_nobody_waits() -> None:
     """As those of ``aggregate(n)``."""
     assert feed(MaxWait[int](3, math.inf), range(7)) == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+class Late(Aggregator[Any, list[Any]]):
+    """Pairs; the item that completes one is kept for the next, and nobody is told."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def accumulate(self, item: Any) -> list[Any] | None:
+        self.items.append(item)
+        if len(self.items) < 3:
+            return None
+        done, self.items = self.items[:2], self.items[2:]
+        return done
+
+    def flush(self) -> list[Any] | None:
+        done, self.items = self.items, []
+        return done or None
+
+
+INNER: dict[str, Callable[[], Aggregator[Any, Any]]] = {
+    "budget": lambda: CostBudget(6, oversized="drop"),
+    "buckets": lambda: LengthBuckets([2, 4], 3, max_cost=7, oversized="alone"),
+    "packing": lambda: PackSequences(5, open_bins=2, too_long="split"),
+    "packing, drop": lambda: PackSequences(5, open_bins=2, too_long="drop"),
+    "lists": lambda: Collate(3),
+    "late": Late,
+}
+
+
+#: The longest item that an aggregator does not drop.
+LONGEST = {"budget": 6, "packing, drop": 5}
+
+
+def numbers_in(output: Any) -> Counter[int]:
+    """How many tokens of each item an output holds; a token is the number of its item."""
+    if isinstance(output, PackedRow):
+        return Counter(output.tokens[: output.num_tokens])
+    return Counter(token for item in output for token in item)
+
+
+@cases(200)
+@given(
+    name=st.sampled_from(sorted(INNER)), steps=st.lists(st.tuples(st.integers(1, 7), st.integers(0, 4)), max_size=20)
+)
+def test_around_another_aggregator(name: str, steps: list[tuple[int, int]]) -> None:
+    """The batches are those of the other; the deadline is that of the oldest item that has not left it."""
+    clock = ManualClock()
+    alone = INNER[name]()
+    aggregator = MaxWait[Any](INNER[name](), 10, clock=clock)
+    held: dict[int, float] = {}
+    rest: Counter[int] = Counter()
+    for number, (size, pause) in enumerate(steps):
+        clock.advance(pause)
+        if size <= LONGEST.get(name, math.inf):
+            held[number] = clock()
+            rest[number] = size
+        outputs = outputs_of(aggregator.accumulate([number] * size))
+        assert outputs == outputs_of(alone.accumulate([number] * size))
+        for output in outputs:
+            rest -= numbers_in(output)
+        held = {k: arrival for k, arrival in held.items() if rest[k]}
+        assert aggregator.deadline() == (min(held.values()) + 10 if held else None)
+    assert outputs_of(aggregator.flush()) == outputs_of(alone.flush())
+    assert aggregator.deadline() is None
+
+
+def test_an_aggregator_with_a_deadline_is_refused() -> None:
+    """It has one already."""
+    with pytest.raises(TypeError, match=r"MaxWait\(3, 2.0\) has a deadline of its own"):
+        MaxWait(MaxWait[int](3, 2.0), 1.0)
 
 
 def test_it_pickles() -> None:

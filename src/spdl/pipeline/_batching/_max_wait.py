@@ -1,12 +1,12 @@
-"""Lists that do not wait for ever to become full."""
+"""Batches that do not wait for ever to become full."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from spdl.pipeline.defs import Aggregator, as_int
+from spdl.pipeline.defs import Aggregator, Collate, Outputs, as_int
 
 from ._amounts import as_limit
 
@@ -15,48 +15,82 @@ __all__ = ["MaxWait"]
 T = TypeVar("T")
 
 
-class MaxWait(Aggregator[T, list[T]]):
+class MaxWait(Aggregator[T, Any]):
     """Lists of ``max_items`` items, or of fewer when the oldest of them has waited for ``seconds``.
 
     For streams that pause, where a full list may be long in coming: the list leaves also if no further item comes. With
     ``drop_last`` only what is open at the end of the stream, or of an epoch, is dropped.
 
     Args:
-        max_items: Most items in a list.
-        seconds: How long the first item of a list waits at most, from when it is taken in. The stage must have room to
-            emit the list; infinity is a wait without end.
+        max_items: Most items in a list. Or another aggregator, such as :class:`CostBudget`: the batches are then its
+            own, and all that it holds is flushed when the oldest item in it has waited for so long.
+        seconds: How long an item waits at most, from when it is taken in. The stage must have room to emit the list;
+            infinity is a wait without end.
         clock: Where the time is read, seconds. A :class:`ManualClock` in tests.
 
     Raises:
-        TypeError: ``max_items`` is not an int, or ``seconds`` not a number.
+        TypeError: ``max_items`` is neither an int nor an aggregator, or an aggregator that has a deadline itself;
+            ``seconds`` is not a number.
         ValueError: ``max_items`` is less than 1, or ``seconds`` is not > 0.
     """
 
-    def __init__(self, max_items: int, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._max_items = as_int("max_items", max_items)
-        if self._max_items < 1:
-            raise ValueError(f"max_items must be >= 1, got {max_items}")
+    def __init__(
+        self,
+        max_items: int | Aggregator[T, Any],
+        seconds: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if isinstance(max_items, Aggregator):
+            if type(max_items).deadline is not Aggregator.deadline:
+                raise TypeError(f"{max_items!r} has a deadline of its own: it cannot be given another")
+            self._inner: Aggregator[T, Any] = max_items
+        else:
+            number = as_int("max_items", max_items)
+            if number < 1:
+                raise ValueError(f"max_items must be >= 1, got {max_items}")
+            self._inner = Collate(number)
         self._seconds = as_limit("seconds", seconds)
         if not callable(clock):
             raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
         self.clock = clock
-        self._items: list[T] = []
-        self._until: float | None = None
+        self._num_given = 0
+        self._arrivals: dict[int, float] = {}  # of the items that may be held, by number: the oldest first
 
-    def accumulate(self, item: T) -> list[T] | None:
-        self._items.append(item)
-        if len(self._items) >= self._max_items:
-            return self.flush()
-        if self._until is None:
-            self._until = self.clock() + self._seconds
-        return None
+    def accumulate(self, item: T) -> Any:
+        self._arrivals[self._num_given] = self.clock()
+        self._num_given += 1
+        result = self._inner.accumulate(item)
+        if result is not None:
+            self._forget(result)
+        return result
 
-    def flush(self) -> list[T] | None:
-        items, self._items, self._until = self._items, [], None
-        return items or None
+    def flush(self) -> Any:
+        self._arrivals.clear()
+        return self._inner.flush()
 
     def deadline(self) -> float | None:
-        return self._until
+        for arrival in self._arrivals.values():
+            return arrival + self._seconds
+        return None
+
+    def _forget(self, result: Any) -> None:
+        """Items that have left wait no more."""
+        arrivals, last = self._arrivals, self._num_given - 1
+        if type(result) is Outputs:
+            if result.dropped:
+                arrivals.pop(last, None)
+            if not result.values:
+                return
+            if result.inputs is not None:
+                for inputs in result.inputs:
+                    for age in inputs:
+                        arrivals.pop(last - age, None)
+                return
+        newest = arrivals.get(last)
+        arrivals.clear()
+        if newest is not None and type(self._inner) is not Collate:
+            arrivals[last] = newest  # it may have been kept for the next batch
 
     def __repr__(self) -> str:
-        return f"MaxWait({self._max_items}, {self._seconds})"
+        return f"MaxWait({self._inner.num_items if type(self._inner) is Collate else self._inner}, {self._seconds})"

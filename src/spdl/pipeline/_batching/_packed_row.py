@@ -53,7 +53,7 @@ class PackedRow(NamedTuple):
     @property
     def num_tokens(self) -> int:
         """Tokens in the row."""
-        return int(sum(self.lengths))
+        return sum(self.lengths) if isinstance(self.lengths, list) else int(self.lengths.sum())
 
     @property
     def num_padding(self) -> int:
