@@ -123,9 +123,9 @@ def launch(
         if method != "forkserver":
             raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
         raise ForkServerGone(
-            f"cannot start {name}: the fork server of multiprocessing ended; its message is on stderr. It does that when"
-            " the main script cannot be imported (what a script does belongs under `if __name__ == '__main__':`), and"
-            " when the system has no process or memory for it"
+            f"cannot start {name}: the fork server of multiprocessing ended; its message is on stderr. It does that"
+            " when the main script cannot be imported (what a script does belongs under `if __name__ == '__main__':`),"
+            " and when the system has no process or memory for it"
         ) from exc
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
