@@ -42,11 +42,11 @@ class PackedRow(NamedTuple):
         lengths = self.lengths
         if isinstance(lengths, list):
             return [0, *accumulate(lengths)]
-        if (np := sys.modules.get("numpy")) is not None and isinstance(lengths, np.ndarray):
-            offsets = np.zeros(len(lengths) + 1, lengths.dtype)
-            offsets[1:] = lengths.cumsum()
-            return offsets
-        offsets = lengths.new_zeros(len(lengths) + 1)
+        size = len(lengths) + 1
+        if _library_of(lengths) == "numpy":
+            offsets = sys.modules["numpy"].zeros(size, lengths.dtype)
+        else:
+            offsets = lengths.new_zeros(size)
         offsets[1:] = lengths.cumsum(0)
         return offsets
 
@@ -63,8 +63,10 @@ class PackedRow(NamedTuple):
 
 def _library_of(item: Any) -> str | None:
     """``"numpy"`` or ``"torch"`` for their arrays, ``None`` for anything else."""
-    for name, kind in (("numpy", "ndarray"), ("torch", "Tensor")):
-        if (module := sys.modules.get(name)) is not None and isinstance(item, getattr(module, kind)):
+    for name, array in (("numpy", "ndarray"), ("torch", "Tensor")):
+        # A library that another thread is about to import has no arrays yet.
+        kind = getattr(sys.modules.get(name), array, None)
+        if kind is not None and isinstance(item, kind):
             return name
     return None
 
