@@ -27,10 +27,22 @@ def _process_left_as_it_was() -> Iterator[None]:
     os.environ.update(before)
 
 
-@pytest.fixture(params=["DataLoader", "thread"])
+@pytest.fixture(params=["DataLoader", "thread", "auto", "prefetched"])
 def make_loader(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Makes one of our loaders over as many samples as it is told."""
     return _loader(request.param)
+
+
+@pytest.fixture(params=["DataLoader", "thread"])
+def endless_loader(request: pytest.FixtureRequest) -> Any:
+    """One without a length and without an end."""
+    return _imported("loading", "torch").ENDLESS[request.param]()
+
+
+@pytest.fixture
+def damaged_loader() -> Any:
+    """One whose data set raises an ``OSError`` for the second sample of its fourth batch."""
+    return _imported("loading", "torch").of_damaged_samples()
 
 
 @pytest.fixture

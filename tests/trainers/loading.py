@@ -1,16 +1,17 @@
 """A tiny data set and the loaders of ours that the trainers are given. Needs torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
-from spdl.dataloader import DataLoader, get_pytorch_dataloader
+from spdl.dataloader import DataLoader, get_pytorch_dataloader, prefetch_to_device
 
 from .sampling import BATCH_SIZE, NUM_SAMPLES, EpochSampler
 
-__all__ = ["LOADERS", "Line"]
+__all__ = ["ENDLESS", "LOADERS", "of_damaged_samples"]
 
 
 class Line:
@@ -58,4 +59,51 @@ def of_processes(num_samples: int = NUM_SAMPLES) -> Any:
     )
 
 
-LOADERS: dict[str, Callable[..., Any]] = {"DataLoader": of_pipeline, "process": of_processes, "thread": of_threads}
+def of_prefetched_threads(num_samples: int = NUM_SAMPLES) -> Any:
+    """What a user with a GPU writes; here batches stay where they are."""
+    return prefetch_to_device(of_threads(num_samples), device="cpu")
+
+
+def of_chosen_workers(num_samples: int = NUM_SAMPLES) -> Any:
+    """``workers="auto"``: threads or processes, by a measurement on the first batches."""
+    return get_pytorch_dataloader(
+        Line(num_samples), batch_size=BATCH_SIZE, sampler=EpochSampler(num_samples), num_workers=2, workers="auto"
+    )
+
+
+class Endless(IterableDataset[dict[str, torch.Tensor]]):
+    """A stream of samples without a length: the numbers from 0 on."""
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        return map(Line(NUM_SAMPLES).__getitem__, count())
+
+
+def of_endless_pipeline() -> Any:
+    return DataLoader(Endless(), batch_size=BATCH_SIZE, aggregator=default_collate, output_order="input")
+
+
+def of_endless_threads() -> Any:
+    return get_pytorch_dataloader(Endless(), batch_size=BATCH_SIZE, num_workers=2, workers="thread")
+
+
+class Damaged(Line):
+    """The sample of index 13 cannot be read."""
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        if index == 13:
+            raise OSError("sample 13 is damaged")
+        return super().__getitem__(index)
+
+
+def of_damaged_samples() -> Any:
+    return get_pytorch_dataloader(Damaged(NUM_SAMPLES), batch_size=BATCH_SIZE, num_workers=2, workers="thread")
+
+
+LOADERS: dict[str, Callable[..., Any]] = {
+    "DataLoader": of_pipeline,
+    "auto": of_chosen_workers,
+    "prefetched": of_prefetched_threads,
+    "process": of_processes,
+    "thread": of_threads,
+}
+ENDLESS: dict[str, Callable[[], Any]] = {"DataLoader": of_endless_pipeline, "thread": of_endless_threads}

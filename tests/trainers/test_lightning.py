@@ -83,6 +83,24 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_lightning: An
     assert model.trained == [order(0)[: 2 * BATCH_SIZE]]
 
 
+def test_failure_of_the_dataset_is_that_of_the_training(damaged_loader: Any, in_lightning: Any, tmp_path: Path) -> None:
+    """``fit`` raises what the data set raised, after the batches before it."""
+    model = in_lightning.Written()
+    with pytest.raises(OSError, match="sample 13 is damaged"):
+        in_lightning.make_trainer(tmp_path, max_epochs=1).fit(model, damaged_loader)
+    assert model.trained == [list(range(3 * BATCH_SIZE))]
+
+
+def test_loader_without_length(endless_loader: Any, in_lightning: Any, tmp_path: Path) -> None:
+    """A stream that never ends is trained on for ``max_steps``, and as many batches an epoch as one says."""
+    model = in_lightning.Written()
+    in_lightning.make_trainer(tmp_path, max_steps=5).fit(model, endless_loader)
+    assert model.trained == [list(range(5 * BATCH_SIZE))]
+    model = in_lightning.Written()
+    in_lightning.make_trainer(tmp_path, max_epochs=2, limit_train_batches=3).fit(model, endless_loader)
+    assert model.trained == [list(range(3 * BATCH_SIZE))] * 2
+
+
 def test_persistent_processes(make_process_loader: Make, in_lightning: Any, tmp_path: Path) -> None:
     """Two epochs and a part of the third by the same worker processes, which are gone with the loader."""
     model = in_lightning.Written()

@@ -79,6 +79,25 @@ def test_failure_of_the_model_leaves_nothing(make_loader: Make, in_transformers:
     assert model.trained == order(0)[: 2 * BATCH_SIZE]
 
 
+def test_failure_of_the_dataset_is_that_of_the_training(
+    damaged_loader: Any, in_transformers: Any, tmp_path: Path
+) -> None:
+    """``train`` raises what the data set raised, after the batches before it."""
+    model = in_transformers.Written()
+    with pytest.raises(OSError, match="sample 13 is damaged"):
+        in_transformers.make_trainer(tmp_path, model, damaged_loader, num_train_epochs=1).train()
+    assert model.trained == list(range(3 * BATCH_SIZE))
+
+
+def test_loader_without_length(endless_loader: Any, in_transformers: Any, tmp_path: Path) -> None:
+    """A stream that never ends is trained on for ``max_steps``; without them, ``Trainer`` asks for them."""
+    model = in_transformers.Written()
+    in_transformers.make_trainer(tmp_path, model, endless_loader, max_steps=5).train()
+    assert model.trained == list(range(5 * BATCH_SIZE))
+    with pytest.raises(ValueError, match="max_steps"):
+        in_transformers.make_trainer(tmp_path, model, endless_loader, num_train_epochs=1).train()
+
+
 def test_persistent_processes(make_process_loader: Make, in_transformers: Any, tmp_path: Path) -> None:
     """Two epochs and a part of the third by the same worker processes, which are gone with the loader."""
     model = in_transformers.Written()
