@@ -64,16 +64,17 @@ def table(result: Result, measure: str, cells: list[Cell]) -> str:
 
 
 def auto_table(result: Result) -> str:
-    """Data sets by kinds of workers, and what was chosen."""
-    lines = head(["seconds of an epoch", *(f'`workers="{mode}"`' for mode in MODES), "what it says"])
+    """Data sets by kinds of workers, and what was said about the choice in the last round."""
+    lines = head(["seconds of an epoch", *(f'`workers="{mode}"`' for mode in MODES)])
+    said = []
     for dataset in AUTO_DATASETS:
         cells = []
         for mode in MODES:
             values = result.epochs(dataset, mode)
             cells.append(f"{short(median(values))} ({_range(values)})" if values else NOTHING)
-        choices = result.choices(dataset)
-        lines.append(row([dataset, *cells, choices[-1] if choices else NOTHING]))
-    return "\n".join(lines)
+        lines.append(row([dataset, *cells]))
+        said += [f"- {dataset}: {choice}" for choice in result.choices(dataset)[-1:] if choice]
+    return "\n".join(lines) + ("\n\nWhat it says:\n\n" + "\n".join(said) if said else "")
 
 
 def soonest_sentence(result: Result) -> str:

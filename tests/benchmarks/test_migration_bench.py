@@ -6,6 +6,7 @@ No time is asserted here.
 import importlib.util
 import mmap
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.migration import plot
-from benchmarks.migration._cases import BATCHES, CELLS, PEERS, TORCH, WORKERS, Cell, cell_named, peers_in
+from benchmarks.migration._cases import BATCHES, CELLS, PEERS, WORKERS, Cell, cell_named, peers_in
 from benchmarks.migration._figures import figures_of
 from benchmarks.migration._forked import in_child
 from benchmarks.migration._main import main
@@ -71,18 +72,17 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 @pytest.mark.slow
 @needs_torch
-@pytest.mark.parametrize("name", [peer.name for peer in PEERS if peer.name != TORCH])
-def test_step_gives_what_torch_gives(name: str, photos: list[str]) -> None:
-    """Labels and sizes, and pixels as near as its row says; and it can be timed and run."""
-    if name == "drop-in" and not hasattr(importlib.import_module("spdl.dataloader"), "get_pytorch_dataloader"):
-        pytest.skip("spdl.dataloader has no get_pytorch_dataloader")
-    with worker(TORCH) as theirs, worker(name) as ours:
-        likeness = compare([ours, theirs], photos)
-        assert set(likeness) == {TORCH, name}
-        turn = ours.ask("time", paths=photos, batch=4, workers=2, seconds=0.0)
-        assert (turn["images"] % 8, turn["first"] > 0, turn["wall"] > 0) == (0, True, True)
-        with Watcher(ours.ask("pid")) as watcher:
-            ours.ask("run", paths=photos, batch=4, workers=2, seconds=0.0)
+def test_steps_give_what_torch_gives(photos: list[str]) -> None:
+    """Labels and sizes, and pixels as near as their rows say; and they can be timed and run."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(worker(peer.name)) for peer in PEERS]
+        likeness = compare(clients, photos)
+        assert {name for name, given in likeness.items() if given is None} == {"torch", "drop-in", "threads"}
+        for client in clients:
+            turn = client.ask("time", paths=photos, batch=4, workers=2, seconds=0.0)
+            assert (turn["images"] % 8, turn["first"] > 0, turn["wall"] > 0) == (0, True, True)
+        with Watcher(clients[-1].ask("pid")) as watcher:
+            clients[-1].ask("run", paths=photos, batch=4, workers=2, seconds=0.0)
         assert watcher.peak > 1_000_000 or not Path("/proc/self/smaps_rollup").exists()
 
 
