@@ -151,15 +151,17 @@ def test_unknown_keywords_are_type_errors(load: Any) -> None:
 def test_argument_errors_come_before_the_device(load: Any, options: dict[str, Any]) -> None:
     """What is wrong with the call is told first."""
     with pytest.raises(TypeError):
-        load(**{"src": b"", "device_config": object(), **options})
+        load(**{"src": b"", "device_config": spdl.io.cuda_config(0), **options})
 
 
 @pytest.mark.parametrize("load", [spdl.io.load_image, spdl.io.load_video, spdl.io.load_audio])
 def test_device_config_needs_cuda(load: Any) -> None:
-    """A device that is not there is a ``DeviceError``, which is a ``RuntimeError``."""
-    with pytest.raises(spdl.io.DeviceError, match="device_config needs CUDA") as caught:
-        load(b"", device_config=object())
+    """A device that is not there is a ``DeviceError``, which is a ``RuntimeError``; what is none, a ``TypeError``."""
+    with pytest.raises(spdl.io.DeviceError, match="cuda:99, as device_config says") as caught:
+        load(b"", device_config=spdl.io.cuda_config(99))
     assert isinstance(caught.value, RuntimeError)
+    with pytest.raises(TypeError, match="device_config must be made by cuda_config"):
+        load(b"", device_config=object())
 
 
 def test_video_is_all_its_pictures() -> None:

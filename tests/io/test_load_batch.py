@@ -197,9 +197,11 @@ def test_arguments_of_the_wrong_type_are_refused(name: str) -> None:
         load(make_jpeg(64, 48), **{name: 5})
 
 
-def test_device_config_is_refused() -> None:
-    """There is no way to a GPU here, and the error says so."""
-    with pytest.raises(spdl.io.DeviceError, match="device_config needs CUDA"):
+def test_a_device_that_is_not_there_is_told() -> None:
+    """Before anything is loaded."""
+    with pytest.raises(spdl.io.DeviceError, match="cuda:99, as device_config says"):
+        load(b"", device_config=spdl.io.cuda_config(99))
+    with pytest.raises(TypeError, match="device_config must be made by cuda_config"):
         load(make_jpeg(64, 48), device_config=object())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import spdl.io
+from tests.io.pictures import make_jpeg
 from tests.support.gpu import require_cuda
 
 pytestmark = pytest.mark.gpu
@@ -176,3 +177,15 @@ def test_memory_of_the_users_allocator_is_given_back(torch: Any) -> None:
     assert returned == []
     del tensor
     assert given == returned
+
+
+def test_loaders_put_results_on_the_device(torch: Any) -> None:
+    """The same as on the CPU, with what is known of failures."""
+    config = spdl.io.cuda_config(0)
+    jpeg = make_jpeg(64, 48)
+    there = spdl.io.to_torch(spdl.io.load_image(jpeg, device_config=config))
+    assert there.is_cuda
+    assert (there.cpu().numpy() == spdl.io.to_numpy(spdl.io.load_image(jpeg))).all()
+    batch = spdl.io.load_image_batch([jpeg, b"", jpeg], width=32, height=32, strict=False, device_config=config)
+    assert spdl.io.to_torch(batch).shape == (2, 32, 32, 3)
+    assert [failure.index for failure in batch.failures] == [1]

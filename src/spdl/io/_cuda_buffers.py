@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._native import CPUBuffer
+    from ._types import LoadFailure
 
 #: How to get memory of a device, ``(num_bytes, device_index, stream) -> address``; and how to give it back, by address.
 Allocator: TypeAlias = tuple[Callable[[int, int, int], int], Callable[[int], None]]
@@ -67,13 +68,17 @@ class CUDABuffer:
     Attributes:
         __cuda_array_interface__: Version 2 of Numba's CUDA array interface, C-contiguous.
         device_index: Number of the device.
+        failures: Of a batch that was loaded: what is missing, as a ``CPUBuffer`` has it; else empty.
+        origins: Likewise, which source each image is from.
     """
 
-    __slots__ = ("__cuda_array_interface__", "__weakref__", "_memory", "device_index")
+    __slots__ = ("__cuda_array_interface__", "__weakref__", "_memory", "device_index", "failures", "origins")
 
     def __init__(self, memory: Any, pointer: int, shape: tuple[int, ...], typestr: str, device_index: int) -> None:
         self._memory = memory  # whatever keeps it allocated
         self.device_index = device_index
+        self.failures: tuple[LoadFailure, ...] = ()
+        self.origins: tuple[int | None, ...] = ()
         self.__cuda_array_interface__: dict[str, Any] = {
             "shape": shape,
             "typestr": typestr,
@@ -129,6 +134,29 @@ def check_device_config(device_config: object) -> CUDAConfig:
     if not isinstance(device_config, CUDAConfig):
         raise TypeError(f"device_config must be made by cuda_config(), got {type(device_config).__qualname__}")
     return device_config
+
+
+def as_device(device_config: CUDAConfig | None, action: str) -> CUDAConfig | None:
+    """What a user gave as ``device_config``, before anything is loaded for a device that is not there.
+
+    Raises:
+        TypeError: It is not what ``cuda_config`` makes.
+        DeviceError: There is no such device.
+    """
+    if device_config is None:
+        return None
+    check_device_index(check_device_config(device_config).device_index, action, origin=", as device_config says")
+    return device_config
+
+
+def on_device(buffer: "CPUBuffer", device_config: CUDAConfig | None) -> "CPUBuffer | CUDABuffer":
+    """What was loaded, where the user wants it."""
+    if device_config is None:
+        return buffer
+    moved = transfer_buffer(buffer, device_config=device_config)
+    moved.failures = buffer.failures
+    moved.origins = buffer.origins
+    return moved
 
 
 @traced

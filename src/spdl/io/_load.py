@@ -1,13 +1,14 @@
 """From a source to an array in one step: demuxing, decoding, filtering and conversion."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from ._config import DecodeConfig, DemuxConfig
 from ._convert import convert_frames
+from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._decode import decode_array
 from ._demux import as_window, demux_audio, demux_video
 from ._filters import get_video_filter_desc
-from ._pictures import check_arguments, load_pictures, refuse_device
+from ._pictures import check_arguments, load_pictures
 from ._source import as_native_source
 from ._trace import traced
 from ._types import DEFAULT, Default, Source, TimeWindow
@@ -16,6 +17,28 @@ if TYPE_CHECKING:
     from ._native import CPUBuffer
 
 
+@overload
+def load_audio(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: None = None,
+    name: str | None = None,
+) -> "CPUBuffer": ...
+@overload
+def load_audio(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: CUDAConfig,
+    name: str | None = None,
+) -> CUDABuffer: ...
 @traced
 def load_audio(
     src: Source,
@@ -24,9 +47,9 @@ def load_audio(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
-    device_config: Any = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
-) -> "CPUBuffer":
+) -> "CPUBuffer | CUDABuffer":
     """Load the best audio stream of a source.
 
     Args:
@@ -36,7 +59,7 @@ def load_audio(
         decode_config: How to decode it; see ``decode_config``.
         filter_desc: FFmpeg's filters, as ``get_audio_filter_desc`` describes them. The default gives ``fltp``, cut to
             the window; filters of your own must cut themselves. ``None``: the decoder's own format, uncut.
-        device_config: Needs CUDA.
+        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
         name: What messages call the source.
 
     Returns:
@@ -49,17 +72,39 @@ def load_audio(
         DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
         FilterError: The filters are wrong.
         UnsupportedFormatError: The sample format has no array layout.
-        DeviceError: ``device_config`` is given.
+        DeviceError: ``device_config`` is given, and there is no such device.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
     _check_source(src, timestamp)
-    refuse_device(device_config, "load audio")
+    device = as_device(device_config, "load audio")
     packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
-    return decode_array(packets, filter_desc, decode_config)
+    return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
+@overload
+def load_video(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: None = None,
+    name: str | None = None,
+) -> "CPUBuffer": ...
+@overload
+def load_video(
+    src: Source,
+    timestamp: TimeWindow | None = None,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: CUDAConfig,
+    name: str | None = None,
+) -> CUDABuffer: ...
 @traced
 def load_video(
     src: Source,
@@ -68,9 +113,9 @@ def load_video(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
-    device_config: Any = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
-) -> "CPUBuffer":
+) -> "CPUBuffer | CUDABuffer":
     """Load the pictures of the best video stream of a source.
 
     Args:
@@ -80,7 +125,7 @@ def load_video(
         decode_config: How to decode it; see ``decode_config``.
         filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``.
             ``None``: the decoder's own format.
-        device_config: Needs CUDA.
+        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
         name: What messages call the source.
 
     Returns:
@@ -94,17 +139,39 @@ def load_video(
         FilterError: The filters are wrong.
         ConvertError: The window has no picture.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: ``device_config`` is given.
+        DeviceError: ``device_config`` is given, and there is no such device.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
     _check_source(src, timestamp)
-    refuse_device(device_config, "load video")
+    device = as_device(device_config, "load video")
     packets = demux_video(src, timestamp=timestamp, demux_config=demux_config, name=name)
-    return decode_array(packets, filter_desc, decode_config)
+    return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
+@overload
+def load_image(
+    src: Source,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: None = None,
+    name: str | None = None,
+    orient: bool = False,
+) -> "CPUBuffer": ...
+@overload
+def load_image(
+    src: Source,
+    *,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: CUDAConfig,
+    name: str | None = None,
+    orient: bool = False,
+) -> CUDABuffer: ...
 @traced
 def load_image(
     src: Source,
@@ -112,10 +179,10 @@ def load_image(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
-    device_config: Any = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
     orient: bool = False,
-) -> "CPUBuffer":
+) -> "CPUBuffer | CUDABuffer":
     """Load one picture: an image of any format, the first picture of an animation or video, or a cover.
 
     Args:
@@ -124,7 +191,7 @@ def load_image(
         decode_config: How to decode it; see ``decode_config``.
         filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``,
             at the picture's own size. ``None``: the decoder's own format.
-        device_config: Needs CUDA.
+        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
         name: What messages call the source.
         orient: Whether to turn the picture upright, before the filters, as its EXIF data says (JPEG, PNG, WebP, TIFF),
             or its properties (AVIF, HEIF). Where that is missing or damaged, nothing changes.
@@ -139,19 +206,19 @@ def load_image(
         DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
         FilterError: The filters are wrong.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: ``device_config`` is given.
+        DeviceError: ``device_config`` is given, and there is no such device.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
     source = as_native_source(src)
-    refuse_device(device_config, "load an image")
+    device = as_device(device_config, "load an image")
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc()
     (outcome,) = load_pictures([source], demux_config, decode_config, filter_desc, orient=orient, name=name)
     if isinstance(outcome, Exception):
         raise outcome
-    return convert_frames(outcome)
+    return on_device(convert_frames(outcome), device)
 
 
 def _check_source(src: Source, timestamp: TimeWindow | None) -> None:

@@ -9,11 +9,12 @@ from ._applied import AppliedTransform
 from ._buffers import as_storage
 from ._config import DecodeConfig, DemuxConfig
 from ._crops import LongerSide
+from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._filters import get_video_filter_desc
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
 from ._outcomes import as_sources, report, with_general_way
-from ._pictures import check_arguments, load_pictures, refuse_device
+from ._pictures import check_arguments, load_pictures
 from ._source import as_native_sources
 from ._trace import traced
 from ._types import DEFAULT, Default, LoadFailure, Source
@@ -41,11 +42,26 @@ def load_image_batch(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
-    device_config: Any = None,
+    device_config: None = None,
     storage: Any = None,
     strict: bool = True,
     orient: bool = False,
 ) -> "CPUBuffer": ...
+@overload
+def load_image_batch(
+    srcs: Iterable[Source],
+    *,
+    width: int | None,
+    height: int | None,
+    pix_fmt: str | None = "rgb24",
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+    filter_desc: str | Default | None = DEFAULT,
+    device_config: CUDAConfig,
+    storage: Any = None,
+    strict: bool = True,
+    orient: bool = False,
+) -> CUDABuffer: ...
 @overload
 def load_image_batch(
     srcs: Iterable[Source],
@@ -61,7 +77,9 @@ def load_image_batch(
     storage: Any = None,
 ) -> "CPUBuffer": ...
 @traced
-def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None = None, **options: Any) -> "CPUBuffer":
+def load_image_batch(
+    srcs: Iterable[Source], *, transform: ImageTransform | None = None, **options: Any
+) -> "CPUBuffer | CUDABuffer":
     """Load images into one contiguous batch by one native call without the GIL: fitted, or transformed.
 
     In the form with ``width`` and ``height``, pictures are scaled to fit, centred, with black borders. In the form with
@@ -94,7 +112,8 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
         decode_config: How to decode them; see ``decode_config``.
         filter_desc: FFmpeg's filters for each picture, in place of scaling, padding and conversion: the size of the
             batch is then what comes out of them. ``None``: none.
-        device_config: Needs CUDA.
+        device_config: Which CUDA device to put the batch on, as ``cuda_config`` makes it. ``None``: on the CPU.
+            ``storage`` is then what it passes through, best page-locked.
         orient: Whether to turn pictures upright, before they are fitted, as their EXIF data says (JPEG, PNG, WebP,
             TIFF), or the properties of the image (AVIF, HEIF).
         transform: What is to become of each picture. All that follows goes with it only.
@@ -134,7 +153,7 @@ def load_image_batch(srcs: Iterable[Source], *, transform: ImageTransform | None
         UnsupportedFormatError: ``pix_fmt`` has no array layout.
         ConvertError: The storage is too small; or filters left pictures of different sizes or formats.
         NativeLibraryError: The native part is missing, or FFmpeg where it is needed for all pictures.
-        DeviceError: ``device_config`` is given.
+        DeviceError: ``device_config`` is given, and there is no such device.
 
     Sampling positions of chroma are those of ITU-T T.871. Safe to call from several threads at once. Ctrl-C is heard
     between pictures.
@@ -168,11 +187,11 @@ def _load_fitted(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
-    device_config: Any = None,
+    device_config: CUDAConfig | None = None,
     storage: Any = None,
     strict: bool = True,
     orient: bool = False,
-) -> "CPUBuffer":
+) -> "CPUBuffer | CUDABuffer":
     """The form with width and height."""
     check_arguments(demux_config, decode_config, filter_desc)
     for side, size in (("width", width), ("height", height)):
@@ -187,14 +206,14 @@ def _load_fitted(
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     native_sources = as_native_sources(sources)
     memory = None if storage is None else as_storage(storage)
-    refuse_device(device_config, "load a batch")
+    device = as_device(device_config, "load a batch")
     if by_short_way:
         assert width is not None
         assert height is not None
         assert pix_fmt is not None
         buffer = _load_by_short_way(native_sources, sources, width, height, pix_fmt, memory, orient=orient)
         report(buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1)
-        return buffer
+        return on_device(buffer, device)
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
     outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, orient=orient)
@@ -207,7 +226,7 @@ def _load_fitted(
     frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
     _tell(batch, len(sources), failures)
-    return batch
+    return on_device(batch, device)
 
 
 def _load_by_short_way(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._config import DecodeConfig, DemuxConfig
-from ._errors import DeviceError, MediaError
+from ._errors import MediaError
 from ._types import Default
 
 if TYPE_CHECKING:
@@ -20,16 +20,6 @@ def check_arguments(demux_config: object, decode_config: object, filter_desc: ob
         raise TypeError(f"decode_config must be made by decode_config(), got {type(decode_config).__name__}")
     if filter_desc is not None and not isinstance(filter_desc, str | Default):
         raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")
-
-
-def refuse_device(device_config: object, action: str) -> None:
-    """Raise ``DeviceError`` if a device is asked for."""
-    if device_config is not None:
-        raise DeviceError(
-            "device_config needs CUDA, which this version does not use yet: leave it at None, load to the CPU and"
-            f" transfer from there; got {device_config!r}",
-            action=action,
-        )
 
 
 def load_pictures(
