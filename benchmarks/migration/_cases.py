@@ -37,7 +37,7 @@ class Peer:
 PEERS = (
     Peer(TORCH, "torch.utils.data.DataLoader", "torch_loader", has_samples=True),
     Peer("drop-in", 'step 1: get_pytorch_dataloader, workers="thread"', "drop_in"),
-    Peer("threads", "steps 1 and 2: __getitem__ in threads, default_collate", "threads", has_samples=True),
+    Peer("threads", "steps 1 and 2: data set in threads, default_collate", "threads", has_samples=True),
     # FFmpeg's scaler and its conversion of colours are others than Pillow's. Half a pixel stays above 28 dB, a whole
     # one and another order of channels do not (benchmarks/images).
     Peer("frames", "step 3: spdl.io, frame by frame", "io_frames", least_psnr=28.0),
