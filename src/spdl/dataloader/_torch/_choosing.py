@@ -7,12 +7,13 @@ costs side by side says how much of it can be done at once in threads: with a se
 """
 
 import logging
+import multiprocessing
 from collections.abc import Callable, Iterator, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from spdl.pipeline import WorkerError
+from spdl.pipeline import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._workers._start import context_of
 
@@ -137,6 +138,10 @@ def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
 
 def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
     """Begin the first epoch: load the first batches here, choose, and have the rest loaded by what was chosen."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        # A script without a guard, imported by a worker that it has started. The start that is refused here tells it;
+        # threads would do all that the script does once more.
+        return ProcessRun(plan).iterate()
     num_cpus = usable_cpus()
     choice = settle(plan, num_cpus)
     if choice is not None:
@@ -207,9 +212,8 @@ class _Continued(Iterator[Any]):
         try:
             batch = next(self._batches)
         except WorkerError as exc:
-            # A worker that has died, or is late, was there; and what killed it must not be run here.
-            if type(exc) is not WorkerError:
-                raise
+            if isinstance(exc, WorkerTimeoutError) or _was_killed(exc):
+                raise  # it was there; and what killed it must not be run here
             self._resort_to_threads(exc)
             return next(self)
         self._is_proven = True
@@ -222,6 +226,11 @@ class _Continued(Iterator[Any]):
         close = getattr(batches, "close", None)
         if callable(close):
             close()
+
+
+def _was_killed(error: WorkerError) -> bool:
+    """By a signal: a crash, or the system. One that could not import the main script ends by itself."""
+    return isinstance(error, WorkerDiedError) and (error.exit_code is None or error.exit_code < 0)
 
 
 def _make(choice: Choice, plan: Plan) -> Run:
