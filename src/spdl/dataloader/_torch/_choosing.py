@@ -196,9 +196,9 @@ class _Continued(Iterator[Any]):
     def _resort_to_threads(self, error: Exception) -> None:
         self._indices.rewind()
         self._is_proven = True
-        self._choice = replace(
-            self._choice, workers="thread", reason=f"processes would be faster, but cannot be started: {error}"
-        )
+        why = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
+        reason = f"processes would be faster, but cannot be started: {why}"
+        self._choice = replace(self._choice, workers="thread", reason=reason)
         self._begin()
         _say(self._tell, self._choice, self._run)
 
