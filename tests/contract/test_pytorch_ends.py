@@ -105,6 +105,22 @@ def test_a_fork_can_load_with_loaders_of_its_own(way: str) -> None:
     ).check("PipelineStateError 100 100 0 99")
 
 
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_what_it_lacks() -> None:
+    """Workers import it, and would load again, each from its beginning to its end: an error says what to write."""
+    ended = run_child(
+        f"""{BEGINNING}
+    for batch in make("process"):
+        print("batch")
+    print("end")
+    """,
+        timeout=TIMEOUT,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert "if __name__ == '__main__'" in ended.stderr
+
+
 SHORT = """
 import torch
 from spdl.dataloader import get_pytorch_dataloader
