@@ -19,7 +19,9 @@ GOOD = make_jpeg(40, 30)
 
 def failure_of(source: Any, **options: Any) -> Exception:
     """Why a source fails between two that do not."""
-    buffer = spdl.io.load_image_batch([GOOD, source, GOOD], width=16, height=16, strict=False, **options)
+    buffer: spdl.io.CPUBuffer = spdl.io.load_image_batch(
+        [GOOD, source, GOOD], width=16, height=16, strict=False, **options
+    )
     (failure,) = buffer.failures
     assert failure.index == 1
     assert failure.source is source

@@ -1,0 +1,14 @@
+"""``prefetch_to_device``: a thread, page-locked memory used again, hand-over by an event."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spdl.dataloader import prefetch_to_device
+
+from ._epoch import outputs, prepare_with, versions
+
+__all__ = ["outputs", "prepare", "versions"]
+
+
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+    return prepare_with(prefetch_to_device, data)
