@@ -82,8 +82,9 @@ class Aggregator(ABC, Generic[T, U]):
     def deadline(self) -> float | None:
         """When to call ``flush`` if no item comes before, on the aggregator's clock. ``None``: never.
 
-        Asked for after each ``accumulate``, by the same thread; the answer replaces the one before. What ``flush`` then
-        returns is emitted, with ``drop_last`` too: nothing has ended. An exception fails the stage.
+        Asked for after each ``accumulate``, by the same thread; the answer replaces the one before. A time that has
+        passed by then is now: before the next item. What ``flush`` then returns is emitted, with ``drop_last`` too:
+        nothing has ended. An exception fails the stage.
         """
         return None
 

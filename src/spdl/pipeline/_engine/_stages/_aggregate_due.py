@@ -1,9 +1,9 @@
 """Aggregates that are flushed when their deadline has passed, also if no item comes any more.
 
-After each ``accumulate`` the aggregator says when, by its own clock; the thread of ``_lanes/_deadlines``
-then makes the flush *due*: a call like any other, which takes the stage's only slot before the next item does. Who wins
-when an item comes as the time runs out is decided under the engine's lock: a call that has its slot by then goes first,
-and the aggregator is asked again when it is over.
+After each ``accumulate`` the aggregator says when, by its own clock; the thread of ``_lanes/_deadlines`` then makes the
+flush *due*: a call like any other, which takes the stage's only slot before the next item does. A time that has passed
+when it is named makes it due at once. Who wins when an item comes as the time runs out is decided under the engine's
+lock: a call that has its slot by then goes first, and the aggregator is asked again when it is over.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DueAggregateStage(AggregateStage):
         return (self.is_due and not self.ended) or super().flush_due()
 
     def take(self, now: float) -> Ticket:
-        if self.is_due and not super().flush_due():
+        if self.is_due:
             self.running += 1
             return Ticket(self, Flush.DUE, (), now)
         return super().take(now)
@@ -109,8 +109,8 @@ class DueAggregateStage(AggregateStage):
         if deadline == self.deadline:
             return  # and if it has become due meanwhile, it is
         self.deadline = deadline
-        self.is_due = False
-        if asked is None:
+        self.is_due = asked is not None and asked.remaining <= 0  # at once: before the next item
+        if asked is None or self.is_due:
             self.engine.deadlines.forget_flush(self)
         else:
             self.engine.deadlines.flush_at(self, asked)
