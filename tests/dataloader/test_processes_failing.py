@@ -203,3 +203,21 @@ def test_a_failed_start_leaves_nothing() -> None:
         with pytest.raises(TypeError):
             run.iterate()
     gc.collect()
+
+
+def test_a_sampler_that_cannot_begin_leaves_nothing() -> None:
+    """The leak check looks for the workers: torch begins it once before they start, and once after."""
+
+    class Sampler:
+        def __init__(self) -> None:
+            self.num_begun = 0
+
+        def __iter__(self) -> Iterator[int]:
+            self.num_begun += 1
+            if self.num_begun > 1:
+                raise LookupError("once")
+            return iter(range(4))
+
+    with pytest.raises(LookupError, match="once") as info:
+        begin(Numbers(), indices=Sampler())
+    assert info.value.__traceback__ is not None

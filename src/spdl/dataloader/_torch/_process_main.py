@@ -96,7 +96,7 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
     del luggage, objects, dataset
     try:
         worker.serve()
-    except (EOFError, BrokenPipeError):
+    except (EOFError, OSError):  # of the connection: what the user's code raises does not come here
         return
 
 
@@ -150,7 +150,7 @@ class _Worker:
             self._unfit = exc
 
     def serve(self) -> None:
-        """Raises ``EOFError`` or ``BrokenPipeError`` when the loader is gone."""
+        """Raises ``EOFError`` or ``OSError`` when the loader is gone."""
         link = self._link
         while True:
             frame = link.recv()

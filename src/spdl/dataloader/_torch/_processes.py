@@ -78,12 +78,17 @@ class _Batches(Iterator[Any]):
         self._arrived: dict[int, tuple[int, Frame]] = {}  # number -> worker, answer: not taken
         self._asked: dict[int, Any] = {}  # number -> indices, where failures are logged with them
         self._sampler_error: BaseException | None = None
+        self._crew: Crew | None = None
         indices = self._begin_sampler()
         base_seed = draw_base_seed(plan.generator)
-        self._crew: Crew | None = Crew(plan, base_seed)
-        if plan.indices is not None:
-            indices = self._begin_sampler()  # as torch does: a sampler that draws in its __iter__ draws twice
-        self._begin(indices)
+        self._crew = Crew(plan, base_seed)
+        try:
+            if plan.indices is not None:
+                indices = self._begin_sampler()  # as torch does: a sampler that draws in its __iter__ draws twice
+            self._begin(indices)
+        except BaseException:
+            self.end()
+            raise
 
     def _begin_sampler(self) -> Iterator[Any]:
         return itertools.repeat(None) if self._plan.indices is None else iter(self._plan.indices)
