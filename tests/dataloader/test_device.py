@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from spdl.dataloader import DataLoader, DeviceLoader, _device, _prefetching, prefetch_to_device
+from spdl.io import _staging
+from tests.support.child import run_child
 from tests.support.fake_cuda import FakeTorch
 
 torch = pytest.importorskip("torch")
@@ -34,7 +36,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     fake = FakeTorch()
     monkeypatch.setattr(_device, "_find_device", lambda device: fake.the_device)
     monkeypatch.setattr(_prefetching, "get_torch", lambda: fake)
-    monkeypatch.setattr(_prefetching, "dense_parts", lambda tensor: [Recorded(fake)])
+    monkeypatch.setattr(_staging, "dense_parts", lambda tensor: [Recorded(fake)])
     return fake
 
 
@@ -315,3 +317,48 @@ def test_what_is_asked_of_it_is_asked_of_the_loader() -> None:
     assert len(moved) == 0
     assert moved.num_read == 0
     assert "Counting" in repr(moved)
+
+
+IN_A_CHILD = """
+    import itertools, os, torch
+    from spdl.dataloader import _device, _prefetching, prefetch_to_device
+    from spdl.io import _staging
+    from tests.support.fake_cuda import FakeTorch
+
+    fake = FakeTorch()
+    _device._find_device = lambda device: fake.the_device
+    _prefetching.get_torch = lambda: fake
+    _staging.dense_parts = lambda tensor: []
+
+    iterator = iter(prefetch_to_device(torch.ones(1) for _ in itertools.count()))
+    next(iterator)
+"""
+
+
+@pytest.mark.slow
+def test_the_interpreter_exits_while_an_iterator_is_alive() -> None:
+    """The thread is ended first: it must not be inside of torch then."""
+    run_child(IN_A_CHILD + "    print('over')\n").check("over")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_neither_waits_for_the_thread_nor_ends_it() -> None:
+    """The parent goes on."""
+    run_child(
+        IN_A_CHILD
+        + """
+    import warnings
+    warnings.simplefilter("ignore")  # a fork while there are threads
+    pid = os.fork()
+    if pid == 0:
+        try:
+            next(iterator)
+        except RuntimeError as exc:
+            iterator.close()
+            os._exit(17 if "forked" in str(exc) else 1)
+        os._exit(2)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    assert len(next(iterator)) == 1
+"""
+    ).check("17")

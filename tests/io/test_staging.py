@@ -1,13 +1,18 @@
 """Batches go through page-locked memory that is kept, and is written again only after it was fetched."""
 
+from collections import deque
 from typing import Any
 
 import pytest
 
-from spdl.io._staging import Mover, Staging, dense_parts
+from spdl.io._staging import Mover, Staging, dense_parts, record_use
 from tests.support.fake_cuda import FakeTorch
 
 torch = pytest.importorskip("torch")
+
+
+def mover_of(fake: FakeTorch, num_stagings: int = 2) -> Mover:
+    return Mover(fake, fake.the_device, deque(Staging(fake) for _ in range(num_stagings)))
 
 
 def tensors() -> dict[str, Any]:
@@ -73,7 +78,7 @@ def test_memory_is_allocated_for_the_largest_batch_and_kept() -> None:
 def test_what_the_device_may_still_read_is_not_written() -> None:
     """Two batches are on their way at most; the third waits for the first."""
     fake = FakeTorch()
-    mover = Mover(fake, fake.the_device)
+    mover = mover_of(fake)
     for _ in range(4):
         mover.move([torch.ones(3)])
     assert fake.notes == [
@@ -90,7 +95,7 @@ def test_a_tensor_that_is_there_twice_is_moved_once() -> None:
     """And stays one tensor."""
     fake = FakeTorch()
     tensor = torch.ones(3)
-    moved = Mover(fake, fake.the_device).move({"a": tensor, "b": [tensor, torch.ones(3)]})
+    moved = mover_of(fake).move({"a": tensor, "b": [tensor, torch.ones(3)]})
     assert moved.batch["a"] is moved.batch["b"][0]
     assert len(moved.tensors) == 2
 
@@ -105,7 +110,7 @@ def test_what_is_no_plain_memory_goes_as_torch_moves_it() -> None:
         "parameter": torch.nn.Parameter(torch.ones(2)),
         "gradient": torch.ones(2, requires_grad=True) * 2,
     }
-    moved = Mover(fake, fake.the_device).move({**batch, "meta": meta, "other": [1, "a", None]})
+    moved = mover_of(fake).move({**batch, "meta": meta, "other": [1, "a", None]})
     for name, tensor in batch.items():
         assert moved.batch[name].device.type == "meta"
         assert moved.batch[name].shape == tensor.shape
@@ -121,7 +126,7 @@ def test_packed_sequences_keep_their_lengths_on_the_cpu() -> None:
     """As torch wants them."""
     fake = FakeTorch()
     packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
-    moved = Mover(fake, fake.the_device).move([packed])
+    moved = mover_of(fake).move([packed])
     assert moved.batch[0].data.device.type == "meta"
     assert moved.batch[0].batch_sizes.device.type == "cpu"
     assert [part.device.type for part in dense_parts(moved.batch[0])] == ["meta"]
@@ -135,7 +140,7 @@ def test_an_exception_halfway_leaves_nothing_under_way() -> None:
             return super().__new__(cls, values)
 
     fake = FakeTorch()
-    mover = Mover(fake, fake.the_device)
+    mover = mover_of(fake)
     with pytest.raises(TypeError, match="Sealed"):
         mover.move([torch.ones(3), Sealed(torch.ones(3), 1)])
     assert fake.notes == ["host waits for stream 1"]
@@ -162,3 +167,35 @@ def test_parts_of_sparse_tensors_are_found() -> None:
     dense = torch.eye(4)
     assert len(dense_parts(dense)) == 1
     assert len(dense_parts(dense.to_sparse())) == 2
+
+
+def test_movers_may_share_staging() -> None:
+    """What one has filled, the other waits for; there are no more than were needed at once."""
+    fake = FakeTorch()
+    stagings: deque[Staging] = deque()
+    movers = [Mover(fake, fake.the_device, stagings) for _ in range(2)]
+    for mover in movers * 2:
+        mover.move([torch.ones(3)])
+    assert len(stagings) == fake.num_pinned == 1
+    assert fake.notes[:3] == ["stream 1 records event 1", "host waits for event 1", "stream 2 records event 2"]
+
+
+def test_use_on_another_stream_is_recorded_where_torch_can() -> None:
+    """The rest is given back, to be kept alive."""
+
+    class Told:
+        layout = torch.strided
+
+        def __init__(self, error: Exception | None = None) -> None:
+            self.streams: list[Any] = []
+            self._error = error
+
+        def record_stream(self, stream: Any) -> None:
+            if self._error is not None:
+                raise self._error
+            self.streams.append(stream)
+
+    plain, odd = Told(), Told(NotImplementedError("record_stream"))
+    stream = object()
+    assert record_use([plain, odd], stream) == [odd]
+    assert plain.streams == [stream]

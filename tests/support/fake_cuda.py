@@ -67,6 +67,9 @@ class FakeCuda:
         stream: FakeStream = getattr(self._current, "stream", self._default)
         return stream
 
+    def default_stream(self, device: Any = None) -> FakeStream:
+        return self._default
+
     @contextmanager
     def device(self, device: Any) -> Iterator[None]:
         yield

@@ -61,7 +61,7 @@ class DataLoader(Generic[Source, Output]):
     """
 
     def __init__(
-        self,
+        self: "DataLoader[Any, Any]",
         src: Iterable[Source] | AsyncIterable[Source],
         *,
         preprocessor: Op | None = None,

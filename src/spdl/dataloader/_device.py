@@ -36,11 +36,12 @@ def prefetch_to_device(
 
     Args:
         loader: Any iterable of batches. ``iter()`` is called in the consumer's thread, ``next()`` in a thread made for
-            it, and so is what a generator among them does. It may fill page-locked memory again once it is asked for
-            the next batch.
+            it, and so is what a generator among them does. It may write to a batch again once it is asked for the next
+            one.
         device: Where to; ``None``: ``cuda:$LOCAL_RANK``, without it the current CUDA device, and if there is no CUDA,
             nowhere. Nowhere, and ``"cpu"``: batches are passed on as they are, in the consumer's thread.
         num_prefetch: How many batches to be ahead: so many are on the device besides those that the consumer holds.
+            Page-locked memory for two batches is kept as long as the result.
 
     Raises:
         ValueError: ``num_prefetch`` is less than 1, or ``device`` is neither a CUDA device nor the CPU.

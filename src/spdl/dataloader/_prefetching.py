@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 from spdl.io._cuda import get_torch
-from spdl.io._staging import Moved, Mover, dense_parts
+from spdl.io._staging import Moved, Mover, Staging, record_use
 
 __all__ = ["Ahead", "Movers"]
 
@@ -54,7 +54,8 @@ class Movers:
             if mover.device == device:
                 return mover
             self._free.append(mover)
-        return Mover(get_torch(), device)
+        torch = get_torch()
+        return Mover(torch, device, deque([Staging(torch), Staging(torch)]))
 
     def give_back(self, mover: Mover) -> None:
         """Let another epoch have it."""
@@ -164,12 +165,7 @@ class Ahead(Iterator[T]):
     def _receive(self, moved: Moved[T]) -> T:
         stream = self._torch.cuda.current_stream(self._device)
         stream.wait_event(moved.event)
-        for tensor in moved.tensors:
-            for part in dense_parts(tensor):
-                try:
-                    part.record_stream(stream)
-                except (NotImplementedError, RuntimeError):
-                    self._kept.append(part)
+        self._kept.extend(record_use(moved.tensors, stream))
         return moved.batch
 
     def __reduce__(self) -> NoReturn:

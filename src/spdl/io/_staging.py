@@ -6,7 +6,7 @@ What torch guarantees, and what is left to do here:
   the stream, and for the copy. So each tensor is copied to page-locked memory first, and the device fetches it from
   there while the host does something else. Allocating such memory takes milliseconds and stops the device, so it is
   kept (`Staging`) and guarded by an event: it is written again only once the device has fetched what is in it.
-  There are two for a mover: one is filled while the device reads the other.
+  With two of them, one is filled while the device reads the other.
 - The current stream and the current device belong to a thread. Both are set for the time of a move and set back.
 - The caching allocator gives a freed block to the next who allocates on the same stream, without waiting: on one stream
   that is right, since work is done in order. Tensors made here belong to the mover's stream, and are used on another.
@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 from ._nested import map_leaves
 
-__all__ = ["Moved", "Mover", "Staging", "dense_parts"]
+__all__ = ["Moved", "Mover", "Staging", "record_use"]
 
 T = TypeVar("T")
 
@@ -104,21 +104,22 @@ class Mover:
     Args:
         torch: The module.
         device: A ``torch.device`` of type ``"cuda"``, with its index.
+        stagings: What is free to be used, the one that is to be used next first. Several movers may share it.
 
     Attributes:
         device: As given.
         stream: Where it copies, and whose memory the moved tensors are.
     """
 
-    def __init__(self, torch: Any, device: Any) -> None:
+    def __init__(self, torch: Any, device: Any, stagings: deque[Staging]) -> None:
         self._torch = torch
         self.device = device
         self.stream = torch.cuda.Stream(device)
-        self._stagings = deque([Staging(torch), Staging(torch)])
+        self._stagings = stagings
         self._whole = (torch.Tensor, torch.nn.utils.rnn.PackedSequence)
 
     def move(self, batch: T) -> Moved[T]:
-        """Start to move a batch, and return at once. Waits only for the batch before the last to have arrived.
+        """Start to move a batch, and return at once. Waits only until the next staging memory has been fetched.
 
         CPU tensors are moved, the same one once, however often it is in the batch. What cannot be copied as plain
         memory (sparse, quantized, of a subclass, or part of a graph of autograd) goes as ``Tensor.to`` does it.
@@ -151,8 +152,11 @@ class Mover:
             made[id(leaf)] = leaf, moved
             return moved
 
-        # Out of reach while it is used: a container that is copied may run code that moves something itself.
-        staging = self._stagings.popleft() if self._stagings else Staging(torch)
+        # Out of reach while it is used: for other movers, and for containers that run code when they are copied.
+        try:
+            staging = self._stagings.popleft()
+        except IndexError:
+            staging = Staging(torch)
         with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
             try:
                 staging.begin()
@@ -166,6 +170,22 @@ class Mover:
             finally:
                 self._stagings.append(staging)
         return Moved(result, [tensor for _, tensor in made.values()], event, is_borrowing)
+
+
+def record_use(tensors: list[Any], stream: Any) -> list[Any]:
+    """Tell the allocator that tensors are used on another stream than they were made on.
+
+    Returns:
+        Those of which torch cannot be told, such as quantized ones: their memory is to be kept alive in another way.
+    """
+    untold = []
+    for tensor in tensors:
+        for part in dense_parts(tensor):
+            try:
+                part.record_stream(stream)
+            except (NotImplementedError, RuntimeError):
+                untold.append(part)
+    return untold
 
 
 def dense_parts(tensor: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._cuda import check_device_index, get_torch, local_device
 from ._nested import map_leaves
-from ._staging import Mover
+from ._staging import Mover, Staging, record_use
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,8 @@ class _PerThread(threading.local):
 
 
 _PER_THREAD = _PerThread()
+#: Free page-locked memory: as many as there were transfers to devices at once, however many threads take turns.
+_STAGINGS: deque[Staging] = deque()
 
 
 def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
@@ -41,9 +43,10 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
     Args:
         batch: Any nesting of tensors and other values.
-        num_caches: How many of the last results of this thread are kept alive. Their memory belongs to the transfer's
-            stream: once a result is dropped, the next one may be written to it, even if the consumer's stream has not
-            finished its work on it. Keep at least as many as there are batches between here and the end of that work.
+        num_caches: How many of the last results of this thread are kept alive. It matters if results are used on
+            another stream than the default one: their memory belongs to the transfer's stream, and once a result is
+            dropped, the next one may be written to it, even if the consumer's stream has not finished its work on it.
+            Keep at least as many as there are batches between here and the end of that work.
             ``prefetch_to_device`` needs no such number: it knows the consumer's stream.
 
     Returns:
@@ -61,8 +64,9 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
     device = local_device("transfer tensors")
     mover = _PER_THREAD.movers.get(device.index)
     if mover is None:
-        mover = _PER_THREAD.movers[device.index] = Mover(get_torch(), device)
+        mover = _PER_THREAD.movers[device.index] = Mover(get_torch(), device, _STAGINGS)
     moved = mover.move(batch)
+    record_use(moved.tensors, get_torch().cuda.default_stream(device))  # type: ignore[union-attr]
     moved.event.synchronize()
     kept = _PER_THREAD.kept.get(device.index)
     if kept is None or kept.maxlen != num_caches:
