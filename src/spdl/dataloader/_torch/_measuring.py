@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from spdl.pipeline._transport._pickling import encode
 
+from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, cut_samples
 from ._plan import Plan
 from ._resumed import ResumedIndices
@@ -111,6 +112,8 @@ class _Trial:
         self.plan = plan
         self.generators = generators
         self.loader = PieceLoader(plan)
+        self._limit = IntraOpLimit()
+        self._limit.spare()
         self.num_cpus = num_cpus
         self.num_threads = min(plan.num_workers, num_cpus)
         self.fetched: dict[int, Outcome] = {}  # by number of the batch: samples, not collated
@@ -160,7 +163,8 @@ class _Trial:
         if cost is not None and cost[1] < 0.5 * cost[0]:  # it waits: more threads than CPUs are of use
             self.num_threads = min(self.plan.num_workers, _MOST_THREADS)
         num_threads = min(self.num_threads, len(todo))
-        rate = call_side_by_side(self._load_in_thread, list(todo), num_threads, [weights[id(piece)] for piece in todo])
+        load = self._load_in_thread if num_threads > 1 else self._load
+        rate = call_side_by_side(load, list(todo), num_threads, [weights[id(piece)] for piece in todo])
         if rate is not None:
             known = self._rates.get(num_threads)
             self._rates[num_threads] = rate if known is None else known.joined(rate)
@@ -179,6 +183,7 @@ class _Trial:
             self.fetched[piece.number] = outcome
 
     def _load_in_thread(self, piece: Piece) -> None:
+        self._limit.apply()
         self._load(piece)
         outcome = self.fetched.get(piece.number)
         if outcome is not None and not outcome.has_batch():

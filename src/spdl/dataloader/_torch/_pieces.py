@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from ._fetching import fetch_samples
+from ._intra_op import IntraOpLimit
 from ._plan import Plan
 
 __all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "cut_samples", "may_cut"]
@@ -151,16 +152,24 @@ def _cut(indices: Any, number: int, num_pieces: int) -> list[Piece]:
 
 
 class PieceLoader:
-    """The pipeline's op: loads a piece, and collates the batch if it was the last one. ``None`` if it was not."""
+    """The pipeline's op: loads a piece, and collates the batch if it was the last one. ``None`` if it was not.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: Of a map-style dataset.
+        limit: Applied to the threads that call; ``None``: they are not only for loading.
+    """
+
+    def __init__(self, plan: Plan, limit: IntraOpLimit | None = None) -> None:
         self.plan = plan
+        self._limit = limit
         #: What a sample took lately, waiting included; written by all threads, wrong by one update at most.
         self.seconds_per_sample: float | None = None
         self._finish = _Finisher(plan)
 
     def __call__(self, piece: Piece) -> Outcome | None:
         plan, whole = self.plan, piece.whole
+        if self._limit is not None:
+            self._limit.apply()
         error = None
         try:
             if whole is None and not plan.is_batched:
@@ -195,10 +204,12 @@ class PieceLoader:
 class SampleLoader:
     """The same for an iterable dataset, whose samples are there."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, limit: IntraOpLimit) -> None:
+        self._limit = limit
         self._finish = _Finisher(plan)
 
     def __call__(self, piece: Piece | Outcome) -> Outcome:
+        self._limit.apply()
         if isinstance(piece, Outcome):
             return piece
         try:

@@ -14,6 +14,7 @@ from typing import Any
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 
 from ._fetching import IterableFetcher, draw_base_seed
+from ._intra_op import IntraOpLimit
 from ._pieces import Cutter, Outcome, Piece, PieceLoader, SampleLoader
 from ._plan import Plan
 
@@ -62,6 +63,7 @@ class _Batches(Iterator[Any]):
         self._budget = plan.prefetch_factor * plan.num_workers
         self._feed: SimpleQueue[Any] = SimpleQueue()
         self._pipeline: Pipeline[Outcome] | None = None
+        self._limit = IntraOpLimit()
 
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(
@@ -70,6 +72,7 @@ class _Batches(Iterator[Any]):
             task_hook_factory=lambda _: [],
             queue_class=AsyncQueue,
         )
+        self._limit.spare()
         self._pipeline.start()
         # A source that waits would hold up the interpreter's exit. This runs before the engine's own hook, which was
         # there when the pipeline had started.
@@ -119,7 +122,7 @@ class _IndexedBatches(_Batches):
         self._sampler_error: BaseException | None = None
         self._num_drawn = 0
         self._num_under_way = 0
-        loader = PieceLoader(plan)
+        loader = PieceLoader(plan, self._limit)
         self._cutter = Cutter(loader)
         for _ in range(self._budget):
             self._draw()
@@ -173,9 +176,9 @@ class _StreamedBatches(_Batches):
             self._feed.put(True)
         builder = (
             PipelineBuilder()
-            .add_source(_stream(plan, self._feed))
+            .add_source(_stream(plan, self._feed, self._limit))
             .pipe(
-                SampleLoader(plan),
+                SampleLoader(plan, self._limit),
                 concurrency=self._budget,
                 output_order="input" if plan.in_order else "completion",
                 name="collate",
@@ -189,8 +192,9 @@ class _StreamedBatches(_Batches):
         return outcome.unwrap()
 
 
-def _stream(plan: Plan, permits: "SimpleQueue[Any]") -> Iterator[Any]:
+def _stream(plan: Plan, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
     """What is to be collated, or an outcome where there is nothing to collate. Runs in the source's thread."""
+    limit.apply()
     try:
         fetcher = IterableFetcher(plan.dataset, plan.batch_size, plan.drop_last, plan.collate_fn)
     except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
