@@ -141,6 +141,9 @@ def test_a_buffer_of_a_device_that_is_not_there() -> None:
     assert isinstance(buffer, spdl.io.CUDAArrayInterface)
     with pytest.raises(spdl.io.DeviceError, match="cuda:1"):
         spdl.io.transfer_buffer_cpu(buffer)
+    for typestr in ("|b1", "<c8", ">f4"):
+        with pytest.raises(TypeError, match="integers or floats"):
+            spdl.io.transfer_buffer_cpu(spdl.io.CUDABuffer(None, 0, (2, 3), typestr, 1))
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> "CPUBuffer":
         The same shape and type.
 
     Raises:
-        TypeError: It has no such attributes, or is not C-contiguous.
+        TypeError: It has no such attributes, is not C-contiguous, or has elements other than integers and floats.
         DeviceError: There is no such device, or no CUDA.
 
     Releases the GIL; safe to call from several threads.
@@ -227,6 +227,8 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> "CPUBuffer":
         raise TypeError(f"buffer must be C-contiguous, got one with the strides {interface['strides']}")
     shape = tuple(interface["shape"])
     dtype = np.dtype(interface["typestr"])
+    if dtype.kind not in "iuf" or not dtype.isnative:
+        raise TypeError(f"buffer must have elements that a CPUBuffer can have, integers or floats, got {dtype}")
     torch = check_device_index(index, "transfer a buffer")
     result = _native.core.new_buffer(shape, dtype.str, None)
     array = to_numpy(result)
