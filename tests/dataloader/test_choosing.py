@@ -15,12 +15,13 @@ from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch import _choosing  # noqa: E402
-from spdl.dataloader._torch._choosing import Choice, decide, settle  # noqa: E402
+from spdl.dataloader._torch._choosing import Choice, decide, reconsider, settle  # noqa: E402
 from spdl.dataloader._torch._measuring import Cost, Measurement  # noqa: E402
 from spdl.dataloader._torch._plan import Plan  # noqa: E402
 
 MS = 1e-3
 NOTHING = Cost(0.0, 0.0, 0.0)
+Force = Callable[..., None]
 
 
 def make_plan(**changes: Any) -> Plan:
@@ -77,6 +78,30 @@ def test_short_epochs_are_not_worth_a_start() -> None:
     short = decide(measured, make_plan(), 2, 3)
     assert (short.workers, "too short" in short.reason) == ("thread", True)
     assert decide(measured, make_plan(), 2, None).workers == "process"
+
+
+def test_many_short_epochs_are_worth_a_start_at_last() -> None:
+    """Once threads have cost as much as a start; never if an epoch saves less than each start takes."""
+    measured = found(Cost(3 * MS, 3 * MS, 3 * MS))
+    choice = decide(measured, make_plan(), 2, 15)  # 0.7 s saved in 480 samples
+    assert (choice.workers, choice.may_change) == ("thread", True)
+    assert reconsider(choice, 1, 15) is choice
+    later = reconsider(choice, 2, 15)
+    assert (later.workers, later.may_change) == ("process", False)
+    assert "after 2 epochs" in str(later)
+    assert reconsider(choice, 1000, 2) is choice
+    assert decide(measured, make_plan(persistent=True), 2, 15).workers == "process", "one start for all epochs"
+
+
+@pytest.mark.slow
+def test_loader_changes_to_processes_between_epochs(force: Force, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order and length of the epochs stay; ``choice`` tells."""
+    force("thread", may_change=True)
+    monkeypatch.setattr(_choosing, "reconsider", lambda choice, *_: replace(choice, workers="process", reason="late"))
+    loader = auto(Counted(30), 4, collate_fn=as_given)
+    for expected in ("thread", "process", "process"):
+        assert [sample for batch in loader for sample in batch] == list(range(30))
+        assert loader.choice.workers == expected
 
 
 def test_line_says_what_was_measured_and_chosen() -> None:
@@ -142,16 +167,14 @@ class Noisy:
         return index, random.random() + float(torch.rand(()))
 
 
-Force = Callable[[str], None]
-
-
 @pytest.fixture
 def force(monkeypatch: pytest.MonkeyPatch) -> Force:
     """Has the decision turn out as wanted, whatever this machine is like."""
 
-    def make_it(workers: Any) -> None:
+    def make_it(workers: Any, may_change: bool = False) -> None:
         monkeypatch.setattr(_choosing, "usable_cpus", lambda: 2)
-        monkeypatch.setattr(_choosing, "decide", lambda measured, *_: Choice(workers, "told to", measured, 1.0, 1.0))
+        made = Choice(workers, "told to", None, 1.0, 1.0, may_change)
+        monkeypatch.setattr(_choosing, "decide", lambda measured, *_: replace(made, measured=measured))
 
     return make_it
 

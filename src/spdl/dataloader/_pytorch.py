@@ -167,6 +167,7 @@ class PyTorchDataLoader(Generic[T]):
         self._told_length: int | None = None
         self._run: Run | None = None
         self._choice: Choice | None = None
+        self._num_epochs = 0  # begun since the choice, before this one
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -180,17 +181,19 @@ class PyTorchDataLoader(Generic[T]):
         plan = self._plan()
         workers = self.workers
         if workers == "auto" and plan.num_workers > 0:
-            if self._choice is None:
-                return _Epoch(self._choose(plan), self)
+            chosen = self._choose(plan)
+            if chosen is not None:
+                return _Epoch(chosen, self)
+            assert self._choice is not None
             workers = self._choice.workers
         run = _make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
         return _Epoch(run.iterate(), self)
 
-    def _choose(self, plan: Plan) -> Iterator[T]:
-        """Begin the first epoch of ``workers="auto"``."""
-        from ._torch._choosing import begin
+    def _choose(self, plan: Plan) -> Iterator[T] | None:
+        """Begin an epoch of ``workers="auto"`` if it is the first, or one that brings a change."""
+        from ._torch._choosing import begin, change, length_of, reconsider
 
         this = weakref.ref(self)
 
@@ -200,7 +203,15 @@ class PyTorchDataLoader(Generic[T]):
                 loader._choice = choice
                 loader._run = run if plan.persistent else None
 
-        return begin(plan, tell)
+        choice = self._choice
+        if choice is None:
+            return begin(plan, tell)
+        self._num_epochs += 1
+        if choice.may_change and (num_batches := length_of(plan.indices)) is not None:
+            changed = reconsider(choice, self._num_epochs, num_batches)
+            if changed is not choice:
+                return change(plan, changed, tell)
+        return None
 
     @property
     def choice(self) -> "Choice | None":

@@ -8,7 +8,7 @@ costs side by side says how much of it can be done at once in threads: with a se
 
 import logging
 import multiprocessing
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -25,7 +25,7 @@ from ._processes import ProcessRun
 from ._resumed import ResumedIndices
 from ._threads import ThreadRun
 
-__all__ = ["Choice", "begin", "decide", "settle"]
+__all__ = ["Choice", "begin", "change", "decide", "length_of", "reconsider", "settle"]
 
 _LOG = logging.getLogger("spdl.dataloader")
 
@@ -37,6 +37,8 @@ _COPIED_PER_SECOND: Final = 3e9
 _HAND_OFF: Final = 1e-4
 #: Seconds until worker processes are there, the first start of a process and later ones taken together.
 _START: Final = 1.0
+#: The same for later starts alone.
+_LATER_START: Final = 0.3
 #: Processes must be expected to need less than this share of the time of threads: a tie goes to what is lighter, and
 #: where samples need no GIL, what a short measurement finds differs by so much.
 _MUST_SAVE: Final = 0.9
@@ -52,6 +54,7 @@ class Choice:
         measured: What the first batches cost; ``None`` if there was nothing to measure.
         thread_seconds: How long a sample is expected to take with threads; ``None`` if nothing was measured.
         process_seconds: The same with processes, without their start.
+        may_change: Whether processes were left out because of their start alone; then a later epoch may have them.
     """
 
     workers: Literal["thread", "process"]
@@ -59,6 +62,7 @@ class Choice:
     measured: Measurement | None = None
     thread_seconds: float | None = None
     process_seconds: float | None = None
+    may_change: bool = False
 
     def __str__(self) -> str:
         text = f"workers='auto' chose '{self.workers}': {self.reason}"
@@ -111,7 +115,8 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     work = 2 * measured.encode + measured.batch_bytes / _COPIED_PER_SECOND + _MESSAGE
     in_processes = max(in_processes + work / size / num_running, (measured.encode + _MESSAGE / 2) / size)
     num_samples = None if num_batches is None else num_batches * size
-    start = 0.0 if num_samples is None else _START / max(num_samples, 1)
+    start = 0.0 if num_samples is None or plan.persistent else _START / max(num_samples, 1)
+    may_change = False
     error = measured.thread_error
     if error is not None:
         workers: Literal["thread", "process"] = "process"
@@ -121,11 +126,33 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
         reason = "samples hold the GIL, so threads would wait for each other"
     elif in_processes < _MUST_SAVE * in_threads:
         workers, reason = "thread", "an epoch is too short for the start of processes"
+        may_change = True
     else:
         workers, reason = "thread", "threads load about as fast, and start at once"
         if in_threads < _MUST_SAVE * in_processes:
             reason = "threads are faster: samples need the GIL little, or less than the way between processes"
-    return Choice(workers, reason, measured, in_threads, in_processes)
+    return Choice(workers, reason, measured, in_threads, in_processes, may_change)
+
+
+def reconsider(choice: Choice, num_epochs: int, num_batches: int) -> Choice:
+    """Processes, once threads have lost as much time as a start takes: whatever comes, at most twice the least is lost.
+
+    Each epoch pays for a start of its own, so an epoch must save more than a start that finds the fork server there.
+    Source: the rule of ski rental; Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988.
+
+    Args:
+        choice: Threads, as it stands.
+        num_epochs: How many have been loaded with it.
+        num_batches: Of an epoch.
+    """
+    measured, in_threads, in_processes = choice.measured, choice.thread_seconds, choice.process_seconds
+    if not choice.may_change or measured is None or in_threads is None or in_processes is None:
+        return choice
+    lost = num_batches * measured.batch_size * (in_threads - in_processes)
+    if lost <= _LATER_START or lost * num_epochs <= _START:
+        return choice
+    reason = f"after {num_epochs} epochs with threads, which cost more than the start of processes"
+    return replace(choice, workers="process", reason=reason, may_change=False)
 
 
 def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
@@ -157,21 +184,34 @@ def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
     if measured is None:
         choice = Choice("thread", "no sample could be measured")
     else:
-        choice = decide(measured, plan, num_cpus, _length(indices))
-    begun = replace(plan, indices=indices, generator=DrawnSeed(base_seed))
-    if choice.workers == "process":
-        # Given a context, what cannot be pickled is an error. Without, it might be forked; threads are better then.
-        begun = replace(begun, mp_context=context_of(None))
-    return _Continued(begun, choice, indices, outcomes, tell)
+        choice = decide(measured, plan, num_cpus, length_of(indices))
+    return _Continued(plan, choice, indices, base_seed, outcomes, tell)
+
+
+def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
+    """Begin a later epoch with a choice that ``reconsider`` made."""
+    assert plan.indices is not None
+    indices = ResumedIndices(plan.indices)
+    base_seed = draw_base_seed(plan.generator)
+    indices.begin_again()
+    return _Continued(plan, choice, indices, base_seed, [], tell)
 
 
 class _Continued(Iterator[Any]):
     """The batches that were measured, and then those of the run; of threads, if processes turn out impossible."""
 
     def __init__(
-        self, plan: Plan, choice: Choice, indices: ResumedIndices, outcomes: list[Outcome], tell: Tell
+        self,
+        plan: Plan,
+        choice: Choice,
+        indices: ResumedIndices,
+        base_seed: int,
+        outcomes: list[Outcome],
+        tell: Tell,
     ) -> None:
-        self._plan = plan
+        # Given a context, what cannot be pickled is an error. Without, it might be forked; threads are better then.
+        context = context_of(None) if choice.workers == "process" else None
+        self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), mp_context=context)
         self._choice = choice
         self._indices = indices
         self._outcomes = outcomes[::-1]
@@ -198,7 +238,7 @@ class _Continued(Iterator[Any]):
         self._is_proven = True
         why = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
         reason = f"processes would be faster, but cannot be started: {why}"
-        self._choice = replace(self._choice, workers="thread", reason=reason)
+        self._choice = replace(self._choice, workers="thread", reason=reason, may_change=False)
         self._begin()
         _say(self._tell, self._choice, self._run)
 
@@ -244,7 +284,8 @@ def _say(tell: Tell, choice: Choice, run: Run) -> None:
     tell(choice, run)
 
 
-def _length(indices: Sized) -> int | None:
+def length_of(indices: Any) -> int | None:
+    """How many index batches there are; ``None`` if the sampler does not know."""
     with suppress(TypeError):
         return len(indices)
     return None
