@@ -18,7 +18,7 @@ from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
 
 from ._messages import ToWorker
 from ._process_main import Duty, Turnstile, serve
-from ._shipping import Bare, Shipment
+from ._shipping import Bare, Shipment, UnshippableError
 
 if TYPE_CHECKING:
     from spdl.pipeline._transport import Frame
@@ -63,7 +63,8 @@ class Crew:
         self._heard: set[Child] = set()  # those that have sent something
         self._first = 0  # whose frames are looked at first
         prepare_start(plan.mp_context)
-        parts = {"the dataset": plan.dataset, "collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn}
+        # The dataset last: it may be large, and whether the others pickle is soon known.
+        parts = {"collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn, "the dataset": plan.dataset}
         context = context_of(plan.mp_context)
         try:
             if context.get_start_method() == "fork":
@@ -71,9 +72,13 @@ class Crew:
                 return
             try:
                 self._start(plan, base_seed, Shipment(parts), context)
-            except TypeError as exc:
+            except UnshippableError as exc:
                 if not _may_fork(plan):
                     raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
+                self._start(plan, base_seed, Bare(parts.values()), context_of("fork"))
+            except TypeError:  # of what goes along with each process
+                if not _may_fork(plan):
+                    raise
                 self._start(plan, base_seed, Bare(parts.values()), context_of("fork"))
         except BaseException:
             self.close()

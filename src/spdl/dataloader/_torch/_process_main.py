@@ -23,7 +23,7 @@ __all__ = ["Duty", "Luggage", "Turnstile", "serve"]
 
 
 class Luggage(Protocol):
-    """Dataset, collate function and worker_init_fn, as they came."""
+    """Collate function, worker_init_fn and dataset, as they came."""
 
     def open(self) -> tuple[Any, ...]:
         """All three."""
@@ -86,7 +86,7 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
     else:
         with turnstile:
             objects = _open(luggage)
-    dataset, collate_fn, worker_init_fn = objects
+    collate_fn, worker_init_fn, dataset = objects
     collate_in_place()
     torch.set_num_threads(1)
     seed = seed_worker(duty.base_seed, duty.worker_id)
