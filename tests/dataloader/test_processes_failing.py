@@ -70,7 +70,7 @@ def test_the_text_of_a_key_error_stays_readable() -> None:
     ("what", "kind", "words"),
     [
         ("unpicklable", WorkerError, r"DataLoader worker 0 .*, loading indices 5: 1 and 2 \(PicklesNot\)"),
-        ("stop", RuntimeError, r"DataLoader worker 0 .*, loading indices 5 raised StopIteration"),
+        ("stop", RuntimeError, "raised StopIteration"),
         ("unsendable", TypeError, "cannot pickle '_thread.lock' object"),
         ("system-exit", WorkerError, r"DataLoader worker 0 failed: 3 \(SystemExit\)"),
         ("interrupt", WorkerError, r"DataLoader worker 0 failed: KeyboardInterrupt"),
