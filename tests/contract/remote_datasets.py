@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Dataset, IterableDataset
 
-__all__ = ["AtOnce", "CountsPickling", "Numbers", "Picky", "Stream", "Waiting", "Weighty", "failing_collate", "told"]
+__all__ = [
+    "AtOnce",
+    "CountsPickling",
+    "Numbers",
+    "Picky",
+    "Stream",
+    "Waiting",
+    "Weighty",
+    "failing_collate",
+    "len_and_all",
+    "told",
+]
 
 
 class Numbers(Dataset[Any]):
@@ -91,3 +102,8 @@ def failing_collate(samples: list[Any]) -> list[Any]:
     if 0 in samples:
         raise ValueError("not the first")
     return samples
+
+
+def len_and_all(samples: list[Any]) -> tuple[int, str]:
+    """How many, and all of them as one large text."""
+    return len(samples), " ".join(map(str, samples))

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,8 @@ from tests.support.child import environment, run_child
 
 pytest.importorskip("torch")
 
-from .remote_datasets import Numbers
+from .remote import await_end
+from .remote_datasets import AtOnce, Numbers, len_and_all
 
 #: A child imports torch, and its workers have to be started: seconds, on a machine that has much to do.
 TIMEOUT = 90.0
@@ -79,6 +81,48 @@ def test_ctrl_c_leaves_the_loop(way: str) -> None:
     """,
         timeout=TIMEOUT,
     ).check_interrupted()
+
+
+@pytest.mark.slow
+def test_ctrl_c_for_the_whole_group_leaves_the_loop_alike() -> None:
+    """As a terminal sends it: to the workers and the fork server, too; only the main process says something."""
+    run_child(
+        f"""{BEGINNING}
+    class Interrupting(Rows):
+        def __getitem__(self, index):
+            if index == 50:
+                os.killpg(self.pid, signal.SIGINT)
+            return index
+
+    if __name__ == "__main__":
+        for _ in make("process", Interrupting(os.getpid())):
+            pass
+        print("not reached")
+    """,
+        timeout=TIMEOUT,
+    ).check_interrupted()
+
+
+@pytest.mark.slow
+def test_workers_end_when_their_parent_is_killed() -> None:
+    """Nobody told them."""
+    ended = run_child(
+        f"""{BEGINNING}
+    class Processes(Rows):
+        def __getitem__(self, index):
+            return os.getpid()
+
+    if __name__ == "__main__":
+        iterator = iter(make("process", Processes(), persistent_workers=True))
+        print(*{{int(next(iterator)[0]) for _ in range(4)}}, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """,
+        timeout=TIMEOUT,
+    )
+    pids = [int(word) for word in ended.stdout.split()]
+    assert (ended.returncode, len(pids)) == (-signal.SIGKILL, 2)
+    for pid in pids:
+        await_end(pid)
 
 
 @pytest.mark.slow
@@ -180,6 +224,16 @@ def test_an_iterator_keeps_its_loader_going(way: str) -> None:
     iterator = iter(make(Numbers(40), 2, workers=way, num_workers=2))
     gc.collect()
     assert len(list(iterator)) == 20
+
+
+def test_large_requests_and_large_answers_do_not_block_each_other() -> None:
+    """Indices that fill the way there while batches fill the way back."""
+    make: Any = dataloader.get_pytorch_dataloader
+    requests = [list(range(k, 100_000 + k)) for k in range(10)]
+    loader = make(
+        AtOnce(1), batch_sampler=requests, collate_fn=len_and_all, workers="process", num_workers=2, prefetch_factor=3
+    )
+    assert [(length, len(text) > 500_000) for length, text in loader] == [(100_000, True)] * 10
 
 
 @pytest.mark.parametrize("way", WAYS)

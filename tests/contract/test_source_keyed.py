@@ -230,6 +230,25 @@ def test_every_value_is_equally_likely_at_every_position(n: int) -> None:
     assert chi_square([counts[position, value] for position in range(n) for value in range(n)]) > 1e-6
 
 
+@pytest.mark.parametrize("n", [8, 16, 64, 256, 1000])
+def test_even_and_odd_orders_are_equally_likely(n: int) -> None:
+    """Rounds of a Feistel network are even permutations of more than four values: half of all would never come."""
+    num_odd = sum(is_odd(list(KeyedPermutation(n, key))) for key in range(400))
+    assert chi_square([num_odd, 400 - num_odd]) > 1e-6
+
+
+def is_odd(order: list[int]) -> bool:
+    """The parity of a permutation: that of its length less its number of cycles."""
+    seen: set[int] = set()
+    num_cycles = 0
+    for start in order:
+        num_cycles += start not in seen
+        while start not in seen:
+            seen.add(start)
+            start = order[start]
+    return (len(order) - num_cycles) % 2 == 1
+
+
 @pytest.mark.parametrize("n", [1000, 1024, 10**9, 2**62 + 5])
 def test_neighbours_are_independent(n: int) -> None:
     """Where one lies says nothing about the next: 8 by 8 cells of consecutive values."""

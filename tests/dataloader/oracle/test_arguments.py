@@ -12,8 +12,9 @@ from torch.utils.data import RandomSampler
 
 from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader
 
-from .datasets import Numbers, SizedStream, Stream, as_list, shard
+from .datasets import Numbers, as_list
 from .loaders import ours, theirs
+from .streams import SizedStream, Stream, shard
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worker processes in total:UserWarning")
 

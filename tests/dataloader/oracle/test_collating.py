@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from .datasets import COLLATED, CONVERTED, FailingCollate, Made, Numbers, as_list, padded, with_type
+from .datasets import FailingCollate, Numbers, as_list, padded, with_type
 from .loaders import ALL, QUICK, check_same, ours, read, theirs
+from .samples import COLLATED, CONVERTED, Made
 
 NUM_SAMPLES = 4
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, ConcatDataset, StackDataset, Subset, TensorDataset
 
-from .datasets import AtOnce, ByName, Keys, Numbers
+from .datasets import AtOnce, ByName, Keys, Numbers, WithoutMany, none_if_even
 from .loaders import ALL, QUICK, check_same, ours, read, theirs
 
 
@@ -73,6 +73,26 @@ def test_keys_may_be_pairs(way: str) -> None:
     class_of: Any = {(k, flip): (k, flip) for k in range(4) for flip in (0, 1)}
     options: dict[str, Any] = {"sampler": [(3, 1), (0, 0), (2, 1)], "batch_size": 2}
     check_same(read(ours(way, class_of, **options)), read(theirs(class_of, **options)))
+
+
+ODD: dict[str, tuple[Any, dict[str, Any]]] = {
+    "no __getitems__": (WithoutMany(5), {"batch_size": 2}),
+    "NumPy indices": (Numbers(5), {"batch_size": 2, "sampler": np.arange(5)}),
+    "batches of NumPy indices": (Numbers(5), {"batch_sampler": [np.array([1, 2]), np.array([3])]}),
+    "lists of indices": (torch.arange(10), {"batch_size": None, "sampler": [[1, 2], [3]]}),
+    "slices": (torch.arange(10), {"batch_size": None, "sampler": [slice(0, 3), slice(3, 5)]}),
+    "None as a key": ({None: 1}, {"batch_size": None, "sampler": [None, None]}),
+    "text as a batch": ({"a": 1, "b": 2}, {"batch_sampler": ["ab", "b"]}),
+    "None as a batch": (Numbers(6), {"batch_size": 1, "collate_fn": none_if_even}),
+}
+
+
+@pytest.mark.parametrize("way", [*QUICK, "process"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_indices_and_batches_are_loaded_alike(way: str, name: str) -> None:
+    """Whatever the sampler gives is what the dataset gets; a batch of None is a batch."""
+    dataset, options = ODD[name]
+    check_same(read(ours(way, dataset, **options)), read(theirs(dataset, **options)))
 
 
 @pytest.mark.parametrize("way", ["inline", "thread"])

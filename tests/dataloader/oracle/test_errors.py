@@ -184,3 +184,12 @@ def test_stop_iteration_in_a_dataset_does_not_end_the_epoch_silently(way: str) -
     """Torch ends the loop there and loses the rest without a word; nothing is lost silently here."""
     steps = read(ours(way, Failing(6, {3: StopIteration("gone")}), 1))
     assert Raised(RuntimeError) in steps, "the rest of the epoch was lost silently"
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_worker_that_leaves_fails_the_loop(error: type[BaseException]) -> None:
+    """After what came before; it does not take the consumer with it, and nothing hangs."""
+    with reading(ours("process", datasets.Exiting(6, error), 1)) as iterator:
+        assert [int(next(iterator)) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(RuntimeError, match=error.__name__):
+            next(iterator)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from torch.utils.data import ChainDataset
 
-from .datasets import CountingStream, FailingStream, Sharded, SizedStream, Stream, Uneven, as_list, shard
+from .datasets import as_list
 from .loaders import FORKS, QUICK, Raised, numbers_of, ours, read, reading, theirs
+from .streams import CountingStream, FailingStream, Sharded, SizedStream, Stream, Uneven, shard
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worker processes in total:UserWarning")
 

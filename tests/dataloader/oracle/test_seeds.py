@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from .datasets import Chance, ChanceIterable, Stateful, as_list, chance, enlarge, reseed
+from .datasets import Chance, Stateful, as_list, chance, enlarge, reseed
 from .loaders import FORKS, check_same, ours, read, theirs
+from .streams import ChanceIterable
 
 CASES: dict[str, dict[str, Any]] = {
     "global generator": {},
