@@ -118,7 +118,7 @@ def timed_epoch(dataset: str, mode: str, paths: list[str], num_samples: int, wor
     wall = time.perf_counter() - start
     if seen != num_samples:
         raise RuntimeError(f"workers={mode!r} gave {seen} of {num_samples} samples of {dataset}")
-    return {"wall": wall, "choice": str(getattr(loader, "choice", ""))}
+    return {"wall": wall, "choice": str(loader.choice) if mode == "auto" else ""}
 
 
 def main(name: str) -> None:

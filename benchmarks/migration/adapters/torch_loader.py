@@ -1,5 +1,6 @@
 """torch's own loader, with its defaults: what the user has today."""
 
+import warnings
 from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
@@ -8,6 +9,9 @@ from torch.utils.data import DataLoader
 
 from benchmarks.migration._datasets import PhotoDataset
 from benchmarks.migration._photos import Photos
+
+# It says so each time that it has more workers than there are cores, which is what is to be measured here.
+warnings.filterwarnings("ignore", "This DataLoader will create")
 
 
 def versions() -> dict[str, str]:
