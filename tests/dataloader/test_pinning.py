@@ -11,6 +11,7 @@ from torch.utils.data import TensorDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch._pinning import Pin, find_pin  # noqa: E402
+from tests.support.gpu import require_cuda  # noqa: E402
 
 
 class Accelerator:
@@ -76,10 +77,10 @@ def test_older_torch_has_cuda_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_batches_are_pinned_on_a_gpu(num_workers: int) -> None:
     """Tensors of batches are in page-locked memory."""
+    require_cuda()
     dataset = TensorDataset(torch.arange(8))
     loader = get_pytorch_dataloader(dataset, 4, workers="thread", num_workers=num_workers, pin_memory=True)
     assert all(tensor.is_pinned() for (tensor,) in loader)

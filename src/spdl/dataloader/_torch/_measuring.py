@@ -62,7 +62,7 @@ class Measurement:
         collate: Of collating, for each sample.
         encode: Seconds to take a batch apart for the way from a worker process, without copying its buffers.
         batch_bytes: Bytes of those buffers.
-        thread_error: What failed side by side and then succeeded alone; ``None`` if nothing did. The dataset or the
+        thread_error: What was raised side by side and then not alone; ``None`` if nothing was. The dataset or the
             collate function is not made for threads then.
     """
 
@@ -73,7 +73,7 @@ class Measurement:
     collate: Cost
     encode: float
     batch_bytes: int
-    thread_error: BaseException | None = None
+    thread_error: str | None = None
 
 
 def measure(
@@ -117,7 +117,7 @@ class _Trial:
         self.num_cpus = num_cpus
         self.num_threads = min(plan.num_workers, num_cpus)
         self.fetched: dict[int, Outcome] = {}  # by number of the batch: samples, not collated
-        self.thread_error: BaseException | None = None
+        self.thread_error: str | None = None
         self._indices: dict[int, Any] = {}  # by number of the batch
         self._failed_in_threads: list[int] = []  # numbers of batches
         self.num_samples = 0
@@ -173,7 +173,7 @@ class _Trial:
             again = self.loader(Piece(self._indices[number], number))
             assert again is not None
             if again.has_batch():
-                self.thread_error = self.fetched[number].error
+                self.thread_error = _describe(self.fetched[number].error)
             self.fetched[number] = again
         self._failed_in_threads.clear()
 
@@ -239,7 +239,7 @@ def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measur
 
 def _collate(
     plan: Plan, fetched: list[Outcome], sizes: list[int], trial: _Trial, found: tuple[Cost, int] | None
-) -> tuple[list[Outcome], Cost, BaseException | None]:
+) -> tuple[list[Outcome], Cost, str | None]:
     """The batches; what collating cost for each sample; what failed side by side only."""
     done = dict(enumerate(fetched))
     whole = [number for number, outcome in done.items() if outcome.has_batch()]
@@ -264,7 +264,7 @@ def _collate(
             for number in failed:
                 before = done[number].error
                 collate(number)
-                error = before if done[number].has_batch() else error
+                error = _describe(before) if done[number].has_batch() else error
     else:
         for number in others:
             collate(number)
@@ -328,6 +328,11 @@ class _WorkerGenerators:
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
+
+
+def _describe(error: BaseException | None) -> str:
+    """In words: the exception would keep what its traceback holds."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _as_they_are(samples: Any) -> Any:
