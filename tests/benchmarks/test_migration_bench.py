@@ -4,6 +4,7 @@ No time is asserted here.
 """
 
 import importlib.util
+import json
 import mmap
 import os
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.migration import plot
+from benchmarks.migration import _main, plot
 from benchmarks.migration._cases import BATCHES, CELLS, PEERS, WORKERS, Cell, cell_named, peers_in
 from benchmarks.migration._figures import figures_of
 from benchmarks.migration._forked import in_child
@@ -169,6 +170,27 @@ def test_guide_has_a_place_for_each_part(tmp_path: Path, monkeypatch: pytest.Mon
     plot.into_guide(result_with(), guide, tmp_path)
     written = guide.read_text(encoding="utf-8")
     assert all(part in written for part in guide_parts(result_with()).values())
+
+
+def test_run_is_stored_with_its_environment(
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--require`` says which figures are missed; docs/ stays as it is. Nothing is measured here."""
+    turns = {"torch": [{"wall": 1.0, "cpu": 1.0, "images": 64, "first": 1.0}]}
+    monkeypatch.setattr(_main, "_photographs", lambda count: photos)
+    monkeypatch.setattr(_main, "_start", lambda stack, names: ([], {"torch": {"torch": "2.0"}}, {}))
+    monkeypatch.setattr(_main, "compare", lambda clients, paths: {"torch": None})
+    monkeypatch.setattr(_main, "measure_cells", lambda clients, cells, *_: dict.fromkeys(cells, turns))
+    monkeypatch.setattr(_main, "measure_memory", lambda *_: {})
+    path = tmp_path / "result.json"
+    assert main(["--quick", "--cells", "32x1", "--require", "--json", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "required figures not reached: throughput" in said.err
+    assert "| torch.utils.data.DataLoader | 64 (64 to 64) |" in said.out
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert Result(stored).value("rate", Cell(32, 1), "torch") == 64
+    assert stored["environment"]["command"].startswith("python benchmarks/migration/run.py --quick")
+    assert [figure["verdict"] for figure in stored["figures"]] == ["NOT MEASURED"] * len(stored["figures"])
 
 
 @pytest.mark.slow
