@@ -199,6 +199,12 @@ class FailsToUnpickle(Numbers):
         raise ValueError("not here")
 
 
+class SlowToUnpickle(Numbers):
+    def __setstate__(self, state: Any) -> None:
+        time.sleep(1.2)
+        self.__dict__.update(state)
+
+
 def fail_to_init(worker_id: int) -> None:
     if worker_id == 1:
         raise ValueError("init 1 failed")

@@ -20,6 +20,7 @@ from .process_datasets import (  # noqa: E402
     FailsToIterate,
     FailsToUnpickle,
     Numbers,
+    SlowToUnpickle,
     as_is,
     fail_to_init,
     plan_of,
@@ -111,17 +112,16 @@ def test_a_death_is_noticed_while_another_worker_is_waited_for() -> None:
 
 def test_a_batch_that_takes_too_long_times_out() -> None:
     """With the words of torch; and with its type, of which ours is a kind."""
-    batches = begin(Failing("hang"), num_workers=1, timeout=0.2)
-    first = None
-    while first is None:  # it takes as long as a process takes to start
-        try:
-            first = next(batches)
-        except RuntimeError:
-            continue
-    taken, error = until_it_fails(batches)
-    assert taken == [1, 2, 3, 4]
+    taken, error = until_it_fails(begin(Failing("hang"), num_workers=1, timeout=1.0))
+    assert taken == [0, 1, 2, 3, 4]
     assert isinstance(error, RuntimeError)
-    assert str(error) == "DataLoader timed out after 0.2 seconds"
+    assert str(error) == "DataLoader timed out after 1 seconds"
+
+
+@pytest.mark.slow
+def test_the_start_of_workers_is_no_time_for_a_batch() -> None:
+    """The dataset takes longer to arrive than a batch may take."""
+    assert next(begin(SlowToUnpickle(1), num_workers=1, timeout=1.0))[0] == 0
 
 
 def test_failures_may_be_logged_and_dropped(caplog: pytest.LogCaptureFixture) -> None:

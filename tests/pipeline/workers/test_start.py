@@ -66,6 +66,18 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+def test_whoever_warms_up_may_name_further_modules() -> None:
+    """As long as the fork server has not started; what it has imported, children find."""
+    run_child(f"""{_SCRIPT}
+from spdl.pipeline._workers._start import warm_up
+if __name__ == "__main__":
+    warm_up("forkserver", "wave")
+    warm_up("forkserver", "chunk_that_there_is_not")
+    print("wave" in list(iterate_in_subprocess(bodies.modules, mp_context="forkserver")))
+""").check("True")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_that_iterates_does_without_the_engine(method: str) -> None:
     """It takes longer to import than a process takes to start."""

@@ -16,7 +16,7 @@ from spdl.pipeline._transport._arena import default_limit
 from spdl.pipeline._workers._child import Child, wait_any
 from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
 
-from ._messages import ToWorker
+from ._messages import FromWorker, ToWorker
 from ._process_main import Duty, Turnstile, serve
 from ._shipping import Bare, Shipment, UnshippableError
 
@@ -31,6 +31,8 @@ __all__ = ["Crew", "prepare_start"]
 _PRELOADED: Final = "spdl.dataloader._torch._preloaded"
 #: Least shared memory for the batches of one worker, whatever its share of the whole.
 _LEAST: Final = 64 << 20
+#: Seconds that workers may take to start before that counts as time for a batch.
+_START: Final = 60.0
 #: Said of a worker that has died before its first answer.
 _GUARD: Final = (
     "It died while it started. A main module that loads data when it is imported needs the guard"
@@ -141,14 +143,15 @@ class Crew:
         """Wait for the next answer of any worker: the worker, and what it says.
 
         Args:
-            timeout: Seconds; ``None``: no limit.
+            timeout: Seconds; ``None``: no limit. They count from the moment at which all workers have the dataset,
+                unless that takes more than a minute: the import of torch in the fork server is no failure of a batch.
 
         Raises:
             WorkerTimeoutError: Nothing came in time. The workers go on.
             WorkerError: A worker failed, or is gone. So are the others now.
             PipelineStateError: This process was forked from the one that has the workers.
         """
-        deadline = None if timeout is None else monotonic() + timeout
+        deadline = self._deadline(timeout)
         while True:
             try:
                 ready = wait_any(self._waiting, None if deadline is None else max(0.0, deadline - monotonic()))
@@ -168,8 +171,16 @@ class Crew:
                     exc.add_note(_GUARD)
                 self.close()
                 raise
+            if frame.kind != FromWorker.READY:
+                return self._children.index(child), frame
+            frame.discard()
             self._heard.add(child)
-            return self._children.index(child), frame
+            deadline = self._deadline(timeout)
+
+    def _deadline(self, timeout: float | None) -> float | None:
+        if timeout is None:
+            return None
+        return monotonic() + timeout + (_START if len(self._heard) < len(self._children) else 0.0)
 
     def dismiss(self, worker: int) -> None:
         """Let a worker end by itself; nothing more is expected of it. Does not wait."""

@@ -15,8 +15,9 @@ class ToWorker(IntEnum):
 
 
 class FromWorker(IntEnum):
-    """From a worker: one answer to each FETCH, in their order, except where its iterator has ended before."""
+    """From a worker: READY, then one answer to each FETCH, in order, except where its iterator has ended before."""
 
+    READY = 0  #: the dataset is there
     BATCH = 1  #: number: the batch. Payload: the batch
     RAISED = 2  #: number: the batch. Payload: ``RemoteException``
     EXHAUSTED = 3  #: number: the batch that there is not. The worker answers nothing more until RESUME

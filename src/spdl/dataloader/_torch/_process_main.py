@@ -86,6 +86,7 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
     else:
         with turnstile:
             objects = _open(luggage)
+    link.send(FromWorker.READY)
     collate_fn, worker_init_fn, dataset = objects
     collate_in_place()
     torch.set_num_threads(1)
