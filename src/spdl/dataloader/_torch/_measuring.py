@@ -31,6 +31,8 @@ _ALONE_SECONDS: Final = 0.1
 _LEAST_SECONDS: Final = 0.06
 #: A collate function that takes less than this share of the time is not measured side by side.
 _MINOR: Final = 0.1
+#: Samples that take less are measured by the batch: what is done for each piece would count for more than they do.
+_TINY: Final = 1e-4
 #: Most threads that load side by side.
 _MOST_THREADS: Final = 32
 
@@ -121,12 +123,15 @@ class _Trial:
         self._indices: dict[int, Any] = {}  # by number of the batch
         self._failed_in_threads: list[int] = []  # numbers of batches
         self.num_samples = 0
+        self._is_warm = False
+        self._is_tiny = False
         self._alone: list[tuple[float, float]] = []  # wall, CPU of each
         self._rates: dict[int, Rate] = {}  # side by side, by number of threads
 
     def fetch(self, indices: ResumedIndices) -> None:
         """Fetch index batches until there is enough to judge by."""
         budget = self.plan.prefetch_factor * self.plan.num_workers
+        is_stale = False  # what was measured is of pieces of another size
         while len(self.fetched) < budget:
             pieces: list[Piece] = []
             num_drawn = len(self.fetched)
@@ -134,14 +139,24 @@ class _Trial:
                 batch = indices.draw()
                 if batch is None:
                     break
-                pieces += cut_samples(self.plan, batch.indices, num_drawn)
+                if self._is_tiny:
+                    pieces.append(Piece(batch.indices, num_drawn))
+                else:
+                    pieces += cut_samples(self.plan, batch.indices, num_drawn)
                 self._indices[num_drawn] = batch.indices
                 num_drawn += 1
             if not pieces:
                 return
+            if is_stale:
+                is_stale = False
+                self._alone.clear()
+                self._rates.clear()
             with self.generators.current():
                 self._fetch(pieces)
-            if any(rate.seconds >= _LEAST_SECONDS for rate in self._rates.values()):
+            cost = self._median()
+            if cost is not None and cost[0] < _TINY and not self._is_tiny:
+                self._is_tiny = is_stale = True
+            elif any(rate.seconds >= _LEAST_SECONDS for rate in self._rates.values()):
                 return
 
     def _fetch(self, pieces: list[Piece]) -> None:
@@ -149,7 +164,8 @@ class _Trial:
         self.num_samples += sum(weights.values())
         todo = deque(pieces)
         num_alone = max(1, len(pieces) // 3)
-        if not self._alone and len(pieces) > 2:
+        if not self._is_warm and len(pieces) > 2:
+            self._is_warm = True
             self._load(todo.popleft())  # the first one opens files and imports modules
         began = perf_counter()
         while todo and num_alone and perf_counter() - began < _ALONE_SECONDS:
@@ -168,7 +184,6 @@ class _Trial:
         if rate is not None:
             known = self._rates.get(num_threads)
             self._rates[num_threads] = rate if known is None else known.joined(rate)
-
         for number in self._failed_in_threads:
             again = self.loader(Piece(self._indices[number], number))
             assert again is not None
