@@ -1,6 +1,7 @@
 """Frames over a connection: order, many in one write, ends, and memory that comes back."""
 
 import contextlib
+import gc
 import os
 import pickle
 import threading
@@ -71,6 +72,26 @@ def test_frames_may_arrive_in_any_pieces(sizes: list[int], cuts: list[int], has_
     assert [receiving.recv().load() for _ in items] == items
     assert receiving._data == b""
     assert not store or not store.kept
+
+
+def test_a_link_that_goes_in_a_cycle_with_its_owner_is_closed_in_silence() -> None:
+    """Whichever of the two the collector finalizes first: here the older one, which is the link."""
+
+    class Owner:
+        def __init__(self, link: Link) -> None:
+            self.link = link
+            self.itself = self
+
+        def __del__(self) -> None:
+            self.link.close()
+
+    here, end = link_pair(0)
+    with end.open() as there:
+        Owner(here)
+        del here
+        gc.collect()  # a warning would be an error, and that one fails the test
+        with pytest.raises(EOFError):
+            there.recv(timeout=10)
 
 
 def test_many_threads_may_send() -> None:

@@ -11,6 +11,25 @@ from ._link import Link
 __all__ = ["LinkEnd", "link_ends", "link_pair"]
 
 
+class _Socket(socket.socket):
+    """Closes in silence when it is collected.
+
+    The owner of a link that is dropped closes it. In a reference cycle (an exception, its traceback, the frame with
+    the loader) the collector calls the finalizers of owner and socket in an order of its own; where the socket's was
+    first it warned of a socket that nobody had closed.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def taking(cls, sock: socket.socket) -> _Socket:
+        """Take over what another object has open."""
+        return cls(sock.family, sock.type, sock.proto, sock.detach())
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class LinkEnd:
     """The other end, before it is opened. Picklable only as an argument of a process that is being started."""
 
@@ -23,7 +42,7 @@ class LinkEnd:
         """In the process that is to use it; once."""
         store = None if self._sending is None else self._sending.open_sender()
         shelf = None if self._receiving is None else self._receiving.open_receiver()
-        return Link(self._socket, store, shelf)
+        return Link(_Socket.taking(self._socket), store, shelf)
 
     def close(self) -> None:
         """Let go of it in a process that does not use it. Idempotent."""
@@ -88,4 +107,4 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
     store = None if outbound is None else outbound.open_sender()
     shelf = None if inbound is None else inbound.open_receiver()
     here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
-    return Link(here, store, shelf), LinkEnd(there, inbound, outbound)
+    return Link(_Socket.taking(here), store, shelf), LinkEnd(there, inbound, outbound)
