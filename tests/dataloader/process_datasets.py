@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,16 @@ class Blocking(Numbers):
         return index
 
 
+def await_wait(pid: int) -> None:
+    """Wait until the main thread of a process sleeps; where nobody tells, for a tenth of a second."""
+    time.sleep(0.1)
+    state = Path(f"/proc/{pid}/stat")
+    asleep = 0
+    while state.exists() and asleep < 5:
+        asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
+        time.sleep(0.005)
+
+
 class Interrupting(Numbers):
     """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C, and time to notice."""
 
@@ -238,7 +249,7 @@ class Interrupting(Numbers):
     def __getitem__(self, index: int) -> tuple[int, int]:
         if index == self.at:
             self.at = -1
-            time.sleep(0.1)  # whoever it is has taken what came before, and waits
+            await_wait(self.pid)  # whoever it is has taken what came before, and waits for this
             os.kill(self.pid, signal.SIGINT)
             time.sleep(0.1)
         return super().__getitem__(index)

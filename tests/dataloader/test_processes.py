@@ -4,6 +4,7 @@ import gc
 import itertools
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,6 +181,20 @@ def test_leaving_an_epoch_ends_its_workers() -> None:
     run.close()
 
 
+@pytest.fixture
+def interruptible_once() -> Iterator[None]:
+    """A second Ctrl-C, which only a failing test brings about, would end the whole run of the tests."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible_once")
 def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
     """Ctrl-C while a batch is waited for; persistent workers go on with the next epoch."""
     run = ProcessRun(plan_of(Interrupting(8, at=3), 1, persistent=True, collate_fn=as_is))
