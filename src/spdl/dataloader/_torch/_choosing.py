@@ -13,16 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from spdl.pipeline import WorkerDiedError, WorkerError, WorkerTimeoutError
+from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._workers._start import context_of
 
 from ._fetching import DrawnSeed, draw_base_seed
+from ._local import LocalLoader
 from ._measuring import Cost, Measurement, measure
 from ._pieces import Outcome
 from ._plan import Plan, Run
 from ._processes import ProcessRun
 from ._resumed import ResumedIndices
+from ._starting import Starting
 from ._threads import ThreadRun
 
 __all__ = ["Choice", "begin", "change", "decide", "length_of", "reconsider", "settle"]
@@ -182,12 +184,13 @@ def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
     indices = ResumedIndices(plan.indices)
     base_seed = draw_base_seed(plan.generator)
     indices.begin_again()
-    measured, outcomes = measure(plan, indices, base_seed, num_cpus)
+    local = LocalLoader(plan, base_seed)
+    measured, outcomes = measure(local, indices, num_cpus)
     if measured is None:
         choice = Choice("thread", "no sample could be measured")
     else:
         choice = decide(measured, plan, num_cpus, length_of(indices))
-    return _Continued(plan, choice, indices, base_seed, outcomes, tell)
+    return _Continued(plan, choice, indices, base_seed, local, outcomes, tell)
 
 
 def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
@@ -196,11 +199,15 @@ def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
     indices = ResumedIndices(plan.indices)
     base_seed = draw_base_seed(plan.generator)
     indices.begin_again()
-    return _Continued(plan, choice, indices, base_seed, [], tell)
+    return _Continued(plan, choice, indices, base_seed, LocalLoader(plan, base_seed), [], tell)
 
 
 class _Continued(Iterator[Any]):
-    """The batches that were measured, and then those of the run; of threads, if processes turn out impossible."""
+    """The batches that were measured, and then those of the run.
+
+    Until worker processes are there, which takes seconds the first time, batches are loaded here as they are asked for:
+    what holds the GIL is loaded no slower so than by threads. If the workers cannot be started, threads load the rest.
+    """
 
     def __init__(
         self,
@@ -208,6 +215,7 @@ class _Continued(Iterator[Any]):
         choice: Choice,
         indices: ResumedIndices,
         base_seed: int,
+        local: LocalLoader,
         outcomes: list[Outcome],
         tell: Tell,
     ) -> None:
@@ -216,61 +224,81 @@ class _Continued(Iterator[Any]):
         self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), mp_context=context)
         self._choice = choice
         self._indices = indices
+        self._local = local
+        self._num_loaded = len(outcomes)
         self._outcomes = outcomes[::-1]
         self._tell = tell
-        self._is_proven = choice.workers == "thread"
+        self._starting: Starting | None = None
+        self._batches: Iterator[Any] | None = None
+        if choice.workers == "thread":
+            self._continue_in_threads()
+            return
         try:
-            self._begin()
-        except Exception as exc:
-            if self._is_proven:
-                raise
+            self._processes = ProcessRun(self._plan)
+            self._starting = Starting(self._plan, base_seed)
+        except Exception as exc:  # noqa: BLE001 - it is told, and does not matter to threads
             self._resort_to_threads(exc)
         else:
-            _say(tell, self._choice, self._run)
+            tell(choice, self._processes)
 
-    def _begin(self) -> None:
-        self._run = _make(self._choice, self._plan)
-        self._batches: Iterator[Any] | None = self._run.iterate()
+    def _continue_in_threads(self) -> None:
+        run = ThreadRun(self._plan)
+        self._batches = run.iterate()
         self._indices.end_epoch()
-        if self._is_proven:
-            self._indices.forget()
+        _LOG.info("%s", self._choice)
+        self._tell(self._choice, run)
 
     def _resort_to_threads(self, error: Exception) -> None:
-        self._indices.rewind()
-        self._is_proven = True
         why = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
         reason = f"processes would be faster, but cannot be started: {why}"
         self._choice = replace(self._choice, workers="thread", reason=reason, may_change=False)
-        self._begin()
-        _say(self._tell, self._choice, self._run)
+        self._continue_in_threads()
+
+    def _continue_in_processes(self, starting: Starting) -> None:
+        self._starting = None
+        try:
+            crew = starting.crew()
+        except PipelineStateError:
+            raise
+        except Exception as exc:
+            if _was_killed(exc):
+                raise  # what killed it must not be run here
+            self._resort_to_threads(exc)
+            return
+        self._batches = self._processes.iterate_with(crew)
+        self._indices.end_epoch()
+        _LOG.info("%s", self._choice)
 
     def __next__(self) -> Any:
+        starting = self._starting
+        if starting is not None and starting.is_done():
+            self._continue_in_processes(starting)
+            starting = None
         if self._outcomes:
             return self._outcomes.pop().unwrap()
+        if starting is not None:
+            drawn = self._indices.draw()
+            if drawn is not None:
+                self._num_loaded += 1
+                return self._local.load(drawn.indices, self._num_loaded - 1).unwrap()
+            self._continue_in_processes(starting)  # they have nothing to do; but the next epoch may want them
         if self._batches is None:
             raise StopIteration
-        if self._is_proven:
-            return next(self._batches)
-        try:
-            batch = next(self._batches)
-        except WorkerError as exc:
-            if isinstance(exc, WorkerTimeoutError) or _was_killed(exc):
-                raise  # it was there; and what killed it must not be run here
-            self._resort_to_threads(exc)
-            return next(self)
-        self._is_proven = True
-        self._indices.forget()
-        return batch
+        return next(self._batches)
 
     def close(self) -> None:
         self._outcomes.clear()
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            _LOG.info("%s", self._choice)
+            starting.abandon()
         batches, self._batches = self._batches, None
         close = getattr(batches, "close", None)
         if callable(close):
             close()
 
 
-def _was_killed(error: WorkerError) -> bool:
+def _was_killed(error: Exception) -> bool:
     """By a signal: a crash, or the system. One that could not import the main script ends by itself."""
     return isinstance(error, WorkerDiedError) and (error.exit_code is None or error.exit_code < 0)
 

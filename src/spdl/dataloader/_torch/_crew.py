@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ._plan import Plan
 
-__all__ = ["Crew", "prepare_start"]
+__all__ = ["Crew", "pack", "prepare_start"]
 
 #: What the fork server imports, so that no worker has to.
 _PRELOADED: Final = "spdl.dataloader._torch._preloaded"
@@ -50,8 +50,31 @@ def prepare_start(mp_context: str | BaseContext | None) -> None:
     warm_up(mp_context, _PRELOADED)
 
 
+def pack(plan: Plan) -> Shipment | None:
+    """What the workers of ``plan`` get, pickled; ``None`` if they are forked, and get it as it is.
+
+    Raises:
+        UnshippableError: Dataset, collate function or worker_init_fn cannot be pickled.
+        ValueError: There is no such start method here.
+    """
+    if context_of(plan.mp_context).get_start_method() == "fork":
+        return None
+    return Shipment(_parts(plan))
+
+
+def _parts(plan: Plan) -> dict[str, Any]:
+    # The dataset last: it may be large, and whether the others pickle is soon known.
+    return {"collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn, "the dataset": plan.dataset}
+
+
 class Crew:
     """Starts the workers of ``plan``; does not wait until they are ready. For one thread at a time.
+
+    Args:
+        plan: What they load.
+        base_seed: Of the epoch.
+        shipment: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
+            impossible, workers are forked if they may be.
 
     Raises:
         TypeError: Dataset, collate function or worker_init_fn cannot be pickled, and forking is no way out.
@@ -59,38 +82,42 @@ class Crew:
         ValueError: There is no such start method here.
     """
 
-    def __init__(self, plan: Plan, base_seed: int) -> None:
+    def __init__(self, plan: Plan, base_seed: int, shipment: Shipment | None = None) -> None:
         self._children: list[Child] = []
         self._waiting: list[Child] = []  # those that may still send something
         self._heard: set[Child] = set()  # those that have sent something
         self._first = 0  # whose frames are looked at first
         prepare_start(plan.mp_context)
-        # The dataset last: it may be large, and whether the others pickle is soon known.
-        parts = {"collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn, "the dataset": plan.dataset}
         context = context_of(plan.mp_context)
         try:
+            if shipment is not None:
+                self._start(plan, base_seed, shipment, context)
+                return
             if context.get_start_method() == "fork":
-                self._start(plan, base_seed, Bare(parts.values()), context)
+                self._start_forked(plan, base_seed, context)
                 return
             try:
-                self._start(plan, base_seed, Shipment(parts), context)
+                with Shipment(_parts(plan)) as shipment:
+                    self._start(plan, base_seed, shipment, context)
             except UnshippableError as exc:
                 if not _may_fork(plan):
                     raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
-                self._start(plan, base_seed, Bare(parts.values()), context_of("fork"))
+                self._start_forked(plan, base_seed, context_of("fork"))
             except TypeError:  # of what goes along with each process
                 if not _may_fork(plan):
                     raise
-                self._start(plan, base_seed, Bare(parts.values()), context_of("fork"))
+                self._start_forked(plan, base_seed, context_of("fork"))
         except BaseException:
             self.close()
             raise
+
+    def _start_forked(self, plan: Plan, base_seed: int, context: BaseContext) -> None:
+        self._start(plan, base_seed, Bare(_parts(plan).values()), context)
 
     def _start(self, plan: Plan, base_seed: int, luggage: Shipment | Bare, context: BaseContext) -> None:
         number = next(_numbers)
         limit = max(_LEAST, default_limit() // plan.num_workers)
         with ExitStack() as stack:
-            stack.callback(luggage.close)
             turnstile = _make_turnstile(plan)
             if turnstile is not None:
                 stack.callback(turnstile.close)
@@ -162,20 +189,39 @@ class Crew:
             # Not always the same one first.
             self._first += 1
             child = ready[self._first % len(ready)]
-            try:
-                frame = child.recv(0)
-            except TimeoutError:  # a part of a frame
-                continue
-            except BaseException as exc:
-                if isinstance(exc, WorkerDiedError) and child not in self._heard:
-                    exc.add_note(_GUARD)
-                self.close()
-                raise
-            if frame.kind != FromWorker.READY:
+            num_heard = len(self._heard)
+            frame = self._hear(child)
+            if frame is not None:
                 return self._children.index(child), frame
-            frame.discard()
-            self._heard.add(child)
-            deadline = self._deadline(timeout)
+            if len(self._heard) > num_heard:
+                deadline = self._deadline(timeout)
+
+    def await_ready(self) -> None:
+        """Wait until all workers have the dataset, before anything is asked of them.
+
+        Raises:
+            WorkerError: A worker failed, or is gone. So are the others now.
+        """
+        while missing := [child for child in self._waiting if child not in self._heard]:
+            for child in wait_any(missing):
+                self._hear(child)
+
+    def _hear(self, child: Child) -> Frame | None:
+        """What a worker says, unless it is that it is ready, or only a part of a frame has come."""
+        try:
+            frame = child.recv(0)
+        except TimeoutError:
+            return None
+        except BaseException as exc:
+            if isinstance(exc, WorkerDiedError) and child not in self._heard:
+                exc.add_note(_GUARD)
+            self.close()
+            raise
+        if frame.kind != FromWorker.READY:
+            return frame
+        frame.discard()
+        self._heard.add(child)
+        return None
 
     def _deadline(self, timeout: float | None) -> float | None:
         if timeout is None:

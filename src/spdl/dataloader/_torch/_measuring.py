@@ -1,14 +1,9 @@
 """What loading costs, measured on the first batches: alone and side by side, in wall time and in CPU time.
 
-The batches are not loaded for the measurement: they are the first ones of the epoch. Samples come from a shallow copy
-of the dataset, so that what it opens on first use is not in the one that worker processes may have to be sent.
+The batches are not loaded for the measurement: they are the first ones of the epoch.
 """
 
-import copy
-import random
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
@@ -16,10 +11,10 @@ from typing import Any, Final
 from spdl.pipeline._transport._pickling import encode
 
 from ._intra_op import IntraOpLimit
+from ._local import LocalLoader
 from ._pieces import Outcome, Piece, PieceLoader, cut_samples
 from ._plan import Plan
 from ._resumed import ResumedIndices
-from ._seeding import seed_worker
 from ._side_by_side import Rate, Watch, call_side_by_side
 
 __all__ = ["Cost", "Measurement", "measure"]
@@ -78,41 +73,30 @@ class Measurement:
     thread_error: str | None = None
 
 
-def measure(
-    plan: Plan, indices: ResumedIndices, base_seed: int, num_cpus: int
-) -> tuple[Measurement | None, list[Outcome]]:
+def measure(local: LocalLoader, indices: ResumedIndices, num_cpus: int) -> tuple[Measurement | None, list[Outcome]]:
     """Load the first batches, and tell what that cost.
 
-    Random numbers that the samples draw are those of a worker process with the number ``num_workers``; the generators
-    of this process are left as they were.
-
     Args:
-        plan: Of a map-style dataset.
+        local: Where they are loaded.
         indices: Where index batches are drawn from, no more than may be under way at once.
-        base_seed: Of the epoch.
         num_cpus: How many threads can run at once.
 
     Returns:
         What was measured, ``None`` if nothing could be; and the batches, or why they failed, in order.
     """
-    dataset = plan.dataset
-    if not isinstance(dataset, list | tuple | dict):  # they open nothing, and may be long
-        with suppress(Exception):  # its __copy__, __reduce__ or __getstate__ are the user's
-            dataset = copy.copy(dataset)
-    generators = _WorkerGenerators(base_seed, plan.num_workers)
-    trial = _Trial(replace(plan, dataset=dataset, collate_fn=_as_they_are, pin=None), num_cpus, generators)
+    trial = _Trial(local, num_cpus)
     trial.fetch(indices)
     outcomes = [trial.fetched[number] for number in sorted(trial.fetched)]
-    with generators.current():
-        return _conclude(plan, trial, outcomes)
+    with local.generators():
+        return _conclude(local.plan, trial, outcomes)
 
 
 class _Trial:
     """Fetches samples and keeps the times."""
 
-    def __init__(self, plan: Plan, num_cpus: int, generators: "_WorkerGenerators") -> None:
-        self.plan = plan
-        self.generators = generators
+    def __init__(self, local: LocalLoader, num_cpus: int) -> None:
+        self.local = local
+        self.plan = plan = replace(local.plan, collate_fn=_as_they_are, pin=None)
         self.loader = PieceLoader(plan)
         self._limit = IntraOpLimit()
         self._limit.spare()
@@ -151,7 +135,7 @@ class _Trial:
                 is_stale = False
                 self._alone.clear()
                 self._rates.clear()
-            with self.generators.current():
+            with self.local.generators():
                 self._fetch(pieces)
             cost = self._median()
             if cost is not None and cost[0] < _TINY and not self._is_tiny:
@@ -306,43 +290,6 @@ def _size(plan: Plan, outcome: Outcome) -> int:
         return max(1, len(outcome.unwrap()))
     except TypeError:  # what __getitems__ gave is the collate function's business
         return 1
-
-
-class _WorkerGenerators:
-    """The global random generators, as a worker process would have them. The sampler draws from this process's own."""
-
-    def __init__(self, base_seed: int, worker_id: int) -> None:
-        own = self._states()
-        seed_worker(base_seed, worker_id)
-        self._kept = self._states()
-        self._set(own)
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """For a while; what is drawn in it goes on where the last one stopped."""
-        own = self._states()
-        self._set(self._kept)
-        try:
-            yield
-        finally:
-            self._kept = self._states()
-            self._set(own)
-
-    @staticmethod
-    def _states() -> tuple[Any, Any, Any]:
-        import numpy as np
-        import torch
-
-        return random.getstate(), np.random.get_state(), torch.get_rng_state()
-
-    @staticmethod
-    def _set(states: tuple[Any, Any, Any]) -> None:
-        import numpy as np
-        import torch
-
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
 
 
 def _describe(error: BaseException | None) -> str:

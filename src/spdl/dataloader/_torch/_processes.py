@@ -54,7 +54,14 @@ class ProcessRun:
         kept = self._kept
         if kept is not None and kept.restart():
             return kept
-        batches = _Batches(self._plan)
+        return self._begin(None)
+
+    def iterate_with(self, crew: Crew) -> Iterator[Any]:
+        """The first epoch, with workers that were started for the plan and have not been asked for anything."""
+        return self._begin(crew)
+
+    def _begin(self, crew: Crew | None) -> Iterator[Any]:
+        batches = _Batches(self._plan, crew)
         self._batches.add(batches)
         if self._plan.persistent:
             self._kept = batches
@@ -69,7 +76,7 @@ class ProcessRun:
 class _Batches(Iterator[Any]):
     """The iterator of one epoch, or of all of a persistent run. For one thread at a time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, crew: Crew | None) -> None:
         self._plan = plan
         self._sent = 0  # number of the next batch to be dealt; they count up over all epochs
         self._next = 0  # number of the next batch to be taken, in order
@@ -78,12 +85,12 @@ class _Batches(Iterator[Any]):
         self._arrived: dict[int, tuple[int, Frame]] = {}  # number -> worker, answer: not taken
         self._asked: dict[int, Any] = {}  # number -> indices, where failures are logged with them
         self._sampler_error: BaseException | None = None
-        self._crew: Crew | None = None
-        indices = self._begin_sampler()
-        base_seed = draw_base_seed(plan.generator)
-        self._crew = Crew(plan, base_seed)
+        self._crew = crew
+        if crew is None:
+            indices = self._begin_sampler()
+            self._crew = Crew(plan, draw_base_seed(plan.generator))
         try:
-            if plan.indices is not None:
+            if crew is not None or plan.indices is not None:
                 indices = self._begin_sampler()  # as torch does: a sampler that draws in its __iter__ draws twice
             self._begin(indices)
         except BaseException:

@@ -13,17 +13,12 @@ class Drawn(NamedTuple):
 
 
 class ResumedIndices:
-    """Stands for a sampler whose first index batches were drawn. In the next epoch it is the sampler again.
-
-    What is drawn by ``iter`` can be given back with ``rewind`` until ``forget`` is called.
-    """
+    """Stands for a sampler whose first index batches were drawn. In the next epoch it is the sampler again."""
 
     def __init__(self, sampler: Iterable[Any]) -> None:
         self._sampler = sampler
         self._indices = iter(sampler)
         self._error: BaseException | None = None
-        self._given: list[Any] | None = []
-        self._again: list[Any] = []
         self._is_begun = True
 
     def begin_again(self) -> None:
@@ -46,28 +41,13 @@ class ResumedIndices:
         """From now on, ``iter`` begins an epoch of the sampler."""
         self._is_begun = False
 
-    def rewind(self) -> None:
-        """Give what was given out once more."""
-        self._again, self._given = (self._given or [])[::-1], []
-        self._is_begun = True
-
-    def forget(self) -> None:
-        """What was given out is not needed again."""
-        self._given = None
-
     def __iter__(self) -> Iterator[Any]:
         return self if self._is_begun else iter(self._sampler)
 
     def __next__(self) -> Any:
-        if self._again:
-            indices = self._again.pop()
-        elif self._error is not None:
+        if self._error is not None:
             raise self._error
-        else:
-            indices = next(self._indices)
-        if self._given is not None:
-            self._given.append(indices)
-        return indices
+        return next(self._indices)
 
     def __len__(self) -> int:
         return len(self._sampler)  # type: ignore[arg-type]

@@ -54,9 +54,6 @@ class Bare:
         """The objects."""
         return self._objects
 
-    def close(self) -> None:
-        """Nothing to do."""
-
 
 class Shipment:
     """Picklable only as an argument of a process that is being started.
@@ -100,6 +97,12 @@ class Shipment:
         if fd >= 0:
             os.close(fd)
         self._apart = []
+
+    def __enter__(self) -> Shipment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return ", ".join(self._names)
