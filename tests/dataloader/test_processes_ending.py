@@ -55,6 +55,30 @@ print("last")
     ).check("last")
 
 
+def test_a_fork_of_the_consumer_has_nothing_that_has_arrived() -> None:
+    """The parent may give its memory back at any moment."""
+    run_child(
+        script("""
+batches = begin(Numbers()).iterate()
+next(batches)
+while not batches._arrived:
+    worker, frame = batches._receive()
+    del batches._dealt[frame.number]
+    batches._arrived[frame.number] = worker, frame
+pid = os.fork()
+if pid == 0:
+    try:
+        next(batches)
+    except Exception as exc:
+        print(type(exc).__name__, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+next(batches)
+print("parent")
+""")
+    ).check("PipelineStateError parent")
+
+
 def test_a_fork_of_the_consumer_has_no_workers() -> None:
     """It cannot take batches, and its end does the workers no harm."""
     run_child(

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline import PipelineStateError
 from spdl.pipeline._transport import NOTHING
 
 from ._crew import Crew, prepare_start
@@ -86,6 +87,7 @@ class _Batches(Iterator[Any]):
         self._asked: dict[int, Any] = {}  # number -> indices, where failures are logged with them
         self._sampler_error: BaseException | None = None
         self._crew = crew
+        self._pid = os.getpid()
         if crew is None:
             indices = self._begin_sampler()
             self._crew = Crew(plan, draw_base_seed(plan.generator))
@@ -140,6 +142,10 @@ class _Batches(Iterator[Any]):
         return len(indices)
 
     def __next__(self) -> Any:
+        if (
+            self._pid != os.getpid()
+        ):  # what has arrived, too: its memory goes back to the worker when the parent says so
+            raise PipelineStateError("the workers belong to the process that this one was forked from")
         while True:
             number, worker, frame = self._next_answer()
             self._num_tasks[worker] -= 1
