@@ -7,7 +7,6 @@
 
 import importlib.util
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks._contest.environments import REPOSITORY
+from benchmarks._page.places import fill
 from benchmarks.migration._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS
 from benchmarks.migration._report import guide_parts
 from benchmarks.migration._result import PEAKS, Result, by_workers
 
-__all__ = ["draw", "into_guide", "missing", "with_parts"]
+__all__ = ["draw", "into_guide", "missing"]
 
 GUIDE = REPOSITORY / "docs" / "migration.md"
 PICTURES = REPOSITORY / "docs" / "pictures"
@@ -120,21 +120,8 @@ def into_guide(result: Result, guide: Path = GUIDE, pictures: Path = PICTURES) -
     parts = guide_parts(result)
     for name, alt in _ALT.items():
         parts[name] = f"![{alt}](pictures/migration-{name}.svg)\n\n{parts[name]}"
-    guide.write_text(with_parts(guide.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    guide.write_text(fill(guide.read_text(encoding="utf-8"), parts), encoding="utf-8")
     print(f"written to {guide} and {pictures}", file=sys.stderr)
-
-
-def with_parts(text: str, parts: dict[str, str]) -> str:
-    """The text with each part between ``<!-- measured: NAME -->`` and the next ``<!-- end -->``.
-
-    Raises:
-        ValueError: A part has no place, or a place has no part.
-    """
-    places = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-    named = [match[2] for match in places.finditer(text)]
-    if sorted(named) != sorted(parts):
-        raise ValueError(f"the text has places for {sorted(named)}, and there are parts for {sorted(parts)}")
-    return places.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", text)
 
 
 def main(arguments: list[str]) -> int:

@@ -152,16 +152,6 @@ def test_page_shows_what_was_measured() -> None:
     assert "1.10 with 1, 1.10 with 2" in guide_parts(result_with())["memory"]
 
 
-def test_parts_go_into_their_places() -> None:
-    """All else stays; what has no place, or no part, is an error."""
-    text = "a\n<!-- measured: one -->\nold\n<!-- end -->\nb\n"
-    new = plot.with_parts(text, {"one": "new"})
-    assert new == "a\n<!-- measured: one -->\n\nnew\n\n<!-- end -->\nb\n"
-    assert plot.with_parts(new, {"one": "new"}) == new
-    with pytest.raises(ValueError, match="two"):
-        plot.with_parts(text, {"one": "new", "two": "more"})
-
-
 def test_guide_has_a_place_for_each_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of docs/migration.md, as it is now. Nothing is drawn."""
     monkeypatch.setattr(plot, "draw", lambda result, folder: [])

@@ -1,0 +1,1 @@
+"""The tables of docs/benchmarks.md and README.md, generated from stored results by ``scripts/benchmark_tables``."""

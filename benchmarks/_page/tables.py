@@ -1,0 +1,256 @@
+"""One function a table. Costs are medians; a ratio is a peer's time over ours, so above 1 we are faster."""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from benchmarks._contest.figures import NOTHING, head, row, short
+from benchmarks.migration._cases import LAST, TORCH, WORKERS, Cell
+from benchmarks.migration._result import Result
+
+from .stored import Json, Stored, read
+
+__all__ = ["PAGE", "README"]
+
+#: What readers see of a peer's name.
+_TITLES = {
+    "spdl": "SPDL",
+    "spdl-born": "SPDL, made in `arena_slot`",
+    "reference": "`spdl` 0.8.0",
+    "reference-pool": "`spdl` 0.8.0, segment pool",
+    "futures": "`concurrent.futures`",
+    "torchdata": "torchdata nodes",
+    "dataloader-0": "DataLoader, 0 workers",
+    "dataloader-2": "DataLoader, 2 workers",
+    "pillow": "Pillow",
+    "pillow-draft": "Pillow, draft mode",
+    "pillow-simd": "Pillow-SIMD",
+    "opencv": "OpenCV",
+    "simplejpeg": "simplejpeg and OpenCV",
+    "torchcodec": "TorchCodec",
+    "torchcodec-approximate": "TorchCodec, approximate seek",
+    "dali": "DALI (CPU)",
+    "tf-data": "tf.data",
+    "ffcv": "FFCV, its own file format",
+    "planes": "libjpeg-turbo, decoding alone",
+    "pyav": "PyAV",
+    "decord": "decord",
+    "ffmpeg": "ffmpeg tool",
+    "soundfile": "soundfile",
+    "stdlib": "standard library, NumPy",
+    "torch": "torch DataLoader, 1 worker",
+    "queue": "`multiprocessing.Queue`",
+}
+_OURS = "spdl"
+
+
+def _us(case: Json, peer: str) -> float | None:
+    """Median cost in microseconds, of a benchmark that stores costs by peer."""
+    cost = case["costs"].get(peer)
+    return None if cost is None else median(cost["wall_us"])
+
+
+def _rows(case: Json) -> dict[str, Json]:
+    """Rows by peer, of a benchmark that stores a table a case."""
+    return {each["name"]: each for each in case["table"]}
+
+
+def _with_ratio(value: float | None, ours: float) -> str:
+    """``319 (71x)``."""
+    return NOTHING if value is None else f"{short(value)} ({short(value / ours)}x)"
+
+
+def _by_case(stored: Stored, names: Mapping[str, str], peers: Sequence[str]) -> str:
+    """A row a case, a column a peer: microseconds, and the ratio to ours."""
+    lines = head(["", *(_TITLES[peer] for peer in peers)])
+    for name, title in names.items():
+        case = stored.cases[name]
+        ours = _us(case, _OURS)
+        assert ours is not None  # nothing is stored without ours
+        costs = [short(ours), *(_with_ratio(_us(case, peer), ours) for peer in peers[1:])]
+        lines.append(row([title, *costs]))
+    return "\n".join(lines)
+
+
+def engine() -> str:
+    stored = read("engine")
+    titles = {name: case["case"]["title"] for name, case in stored.cases.items()}
+    peers = (_OURS, "reference", "futures", "torchdata", "dataloader-0", "dataloader-2")
+    return f"{_by_case(stored, titles, peers)}\n\n{stored.source()}"
+
+
+_WEB = {
+    "web-eval-uint8": "evaluation, uint8",
+    "web-eval-float32": "evaluation, float32",
+    "web-train-uint8": "training, uint8",
+    "web-train-float32": "training, float32",
+}
+_LARGE = {
+    "screen-eval-uint8": "1024x768, evaluation",
+    "screen-train-uint8": "1024x768, training",
+    "phone-eval-uint8": "4000x3000, evaluation",
+    "phone-train-uint8": "4000x3000, training",
+}
+
+
+def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
+    """A row a peer, a column a case: milliseconds a photograph, and the ratio to ours."""
+    tables = [_rows(cases[name]) for name in titles]
+    lines = head(["ms a photograph", *titles.values()])
+    for peer in (peer for peer in _TITLES if any(peer in table for table in tables)):
+        cells = []
+        for table in tables:
+            if peer not in table or table[peer]["ms"] is None:
+                cells.append(NOTHING)
+            else:
+                ratio = "" if peer == _OURS else f" ({short(table[peer]['ratio'])}x)"
+                cells.append(f"{short(table[peer]['ms'])}{ratio}")
+        lines.append(row([_TITLES[peer], *cells]))
+    return "\n".join(lines)
+
+
+def images() -> str:
+    stored = read("images")
+    cases = stored.cases
+    gains = [short(_rows(cases[f"{name}-2"])["spdl-1"]["ratio"]) for name in _WEB]
+    threads = f"Two threads inside the call are {', '.join(gains)} times as fast as one, in the order of the columns."
+    return "\n\n".join([_photographs(cases, _WEB), threads, _photographs(cases, _LARGE), stored.source()])
+
+
+def video() -> str:
+    stored = read("video")
+    titles = {name: case["title"] for name, case in stored.cases.items()}
+    peers = (_OURS, "reference", "pyav", "torchcodec", "decord", "ffmpeg")
+    return f"{_by_case(stored, titles, peers)}\n\n{stored.source()}"
+
+
+def audio() -> str:
+    stored = read("audio")
+    titles = {name: case["title"] for name, case in stored.cases.items()}
+    return f"{_by_case(stored, titles, (_OURS, 'reference', 'pyav', 'soundfile', 'torchcodec'))}\n\n{stored.source()}"
+
+
+def archives() -> str:
+    stored = read("archives")
+    titles = {name: case["title"] for name, case in stored.cases.items()}
+    return f"{_by_case(stored, titles, (_OURS, 'reference', 'stdlib'))}\n\n{stored.source()}"
+
+
+def migration() -> str:
+    stored = read("migration")
+    result = Result(stored.newest)
+    lines = head(["images/s, batches of 64; workers or threads", *map(str, WORKERS)])
+    titles = {
+        TORCH: "torch's DataLoader",
+        "drop-in": 'the same data set, `workers="thread"`',
+        LAST: "`load_image_batch`",
+    }
+    for peer, title in titles.items():
+        rates = [result.value("rate", Cell(64, workers), peer) for workers in WORKERS]
+        lines.append(row([title, *(NOTHING if rate is None else short(rate) for rate in rates)]))
+    for measure, title in (("first", "first batch, times sooner than torch's"), ("memory", "memory, share of torch's")):
+        cells = []
+        for workers in WORKERS:
+            batch = 64 if measure == "first" else 32
+            ours, theirs = (result.value(measure, Cell(batch, workers), peer) for peer in (LAST, TORCH))
+            if ours is None or theirs is None:
+                cells.append(NOTHING)
+            else:
+                cells.append(f"{short(theirs / ours)}x" if measure == "first" else f"{short(ours / theirs)}x")
+        lines.append(row([title, *cells]))
+    return "\n".join(lines) + f"\n\n{stored.source()}"
+
+
+def placement() -> str:
+    stored = read("placement")
+    ways = {"threads": "threads", "subprocess": "a subprocess", "region": "a region of 2 workers"}
+    work = {"photos": "photographs, one native call a batch", "python": "0.3 ms of Python a sample"}
+    columns = ["samples/s", "CPU s of the trainer, 1000 samples", "memory, MB", "a training step", "waiting for Python"]
+    lines = head(["", *columns])
+    for name, case in stored.cases.items():
+        for each in case["table"]:
+            numbers = [short(each[key]) for key in ("rate", "trainer_cpu_s_per_1000", "pss_mb")]
+            steps = [f"{short(each[key])}x" for key in ("slowdown", "without_python")]
+            lines.append(row([f"{work[name]}: {ways[each['way']]}", *numbers, *steps]))
+    return "\n".join(lines) + f"\n\n{stored.source()}"
+
+
+def transport() -> str:
+    stored = read("transport")
+    peers = (_OURS, "spdl-born", "reference", "reference-pool", "torch", "queue")
+    lines = head(["µs an item", *(_TITLES[peer] for peer in peers)])
+    for case in stored.cases.values():
+        rows = _rows(case)
+        ours = rows[_OURS]["us"]
+        costs = [rows[peer]["us"] if peer in rows else None for peer in peers[1:]]
+        lines.append(row([case["title"], short(ours), *(_with_ratio(cost, ours) for cost in costs)]))
+    return "\n".join(lines) + f"\n\n{stored.source()}"
+
+
+def headlines() -> str:
+    """The one table of the README: a row a question, ours beside the peers that people come from."""
+    engine_case = read("engine").cases["sync_c4"]
+    photo = _rows(read("images").cases["web-train-uint8"])
+    clip = read("video").cases["small_full"]
+    batch = _rows(read("transport").cases["uint8"])
+    loaders = Result(read("migration").newest)
+    two = Cell(64, 2)
+    rate = {peer: loaders.value("rate", two, peer) or 0.0 for peer in (LAST, TORCH)}
+    first = {peer: 1e3 * (loaders.value("first", two, peer) or 0.0) for peer in (LAST, TORCH)}
+
+    def cost(title: str, ours: float, *peers: tuple[str, float]) -> str:
+        return row([title, short(ours), "; ".join(f"{name} {_with_ratio(value, ours)}" for name, value in peers)])
+
+    def costs_of(case: Json, *peers: str) -> list[tuple[str, float]]:
+        return [(_TITLES[peer], value) for peer in peers if (value := _us(case, peer)) is not None]
+
+    def rows_of(table: Mapping[str, Any], key: str, *peers: str) -> list[tuple[str, float]]:
+        return [(_TITLES[peer], table[peer][key]) for peer in peers if peer in table]
+
+    lines = head(["", "SPDL", "others (times as long)"])
+    lines.append(
+        cost(
+            "engine, µs an item and stage",
+            _us(engine_case, _OURS) or 0.0,
+            *costs_of(engine_case, "reference", "torchdata", "dataloader-2"),
+        )
+    )
+    lines.append(
+        cost(
+            "JPEG to an augmented 224x224 batch, one core, ms an image",
+            photo[_OURS]["ms"],
+            *rows_of(photo, "ms", "pillow", "opencv", "dali", "tf-data"),
+        )
+    )
+    lines.append(row([
+        "the same as a loader with 2 workers, images/s",
+        short(rate[LAST]),
+        f"torch DataLoader {short(rate[TORCH])} ({short(rate[LAST] / rate[TORCH])}x)",
+    ]))  # fmt: skip
+    lines.append(cost("its first batch of 64, ms", first[LAST], ("torch DataLoader", first[TORCH])))
+    lines.append(
+        cost(
+            "H.264 640x360 to an array, one core, µs a frame",
+            _us(clip, _OURS) or 0.0,
+            *costs_of(clip, "torchcodec", "decord", "pyav"),
+        )
+    )
+    lines.append(
+        cost("4.8 MB batch from another process, µs", batch[_OURS]["us"], *rows_of(batch, "us", "torch", "queue"))
+    )
+    return "\n".join(lines)
+
+
+#: The parts of docs/benchmarks.md, by name.
+PAGE: Mapping[str, Callable[[], str]] = {
+    "engine": engine,
+    "images": images,
+    "video": video,
+    "audio": audio,
+    "archives": archives,
+    "migration": migration,
+    "placement": placement,
+    "transport": transport,
+}
+#: Those of README.md.
+README: Mapping[str, Callable[[], str]] = {"headlines": headlines}

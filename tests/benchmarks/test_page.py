@@ -1,0 +1,56 @@
+"""The generated tables: filled into their places, and made from every stored result."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks._page.places import fill, names_in
+from benchmarks._page.stored import Stored, read
+from benchmarks._page.tables import PAGE, README
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_part_replaces_what_stood_in_its_place() -> None:
+    """Filling twice changes nothing."""
+    text = "before\n<!-- measured: one -->\n\nold\n\n<!-- end -->\nafter\n"
+    filled = fill(text, {"one": "new"})
+    assert filled == "before\n<!-- measured: one -->\n\nnew\n\n<!-- end -->\nafter\n"
+    assert fill(filled, {"one": "new"}) == filled
+
+
+@pytest.mark.parametrize("parts", [{}, {"two": "x"}, {"one": "x", "two": "y"}])
+def test_parts_and_places_must_agree(parts: dict[str, str]) -> None:
+    """The message names both."""
+    with pytest.raises(ValueError, match=r"places for \['one'\]"):
+        fill("<!-- measured: one -->\n<!-- end -->", parts)
+
+
+def test_a_later_run_of_a_case_replaces_an_earlier_one() -> None:
+    """Cases that were not measured again stay."""
+    first = {"environment": {}, "cases": [{"name": "a", "n": 1}, {"name": "b", "n": 1}]}
+    second = {"environment": {}, "cases": [{"case": {"name": "b"}, "n": 2}]}
+    cases = Stored((first, second)).cases
+    assert (cases["a"]["n"], cases["b"]["n"]) == (1, 2)
+
+
+def test_a_benchmark_without_results_is_named() -> None:
+    """The message says what to run."""
+    with pytest.raises(FileNotFoundError, match=r"benchmarks/nothing/run\.py"):
+        read("nothing")
+
+
+@pytest.mark.parametrize(("document", "tables"), [("README.md", README), ("docs/benchmarks.md", PAGE)])
+def test_documents_have_a_place_for_each_table(document: str, tables: dict[str, object]) -> None:
+    """And no place without a table."""
+    assert sorted(names_in((ROOT / document).read_text(encoding="utf-8"))) == sorted(tables)
+
+
+@pytest.mark.parametrize("name", [*PAGE, *README])
+def test_tables_have_rows_of_equal_length(name: str) -> None:
+    """Each is a Markdown table whose first contestant is ours."""
+    text = {**PAGE, **README}[name]()
+    for block in text.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.count(" | ") for line in lines}) <= 1
+    assert "SPDL" in text or "load_image_batch" in text or "threads" in text
