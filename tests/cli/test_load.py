@@ -140,11 +140,11 @@ def test_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_other_formats_are_mentioned(photos: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Images that are left out are counted, in the text and in JSON."""
+    """Images of unsupported formats are counted, in the text and in JSON."""
     folder = photos(1)
     (folder / "a.heic").touch()
     assert main(["load", "--size", "8", str(folder)]) == 0
-    assert "left out: 1 .heic (not supported yet)" in capsys.readouterr().out
+    assert "ignored: 1 .heic" in capsys.readouterr().out
     assert main(["load", "--json", "--size", "8", str(folder)]) == 0
     assert _json(capsys)["unsupported"] == {".heic": 1}
 

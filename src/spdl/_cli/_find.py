@@ -23,7 +23,7 @@ class Found:
 
     Attributes:
         images: Those to load, in the order of the paths given, sorted by name within a folder.
-        unsupported: How many images of other formats were left out, by suffix.
+        unsupported: Number of images of unsupported formats, by suffix.
     """
 
     images: tuple[str, ...]
@@ -61,7 +61,7 @@ def find_images(paths: Iterable[Path]) -> Found:
             )
     if not images:
         where = ", ".join(repr(str(path)) for path in paths)
-        other = f"; left out: {describe_unsupported(unsupported)}" if unsupported else ""
+        other = f"; ignored: {describe_unsupported(unsupported)}" if unsupported else ""
         raise CommandError(
             f"no image found in {where}; looked for {', '.join(sorted(LOADABLE))}, with all subfolders{other}",
             ExitCode.NO_IMAGES,
@@ -70,9 +70,8 @@ def find_images(paths: Iterable[Path]) -> Found:
 
 
 def describe_unsupported(unsupported: dict[str, int]) -> str:
-    """Name what was left out: ``12 .heic, 3 .svg (not supported yet)``."""
-    listed = ", ".join(f"{count} {suffix or 'without suffix'}" for suffix, count in sorted(unsupported.items()))
-    return f"{listed} (not supported yet)"
+    """List what was ignored: ``12 .heic, 3 .svg``."""
+    return ", ".join(f"{count} {suffix or 'without suffix'}" for suffix, count in sorted(unsupported.items()))
 
 
 def _unreadable(error: OSError) -> None:

@@ -122,7 +122,7 @@ def as_text(outcome: Outcome) -> str:
     """What a person wants to know: how many, how fast, what failed, and which stage holds it back."""
     lines = [_headline(outcome)]
     if outcome.found.unsupported:
-        lines.append(f"left out: {describe_unsupported(outcome.found.unsupported)}")
+        lines.append(f"ignored: {describe_unsupported(outcome.found.unsupported)}")
     lines += _failures(outcome)
     if not outcome.options.quiet:
         lines += ["", *_table(outcome.stats), "", verdict(outcome.stats)]
