@@ -352,7 +352,7 @@ class TestSampler:
         assert len(set(orders)) == 100
 
     def test_each_epoch_drops_others(self) -> None:
-        """What does not go round is left out at random, so nothing is never seen."""
+        """The remainder is random in each epoch, so every item is loaded sooner or later."""
         seen = set()
         for epoch in range(10):
             for rank in range(4):

@@ -188,7 +188,7 @@ class TestDeterministic:
 
     def test_order_is_that_of_the_data_set(self) -> None:
         """Every ``world_size``-th index from the rank on."""
-        with pytest.warns(UserWarning, match="11 items do not divide among 4 ranks: the last 3 are never seen"):
+        with pytest.warns(UserWarning, match="11 items do not divide among 4 ranks: the last 3 are never loaded"):
             made = DistributedDeterministicSampler(11, rank=1, world_size=4)
         assert list(made) == [1, 5]
 

@@ -9,7 +9,7 @@ def as_int(name: str, value: object) -> int:
     """Get ``value`` as an ``int``. Integers of other kinds (NumPy's) count; ``bool`` does not.
 
     Raises:
-        TypeError: It is no whole number; the message has ``name``.
+        TypeError: It is not an integer; the message names the argument.
     """
     if not isinstance(value, bool):
         try:
@@ -23,7 +23,7 @@ def as_seed(name: str, value: object) -> int:
     """Get ``value`` as an ``int`` that NumPy's generators take.
 
     Raises:
-        TypeError: It is no whole number.
+        TypeError: It is not an integer.
         ValueError: It is negative.
     """
     seed = as_int(name, value)

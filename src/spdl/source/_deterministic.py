@@ -1,4 +1,4 @@
-"""The indices of a data set in their own order, dealt to the ranks."""
+"""The indices of a data set in ascending order, distributed over the ranks."""
 
 import warnings
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ __all__ = ["DistributedDeterministicSampler"]
 class DistributedDeterministicSampler:
     """The indices ``0 .. n - 1`` in order, of which each rank has every ``world_size``-th.
 
-    Every iteration gives the same: ``range(rank, total, world_size)``. Ranks share nothing, and together they have all.
+    Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they cover all.
 
     Args:
         n: Number of items in the data set.
         rank: Of this process: ``torch.distributed.get_rank()``.
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
-        ddp_drop_last_distributed_round: Leave out the indices at the end that do not go round, so that all ranks make
-            the same number of steps; a ``UserWarning`` says how many, since they are never seen. ``False``: nothing is
-            left out, and some ranks have one more than others.
+        ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; a
+            ``UserWarning`` says how many items are dropped, because they are never loaded. ``False``: nothing is
+            dropped, and some ranks get one index more than others.
 
     Raises:
-        TypeError: A number is no whole number.
+        TypeError: An argument is not an integer.
         ValueError: ``n`` or ``world_size`` is not positive, ``rank`` is outside of ``[0, world_size)``, or there are
             fewer items than ranks and the last round is dropped.
     """
@@ -41,7 +41,7 @@ class DistributedDeterministicSampler:
         if self._share.stop < size:
             warnings.warn(
                 f"{size} items do not divide among {self._share.step} ranks: the last {size - self._share.stop} are "
-                "never seen. With ddp_drop_last_distributed_round=False they are, and some ranks make one step more",
+                "never loaded. With ddp_drop_last_distributed_round=False they are, and some ranks get one item more",
                 stacklevel=2,
             )
 

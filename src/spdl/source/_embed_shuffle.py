@@ -59,25 +59,25 @@ def embed_shuffle(
 
 
 def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False, epoch: int = 0) -> ShufflingSource[T]:
-    """Make a source that calls ``src.shuffle(seed=epoch)`` whenever it is iterated over, with an epoch that counts up.
+    """Make a source that calls ``src.shuffle(seed=epoch)`` before each iteration, with an epoch that counts up.
 
-    For what iterates again and again and knows nothing of seeds: loaders, continuous sources, other processes (where
-    the epoch counts in the copy that is iterated).
+    For consumers that iterate repeatedly and do not set seeds: loaders, continuous sources, other processes (where
+    the epoch counts up in the iterated copy).
 
     Args:
-        src: What is shuffled and iterated over. It stays available as ``.src``.
+        src: The source to shuffle and iterate. It stays available as ``.src``.
         shuffle_last: ``False``: shuffle at the first ``next`` of an iteration. ``True``: shuffle when an iteration
-            ends, so that a slow shuffle is not in the way of the first item. Then also after one that is left early
-            (``break``, an exception, an iterator that is dropped), and the first iteration has the order ``src`` has
-            now.
+            ends, so that a slow shuffle does not delay the first item; also when it ends early
+            (``break``, an exception, an iterator that is dropped). The first iteration then has the current order of
+            ``src``.
         epoch: The first seed.
 
     Returns:
-        A source with ``.src``. ``len()`` is that of ``src``; if that has none, TypeError. It pickles if ``src`` does,
-        and the copy goes on with the epoch. Iterate it once at a time: all iterators share ``src`` and its order.
+        A source with ``.src``. ``len()`` is that of ``src``, or TypeError if it has none. It is picklable if ``src``
+        is, and the copy continues with the epoch. Use one iterator at a time: all share ``src`` and its order.
 
     Raises:
-        TypeError: ``src`` has no ``shuffle``, or the epoch is no whole number.
+        TypeError: ``src`` has no ``shuffle``, or the epoch is not an integer.
     """
     if not callable(getattr(src, "shuffle", None)):
         raise TypeError(f"src must have a method shuffle(seed), got an object of type {type(src).__qualname__}")

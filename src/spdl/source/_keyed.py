@@ -45,7 +45,7 @@ class KeyedPermutation(Sequence[int]):
         key: One or several integers of any size, such as a seed, or a seed and an epoch. ``5`` is the same as ``(5,)``.
 
     Raises:
-        TypeError: A number is no whole number.
+        TypeError: A number is not an integer.
         ValueError: ``n`` is out of range, or the key is empty.
 
     Algorithm: a Feistel network of eight rounds on a domain a little larger than ``n``, values beyond ``n`` sent
@@ -108,7 +108,7 @@ class KeyedPermutation(Sequence[int]):
         """Get the position of a value: ``permutation[permutation.index_of(value)] == value``.
 
         Raises:
-            TypeError: It is no whole number.
+            TypeError: It is not an integer.
             ValueError: It is not in ``range(n)``.
         """
         number = operator.index(value)
@@ -240,7 +240,7 @@ class PermutationSlice(Sequence[int]):
         """Get the position of a value in this slice.
 
         Raises:
-            TypeError: It is no whole number.
+            TypeError: It is not an integer.
             ValueError: It is not in this slice.
         """
         position = self._permutation.index_of(value)

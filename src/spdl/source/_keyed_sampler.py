@@ -1,4 +1,4 @@
-"""Indices in a random order that is computed as it is needed, dealt to the ranks."""
+"""Indices in a random order that is computed on demand, distributed over the ranks."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,8 @@ class DistributedKeyedSampler:
     """All indices of a data set in random order, of which each rank has every ``world_size``-th, in constant memory.
 
     The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``: it depends on nothing else, in particular not on
-    the number of ranks or workers, so a run can go on with more or fewer of them. Each iteration gives the same until
-    ``shuffle`` or ``set_epoch``. It starts at once, however large ``n`` is.
+    the number of ranks or workers, so a run can be resumed with more or fewer of them. Each iteration yields the same
+    until ``shuffle`` or ``set_epoch``. Starting takes the same time for every ``n``.
 
     Args:
         n: Number of items in the data set, up to 2**63 - 1.
@@ -22,12 +22,11 @@ class DistributedKeyedSampler:
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         seed: Of the run: any integer.
         epoch: Of the first iterations: any integer.
-        ddp_drop_last_distributed_round: Leave out the end of the order that does not go round, so that all ranks make
-            the same number of steps; each epoch leaves out others. ``False``: nothing is left out, and some ranks may
-            have one more.
+        ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; each epoch
+            drops different items. ``False``: nothing is dropped, and some ranks may get one index more.
 
     Raises:
-        TypeError: A number is no whole number.
+        TypeError: An argument is not an integer.
         ValueError: ``n`` or ``world_size`` is not positive, ``n`` is too large, ``rank`` is outside of
             ``[0, world_size)``, or there are fewer items than ranks and the last round is dropped.
     """
@@ -53,7 +52,7 @@ class DistributedKeyedSampler:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
 
         Raises:
-            TypeError: It is no whole number.
+            TypeError: It is not an integer.
         """
         self._seed = as_int("seed", seed)
         self._order = self._make_order()
@@ -62,7 +61,7 @@ class DistributedKeyedSampler:
         """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
 
         Raises:
-            TypeError: It is no whole number.
+            TypeError: It is not an integer.
         """
         self._epoch = as_int("epoch", epoch)
         self._order = self._make_order()

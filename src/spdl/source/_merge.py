@@ -1,4 +1,4 @@
-"""Several iterables as one: in turn, or drawn by weights."""
+"""Several iterables as one: round-robin, or drawn by weights."""
 
 import math
 import random
@@ -19,7 +19,7 @@ _ALL_EXHAUSTED, _FIRST_EXHAUSTED = 0, -1
 
 
 class MergeIterator(Generic[T]):
-    """The items of several iterables: one of each in turn, or of one drawn at random by ``weights``.
+    """The items of several iterables: round-robin, or drawn at random by ``weights``.
 
     .. code-block:: python
 
@@ -30,17 +30,17 @@ class MergeIterator(Generic[T]):
 
     Args:
         iterables: What is merged.
-        weights: How often each is drawn, relative to the others. Those of weight 0 are left out, of ``.iterables`` and
-            ``.weights`` too. ``None``: in turn.
-        stop_after: 0: until all are exhausted. ``n`` > 0: after ``n`` items, or when all are exhausted. -1: as soon as
-            an item is wanted of one that is exhausted. Otherwise exhausted ones leave, and the others keep their
-            ratios: exactly, since the draw is among whole numbers.
+        weights: Relative frequency of each. Iterables of weight 0 are removed, also from ``.iterables`` and
+            ``.weights``. ``None``: round-robin.
+        stop_after: 0: stop when all are exhausted. ``n`` > 0: after ``n`` items, or when all are exhausted. -1: when
+            the next item is due from one that is exhausted. Otherwise exhausted iterables leave the draw, and the
+            others keep their exact ratios, because the draw is among integers.
         seed: Of the draws.
 
     Raises:
         ValueError: No iterables; ``stop_after`` < -1; not one weight for each; weights that are negative, NaN, infinite
             or no numbers, or whose sum is 0.
-        TypeError: ``stop_after`` or ``seed`` is no whole number.
+        TypeError: ``stop_after`` or ``seed`` is not an integer.
     """
 
     def __init__(

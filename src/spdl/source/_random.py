@@ -18,8 +18,8 @@ __all__ = ["DistributedRandomSampler"]
 class DistributedRandomSampler:
     """Indices of a data set in random order, of which each rank has every ``world_size``-th.
 
-    All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they share nothing and need not talk
-    to each other. Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another one.
+    All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they need not communicate.
+    Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another one.
     No global random state is used.
 
     The indices of all ranks are drawn at once: 8 bytes for each. For large data sets see
@@ -37,7 +37,7 @@ class DistributedRandomSampler:
             steps. ``False``: some ranks may have one more than others.
 
     Raises:
-        TypeError: A number is no whole number.
+        TypeError: A number is not an integer.
         ValueError: ``n``, ``world_size`` or ``num_draws`` is not positive; ``rank`` is outside of ``[0, world_size)``;
             there are fewer draws than ranks and the last round is dropped; more draws than items without ``weights``;
             ``weights`` are not ``n`` finite numbers >= 0, or their sum is 0 or overflows; the seed is negative.
@@ -73,7 +73,7 @@ class DistributedRandomSampler:
         """Set the seed of the iterations that begin from now on. Only the last call counts.
 
         Raises:
-            TypeError: It is no whole number.
+            TypeError: It is not an integer.
             ValueError: It is negative.
         """
         self._seed = as_seed("seed", seed)

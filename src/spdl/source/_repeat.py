@@ -64,7 +64,7 @@ def repeat_source(src: Iterable[T], /, epoch: int = 0) -> Iterator[T]:
         An iterator. It pickles, if ``src`` does, until the first ``next``; after it, pickling raises ValueError.
 
     Raises:
-        TypeError: The epoch is no whole number.
+        TypeError: The epoch is not an integer.
         RuntimeError: On ``next``: an epoch of ``src`` gave no item. Going on would be a loop without end or output.
     """
     return RepeatIterator(src, as_int("epoch", epoch))

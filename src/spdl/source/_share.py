@@ -9,7 +9,7 @@ def check_size(n: object) -> int:
     """Get the number of items of a data set.
 
     Raises:
-        TypeError: It is no whole number.
+        TypeError: It is not an integer.
         ValueError: It is not positive.
     """
     size = as_int("n", n)
@@ -22,17 +22,17 @@ def share_of(total: int, rank: object, world_size: object, drop_last_round: bool
     """Get the positions of ``rank``: every ``world_size``-th, from its own number on.
 
     Args:
-        total: How many positions there are for all ranks together.
+        total: Number of positions of all ranks together.
         rank: Of this process.
-        world_size: How many ranks there are.
-        drop_last_round: Leave out the positions at the end that do not go round, so that all ranks have as many.
-        what: What is at the positions, for the message.
+        world_size: Number of ranks.
+        drop_last_round: Drop the remainder, so that all ranks get the same number.
+        what: What the positions hold, for the message.
 
     Returns:
-        ``range(rank, stop, world_size)``. ``stop`` is ``total``, or what is left of it.
+        ``range(rank, stop, world_size)``. ``stop`` is ``total``, or less if the remainder is dropped.
 
     Raises:
-        TypeError: An argument is no whole number.
+        TypeError: An argument is not an integer.
         ValueError: ``world_size`` is not positive, ``rank`` is not below it, or dropping would leave nothing.
     """
     size = as_int("world_size", world_size)

@@ -37,7 +37,7 @@ class LocalDirectory:
         begun keeps the order it began with.
 
         Raises:
-            TypeError: The seed is no whole number.
+            TypeError: The seed is not an integer.
         """
         paths = self._paths.copy()
         random.Random(as_int("seed", seed)).shuffle(paths)
