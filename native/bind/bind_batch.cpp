@@ -12,6 +12,7 @@
 
 #include "bind/bind_transform.h"
 #include "bind/errors.h"
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/sources.h"
 #include "jpeg/load.h"
@@ -155,7 +156,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
   const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way), num_threads, is_interrupted};
   std::optional<std::vector<Outcome>> loaded;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     loaded = load_slots(job);
   }
   if (interrupt) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/objects.h"
 #include "media/bsf.h"
@@ -27,7 +28,7 @@ template <class Run>
 nb::object packets_from(Run&& run) {
   std::optional<Packets> packets;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     packets = run();
   }
   return packets->packets.empty() ? nb::none() : wrap(std::move(*packets));
@@ -41,7 +42,7 @@ void register_bsf(nb::module_& module) {
           "__init__",
           [](BsfObject* self, nb::handle codec, const std::string& bsf) {
             const CodecPtr found = codec_in(codec, "codec");
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             new (self) BsfObject(BitStreamFilter(*found, bsf));
           },
           "codec"_a, "bsf"_a, nb::sig("def __init__(self, codec: AudioCodec | VideoCodec | ImageCodec, bsf: str) -> None"))

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
 #include "media/convert.h"
@@ -94,7 +95,7 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
   const nb::object result = make_buffer(std::move(shape), layout.type, storage);
   std::uint8_t* out = buffer_in(result).data();
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     for (Handle<Frames>* handle : handles) {
       // They are still what they were: frames never change, and if another thread has consumed them since, this throws.
       const Frames frames = handle->take("frames");
@@ -107,7 +108,7 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
 
 // ---------------------------------------------------------------------------------------------------- reference frames
 
-void release_array(void* owner, std::uint8_t*) { let_go(static_cast<Export*>(owner)); }
+void release_array(void* owner, std::uint8_t*) { drop_soon(std::unique_ptr<Lent>(static_cast<Lent*>(owner))); }
 
 constexpr const char* kReferencePicturesDoc = R"(Pictures whose planes are the array's.
 
@@ -123,9 +124,9 @@ class Referenced {
     for (const nb::handle side : sides) {
       shape_.push_back(nb::cast<std::ptrdiff_t>(side));
     }
-    auto held = std::make_unique<Export>(array, false, "array");
-    view_ = {held->data(), shape_, {element.first.at(0), element.second}, held->size()};
-    memory_ = make_reference(view_, release_array, held.release());
+    auto lent = std::make_unique<Lent>(array, "array");
+    view_ = {lent->memory.data(), shape_, {element.first.at(0), element.second}, lent->memory.size()};
+    memory_ = make_reference(view_, release_array, lent.release());
   }
 
   const ArrayView& view() const noexcept { return view_; }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
 #include "media/decode.h"
@@ -79,7 +80,7 @@ nb::object decode(const nb::object& packets, const std::optional<std::string>& f
   Packets taken = take_decodable(packets);
   Frames frames;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     frames = decode_packets(std::move(taken), filter, config, num_frames);
   }
   return wrap(std::move(frames));
@@ -92,7 +93,7 @@ nb::object to_array(const nb::object& packets, const std::optional<std::string>&
   Packets taken = take_decodable(packets);
   DecodedArray array;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     array = decode_array(std::move(taken), filter, config);
   }
   const ArrayLayout& layout = array.layout;
@@ -106,7 +107,7 @@ nb::list sample(const nb::object& packets, const std::vector<std::size_t>& indic
   Packets taken = take_decodable(packets);
   std::vector<Frames> pictures;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     pictures = sample_video(std::move(taken), indices, filter, config);
   }
   nb::list result;
@@ -128,7 +129,7 @@ class SharedDecoder {
   ~SharedDecoder() {
     // The stable ABI's way to ask whether this thread holds the GIL.
     if (decoder_ != nullptr && decoder_.use_count() == 1 && PyThreadState_GetDict() != nullptr) {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       decoder_.reset();
     }
   }
@@ -157,7 +158,7 @@ Decoder<type> make_decoder(const CodecObject<type>& codec, std::optional<std::st
                            std::optional<std::string> decoder, std::map<std::string, std::string> options,
                            bool tolerate_errors) {
   const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return {SharedDecoder(StreamDecoder(*codec.codec, std::move(filter), config))};
 }
 
@@ -186,7 +187,7 @@ template <MediaType type>
 nb::object next(FramesIterator<type>& self) {
   std::optional<Frames> batch;
   if (!self.is_done) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const auto decoder = self.decoder->own(kWhatDecoder);
     try {
       batch = decoder->next();

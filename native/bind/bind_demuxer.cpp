@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
@@ -56,11 +57,11 @@ class DemuxerObject {
  public:
   DemuxerObject(HeldSource source, std::string name, DemuxConfig config)
       : held_(std::move(source.held)), name_(std::move(name)) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     demuxer_.emplace(Demuxer(std::move(source.source), name_, std::move(config)));
   }
   ~DemuxerObject() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     demuxer_.reset();
   }
 
@@ -70,7 +71,7 @@ class DemuxerObject {
       return;
     }
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       demuxer_->take("the demuxer");
     }
     held_.reset();
@@ -103,7 +104,7 @@ nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std
   }
   std::optional<Packets> packets;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     packets = self.use()->demux(type, span, bsf);
   }
   return wrap(std::move(*packets));
@@ -113,7 +114,7 @@ nb::object codec(DemuxerObject& self, const std::string& kind) {
   const MediaType type = parse_kind(kind);
   CodecPtr found;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     found = self.use()->codec(type);
   }
   return wrap(std::move(found));
@@ -122,7 +123,7 @@ nb::object codec(DemuxerObject& self, const std::string& kind) {
 nb::dict read_some(DemuxerObject& self, int reading, std::optional<double> duration, std::optional<int> num_packets) {
   std::map<int, Packets> chunk;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     chunk = self.use()->read_some(reading, duration, num_packets);
   }
   nb::dict result;
@@ -157,18 +158,18 @@ void register_demuxer(nb::module_& module) {
            kDemuxDoc)
       .def(
           "has", [](DemuxerObject& self, const std::string& kind) { return self.use()->has(parse_kind(kind)); },
-          "kind"_a, nb::call_guard<nb::gil_scoped_release>(), "Whether there is a stream of that kind.")
+          "kind"_a, nb::call_guard<GilReleased>(), "Whether there is a stream of that kind.")
       .def(
           "stream_index",
           [](DemuxerObject& self, const std::string& kind) { return self.use()->stream_index(parse_kind(kind)); },
-          "kind"_a, nb::call_guard<nb::gil_scoped_release>(), "Index of the best stream of that kind.")
+          "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that kind.")
       .def("codec", &codec, "kind"_a,
            nb::sig("def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec"),
            "Codec of the best stream of that kind.")
       .def(
           "start_reading",
           [](DemuxerObject& self, const std::set<int>& streams) { return self.use()->start_reading(streams); },
-          "streams"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "streams"_a, nb::call_guard<GilReleased>(),
           "Go to the beginning, to read these streams by and by; the result is for ``read_some``.")
       .def("read_some", &read_some, "reading"_a, nb::kw_only(), "duration"_a.none(), "num_packets"_a.none(),
            nb::sig("def read_some(self, reading: int, *, duration: float | None, num_packets: int | None) "

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
 #include "media/encode_picture.h"
@@ -124,7 +125,7 @@ nb::bytes encode_pixels(nb::handle pixels, const VideoEncodeConfig& config, cons
   }
   std::vector<std::uint8_t> encoded;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     encoded = encode_picture({held.data(), held.size()}, config, name);
   }
   return nb::bytes(encoded.data(), encoded.size());
@@ -143,7 +144,7 @@ nb::object encode(EncoderObject<type>& self, nb::handle object) {
   }
   Packets packets;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const auto encoder = self.own("the encoder");
     packets = encoder->encode(frames.take("the frames"));
   }
@@ -154,7 +155,7 @@ template <MediaType type>
 nb::object flush(EncoderObject<type>& self) {
   Packets packets;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     packets = self.own("the encoder")->flush();
   }
   return some(std::move(packets));

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "bind/gil.h"
 #include "bind/handle.h"
 #include "media/encoder.h"
 
@@ -14,7 +15,7 @@ struct EncoderObject : Handle<Encoder> {
   using Handle::Handle;
   // The end of an encoder waits for its threads, and they must not have to wait for the GIL.
   ~EncoderObject() {
-    const nanobind::gil_scoped_release released;
+    const GilReleased released;
     static_cast<void>(take("the encoder"));
   }
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/objects.h"
 #include "media/filter_graph.h"
@@ -74,19 +75,19 @@ struct GraphObject : Handle<FilterGraph> {
   using Handle::Handle;
   // Filters may have threads to wait for, and frames in them memory of Python's to let go of.
   ~GraphObject() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const FilterGraph last = take(kWhat);
   }
 };
 
 void construct(GraphObject* self, const std::string& description) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   new (self) GraphObject(FilterGraph(description));
 }
 
 void add_frames(GraphObject& self, const nb::object& object, const FilterGraph::Key& key) {
   Handle<Frames>& frames = frames_in(object, "frames");
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const auto graph = self.own(kWhat);
   graph->expect_input(key);  // a wrong key shall not use them up
   graph->add_frames(frames.take("frames"), key);
@@ -95,19 +96,19 @@ void add_frames(GraphObject& self, const nb::object& object, const FilterGraph::
 nb::object get_frames(GraphObject& self, const FilterGraph::Key& key) {
   std::optional<Frames> frames;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     frames = self.own(kWhat)->get_frames(key);
   }
   return frames ? wrap(std::move(*frames)) : nb::none();
 }
 
 void flush(GraphObject& self) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   self.own(kWhat)->flush();
 }
 
 std::string dump(const GraphObject& self) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   return self.read(kWhat)->dump();
 }
 

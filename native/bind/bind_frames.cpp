@@ -15,6 +15,7 @@ extern "C" {
 #include <vector>
 
 #include "av/names.h"
+#include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
 #include "media/frame_parts.h"
@@ -119,7 +120,7 @@ template <class Self>
 nb::object clone(const Self& self) {
   Frames copy;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     copy = self.read(kWhat)->clone();
   }
   return wrap(std::move(copy));
@@ -136,7 +137,7 @@ nb::tuple reduce_transport(const Self& self) {
   Parts parts;
   {
     const auto frames = self.read(kWhat);
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     parts = take_apart(*frames);
   }
   return nb::make_tuple(nb::module_::import_("spdl.io._restore").attr("restore_frames"),
@@ -148,7 +149,7 @@ nb::object restore_frames(nb::handle joined_object, const nb::args& others) {
   const std::vector<Part> beside = parts_of(others, "data");
   Frames frames;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     frames = put_together(joined, beside);
   }
   return wrap(std::move(frames));

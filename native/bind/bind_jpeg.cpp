@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "jpeg/decoder.h"
 
@@ -21,7 +22,7 @@ nb::list decode_planes(const nb::object& data) {
   const Export held(data, false, "data");
   std::vector<std::pair<int, int>> sizes;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     thread_local JpegDecoder decoder;
     const JpegHeader header = decoder.open({held.data(), held.size()}, false);
     const Picture picture = decoder.decode({0, 0, header.height, header.width}, 1.0, false);

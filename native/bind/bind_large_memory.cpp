@@ -1,6 +1,7 @@
 #include "bind/bind_large_memory.h"
 
 #include "base/large_memory.h"
+#include "bind/gil.h"
 
 namespace nb = nanobind;
 
@@ -24,7 +25,7 @@ void register_large_memory(nb::module_& module) {
       nb::sig("def large_memory() -> tuple[int, int]"),
       "Large blocks of memory that were freed and are kept for reuse: their number, and their bytes.");
   module.def(
-      "release_large_memory", [] { large_memory().release(); }, nb::call_guard<nb::gil_scoped_release>(),
+      "release_large_memory", [] { large_memory().release(); }, nb::call_guard<GilReleased>(),
       "Free them.");
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bind/bind_encoder.h"
+#include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/objects.h"
 #include "media/muxer.h"
@@ -33,7 +34,7 @@ struct MuxerObject : Handle<Muxer> {
       : Handle(Muxer(std::string(destination.c_str(), destination.size()), std::move(name), format)) {}
   // A file that is still open is closed, which may have to wait for a disk.
   ~MuxerObject() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     static_cast<void>(take("the muxer"));
   }
 };
@@ -50,7 +51,7 @@ void add_remux_stream(MuxerObject& self, nb::handle codec) {
 
 void write(MuxerObject& self, int stream_index, nb::handle object) {
   const Handle<Packets>& packets = packets_in(object, "packets");
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const auto muxer = self.own("the muxer");
   muxer->write(stream_index, *packets.read("the packets"));
 }
@@ -58,7 +59,7 @@ void write(MuxerObject& self, int stream_index, nb::handle object) {
 }  // namespace
 
 void register_muxer(nb::module_& module) {
-  using Released = nb::call_guard<nb::gil_scoped_release>;
+  using Released = nb::call_guard<GilReleased>;
   nb::class_<MuxerObject>(module, "Muxer", nb::is_weak_referenceable(), kMuxerDoc)
       .def(nb::init<const nb::bytes&, std::string, const Name&>(), "destination"_a, "name"_a, "format"_a.none())
       .def("add_encode_stream", &add_encode_stream<VideoEncoder, VideoEncodeConfig>, Released(), "config"_a,

@@ -8,6 +8,7 @@
 #include "archive/npy.h"
 #include "archive/zip.h"
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"
 
@@ -69,7 +70,7 @@ nb::list read_zip(const nb::object& data) {
   const Export held(data, false, "data");
   std::vector<ZipEntry> entries;
   try {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     entries = read_zip_directory({held.data(), held.size()});
   } catch (Error& error) {
     error.source = name_of_bytes(held.data());

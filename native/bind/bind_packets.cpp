@@ -12,6 +12,7 @@
 
 #include "av/compat.h"
 #include "av/names.h"
+#include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
 #include "media/describe.h"
@@ -70,7 +71,7 @@ std::pair<int, int> pair_of(AVRational value) { return {value.num, value.den}; }
 CodecPtr complete_codec(Handle<Packets>& packets) {
   CodecPtr codec;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const auto stay = packets.read("packets");
     codec = measure(*stay);
     if (codec == stay->codec) {
@@ -104,7 +105,7 @@ nb::bytes as_bytes(const Packets& packets) {
   }
   auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr()));
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     serialize(packets, out);
   }
   return nb::borrow<nb::bytes>(bytes);
@@ -114,7 +115,7 @@ nb::bytes as_bytes(const Packets& packets) {
 Packets from_memory(nb::handle object, bool is_view, const nb::args& others = nb::args()) {
   const Part joined = part_of(object, "data");
   const std::vector<Part> beside = parts_of(others, "data");
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   Packets packets = deserialize(joined, beside);
   packets.is_view = is_view;
   return packets;
@@ -139,7 +140,7 @@ nb::tuple reduce(const Self& self, int protocol) {
   }
   Parts parts;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     parts = take_apart(*packets);
   }
   return nb::make_tuple(restore, as_pickle_buffers(std::move(parts)));
@@ -192,7 +193,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
           [](const Self& self) {
             std::optional<Packets> copy;
             {
-              const nb::gil_scoped_release released;
+              const GilReleased released;
               copy = self.read("packets")->clone();
             }
             return wrap(std::move(*copy));
@@ -307,7 +308,7 @@ void register_packets(nb::module_& module) {
             const auto stay = self.read("packets");
             return raw ? packet_timestamps(*stay) : display_timestamps(*stay);
           },
-          nb::kw_only(), "raw"_a = false, nb::call_guard<nb::gil_scoped_release>(), kTimestampsDoc);
+          nb::kw_only(), "raw"_a = false, nb::call_guard<GilReleased>(), kTimestampsDoc);
 
   module.def(
       "deserialize",

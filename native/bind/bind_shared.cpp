@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/held.h"
 #include "shared/area.h"
 #include "shared/process.h"
@@ -351,7 +352,7 @@ void register_shared(nb::module_& module) {
           "Undo a put that nobody was told of.")
       .def("slot", &slot, "num_bytes"_a, nb::sig("def slot(self, num_bytes: int) -> View | None"),
            "A block to be filled in place, aligned to 64 bytes; None if there is no room.")
-      .def("trim", &Sender::trim, nb::call_guard<nb::gil_scoped_release>(),
+      .def("trim", &Sender::trim, nb::call_guard<GilReleased>(),
            "Give the memory of everything that is free back to the system.")
       .def("close", &Sender::close, "Close its descriptor. From now on there is no room.")
       .def_prop_ro("num_bytes_used", &Sender::num_bytes_used, "Bytes in blocks that somebody refers to.")

@@ -16,6 +16,7 @@
 
 #include "av/names.h"
 #include "bind/errors.h"
+#include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/sources.h"
 #include "media/picture.h"
@@ -69,7 +70,7 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
   }
   std::vector<std::variant<Frames, Error>> outcomes;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     outcomes.reserve(held.size());
     for (std::size_t i = 0; i < held.size(); ++i) {
       try {

@@ -11,6 +11,7 @@
 #include "archive/sniff.h"
 #include "archive/tar.h"
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"
 
@@ -110,7 +111,7 @@ class TarMembers {
   void read_ahead() {
     batch_.resize(std::clamp(batch_.size() * 2, kFirstBatch, kLargestBatch));
     at_ = count_ = 0;
-    std::optional<nb::gil_scoped_release> released;
+    std::optional<GilReleased> released;
     if (batch_.size() >= kBatchWithoutGil) {
       released.emplace();
     }

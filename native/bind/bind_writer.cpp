@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "bind/gil.h"
 #include "bind/held.h"
 #include "shared/writer.h"
 
@@ -62,7 +63,7 @@ void register_writer(nb::module_& module) {
       .def(
           "drain",
           [](Writer& writer, double timeout) { return writer.drain(std::chrono::duration<double>(timeout)); },
-          "timeout"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "timeout"_a, nb::call_guard<GilReleased>(),
           "Wait, at most ``timeout`` seconds, until all is written; False if it is not.")
       .def("close", &Writer::close, "Write nothing more. Does not wait. Idempotent.")
       .def_prop_ro("num_bytes_pending", &Writer::num_bytes_pending, "Bytes that are not written yet.");

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "bind/gil.h"
+
 namespace spdl::bind {
 
 // Below this, letting go of the GIL and taking it again costs more than others gain.
@@ -21,7 +23,7 @@ auto without_gil_if(bool is_long, Work&& work) {
   if (!is_long) {
     return work();
   }
-  const nanobind::gil_scoped_release released;
+  const GilReleased released;
   return work();
 }
 

@@ -210,24 +210,6 @@ void Export::release() noexcept {
   }
 }
 
-void let_go(Export* held) noexcept {
-  constexpr auto drop = [](void* object) {
-    delete static_cast<Export*>(object);
-    return 0;
-  };
-  if (Py_IsInitialized() == 0) {
-    return;  // Python is on its way out: there is nobody to give the memory back to
-  }
-  // A thread of libav's must not wait for the GIL: who holds it may be waiting for that thread to end. Python's main
-  // thread lets go instead, as soon as it runs; only if it has more to do than it can remember (32 calls in Python 3.11)
-  // is there no other way.
-  if (PyGILState_GetThisThreadState() == nullptr && Py_AddPendingCall(drop, held) == 0) {
-    return;
-  }
-  const nb::gil_scoped_acquire acquired;
-  drop(held);
-}
-
 CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storage)
     : CpuBuffer(std::move(shape), type, Buffer()) {
   const std::size_t size = checked_num_bytes(shape_, type_);

@@ -1,4 +1,4 @@
-// Python's memory in native hands, and ours in Python's. The GIL is held in all of it, except in `let_go`.
+// Python's memory in native hands, and ours in Python's. The GIL is held in all of it.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/element_type.h"
+#include "bind/gil.h"
 #include "image/transform.h"
 
 namespace spdl::bind {
@@ -40,8 +41,13 @@ class Export {
   Py_buffer view_{};
 };
 
-// Deletes an Export, on any thread, with or without the GIL: what libav calls when it is done with the memory.
-void let_go(Export* held) noexcept;
+// An object's memory that libav has a reference to: let go of by `drop_soon`, on whatever thread that is.
+class Lent final : public Deferred {
+ public:
+  Lent(nanobind::handle object, const char* what) : memory(object, false, what) {}
+
+  const Export memory;
+};
 
 // What Python knows as CPUBuffer: an array in memory of ours or in storage of the user's, which it keeps. C order.
 //

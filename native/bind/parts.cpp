@@ -44,10 +44,10 @@ nb::tuple as_pickle_buffers(Parts parts) {
 }
 
 Part part_of(nb::handle object, const char* what) {
-  auto held = std::make_unique<Export>(object, false, what);
-  const std::span<const std::uint8_t> bytes(held->data(), held->size());
-  // Let go by whoever is done with the last of it, with or without the GIL.
-  return {bytes, std::shared_ptr<const void>(held.release(), [](Export* done) { let_go(done); })};
+  auto lent = std::make_unique<Lent>(object, what);
+  const std::span<const std::uint8_t> bytes(lent->memory.data(), lent->memory.size());
+  // Dropped by whoever is done with the last of it, with or without the GIL.
+  return {bytes, std::shared_ptr<const void>(lent.release(), [](Lent* done) { drop_soon(std::unique_ptr<Lent>(done)); })};
 }
 
 std::vector<Part> parts_of(const nb::args& objects, const char* what) {

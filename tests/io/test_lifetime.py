@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import sys
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,41 @@ def test_a_source_in_memory_is_kept_and_let_go() -> None:
     gc.collect()
     data.append(0)
     assert (spdl.io.to_numpy(buffer) == expected_pictures(video_clip(CLIP), "rgb24")).all()
+
+
+def test_arrays_that_threads_of_an_encoder_let_go_are_free(tmp_path: Path) -> None:
+    """After the last call that needs them, whatever Python's main thread does: here it waits for another thread."""
+    arrays = [bytearray(32 * 32 * 3) for _ in range(80)]
+
+    def encode() -> None:
+        muxer = spdl.io.Muxer(tmp_path / "out.mkv")
+        config = spdl.io.video_encode_config(height=32, width=32, frame_rate=(25, 1))
+        encoder: Any = muxer.add_encode_stream(config, encoder="png", encoder_config={"threads": "4"})
+        with muxer.open():
+            for i, array in enumerate(arrays):
+                pixels = np.frombuffer(array, np.uint8).reshape(1, 32, 32, 3)
+                frames: Any = spdl.io.create_reference_video_frame(pixels, "rgb24", (25, 1), i)
+                del pixels
+                packets = encoder.encode(frames)
+                del frames
+                if packets is not None:
+                    muxer.write(0, packets)
+            muxer.write(0, encoder.flush())
+
+    held: list[int] = []
+
+    def count_held() -> None:
+        encode()
+        for i, array in enumerate(arrays):
+            try:
+                array.append(0)
+            except BufferError:
+                held.append(i)
+
+    thread = threading.Thread(target=count_held)
+    thread.start()
+    thread.join()
+    assert held == []
 
 
 class Watched(np.ndarray):

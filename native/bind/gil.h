@@ -1,0 +1,91 @@
+// Letting go of the GIL; and what threads without it leave to those that have it.
+//
+// A thread of libav's drops the last reference to memory of Python's at any time, also while somebody who holds the GIL
+// waits for that thread to end, and while the interpreter is finalized: it must not wait for the GIL. It puts the
+// reference on a list instead, which whoever has the GIL next empties: Python's main thread between two instructions,
+// and every thread that comes back from work of ours, as the main thread may be in C for hours.
+//
+// A thread that comes back too late, when the interpreter is finalized, is parked: see forced_unwind.cpp.
+
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+
+namespace spdl::bind {
+
+// What only a holder of the GIL may delete.
+class Deferred {
+ public:
+  Deferred() = default;
+  Deferred(const Deferred&) = delete;
+  Deferred& operator=(const Deferred&) = delete;
+  virtual ~Deferred() = default;
+
+ private:
+  friend void drop_deferred() noexcept;
+  friend void drop_soon(std::unique_ptr<Deferred> object) noexcept;
+
+  static inline std::atomic<Deferred*> first_ = nullptr;
+  static inline std::atomic<bool> is_announced_ = false;  // Python's main thread will look at the list
+  Deferred* next_ = nullptr;
+
+ public:
+  static bool is_any() noexcept { return first_.load(std::memory_order_relaxed) != nullptr; }
+};
+
+// Deletes all that is on the list. The GIL is held.
+inline void drop_deferred() noexcept {
+  for (Deferred* each = Deferred::first_.exchange(nullptr, std::memory_order_acquire); each != nullptr;) {
+    const std::unique_ptr<Deferred> dropped(each);
+    each = each->next_;
+  }
+}
+
+// Deletes the object, on any thread, with or without the GIL; later, if the thread is none that Python knows.
+inline void drop_soon(std::unique_ptr<Deferred> object) noexcept {
+  if (Py_IsInitialized() == 0) {
+    (void)object.release();  // Python is on its way out: there is nobody to give it back to
+    return;
+  }
+  if (PyGILState_GetThisThreadState() != nullptr) {
+    const nanobind::gil_scoped_acquire held;
+    object.reset();
+    return;
+  }
+  Deferred* const added = object.release();
+  added->next_ = Deferred::first_.load(std::memory_order_relaxed);
+  while (!Deferred::first_.compare_exchange_weak(added->next_, added, std::memory_order_release,
+                                                 std::memory_order_relaxed)) {
+  }
+  constexpr auto drop_all = [](void*) {
+    Deferred::is_announced_ = false;  // first: what is put on the list from now on is announced again
+    drop_deferred();
+    return 0;
+  };
+  // Python remembers 32 calls at most. If there is no room, the next one that is dropped tries again.
+  if (!Deferred::is_announced_.exchange(true) && Py_AddPendingCall(drop_all, nullptr) != 0) {
+    Deferred::is_announced_ = false;
+  }
+}
+
+// The GIL, which the thread holds, is released for as long as this lives.
+class GilReleased {
+ public:
+  GilReleased() noexcept : state_(PyEval_SaveThread()) {}
+  ~GilReleased() {
+    PyEval_RestoreThread(state_);
+    if (Deferred::is_any()) {
+      drop_deferred();
+    }
+  }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace spdl::bind
