@@ -14,9 +14,9 @@ struct Placement {
   int height = 0;
 };
 
-// a * b / c to the nearest, halves away from zero (positive values), as libavutil's av_rescale.
-constexpr int rescale(int a, int b, int c) noexcept {
-  return static_cast<int>((std::int64_t{a} * b + c / 2) / c);
+// a * b / c to the nearest, halves away from zero (positive values), as libavutil's av_rescale; within [1, most].
+constexpr int rescale(int a, int b, int c, int most) noexcept {
+  return static_cast<int>(std::clamp<std::int64_t>((std::int64_t{a} * b + c / 2) / c, 1, most));
 }
 
 // The largest placement of a width x height picture inside the canvas that keeps its shape, centred. These are the
@@ -24,8 +24,8 @@ constexpr int rescale(int a, int b, int c) noexcept {
 // nothing, which FFmpeg refuses, is one pixel. All sizes are positive.
 constexpr Placement fit_inside(int width, int height, int canvas_width, int canvas_height) noexcept {
   Placement fit;
-  fit.width = std::clamp(rescale(canvas_height, width, height), 1, canvas_width);
-  fit.height = std::clamp(rescale(canvas_width, height, width), 1, canvas_height);
+  fit.width = rescale(canvas_height, width, height, canvas_width);
+  fit.height = rescale(canvas_width, height, width, canvas_height);
   fit.left = (canvas_width - fit.width) / 2;
   fit.top = (canvas_height - fit.height) / 2;
   return fit;
