@@ -90,8 +90,24 @@ void copy_plane(const AVFrame& frame, std::size_t plane, const Component& to, st
   }
 }
 
-std::uint8_t to_8_bits(unsigned value, unsigned largest) noexcept {
-  return static_cast<std::uint8_t>((value * 255U + largest / 2) / largest);
+// What is 0 and what is 255 in samples of more or fewer bits than 8.
+struct SampleRange {
+  unsigned black;
+  unsigned white;
+
+  std::uint8_t to_8_bits(unsigned value) const noexcept {
+    const unsigned range = white - black;
+    const unsigned above = std::clamp(value, black, white) - black;
+    return static_cast<std::uint8_t>((above * 255U + range / 2) / range);
+  }
+};
+
+// Limited range: ITU-R BT.2100, table 9, which has the levels of 8 bits times powers of two.
+SampleRange sample_range(int depth, bool is_limited) noexcept {
+  if (is_limited && depth >= 8) {
+    return {16U << (depth - 8), 235U << (depth - 8)};
+  }
+  return {0, (1U << depth) - 1};
 }
 
 // One component of a palette, whose entries are 0xAARRGGBB in the processor's order.
@@ -144,13 +160,13 @@ void PlaneMaker::take_apart(const AVFrame& frame, bool with_alpha, Picture& pict
   const bool palette = is_palette(format);
   const bool gray = !palette && !has(format, AV_PIX_FMT_FLAG_RGB);
   picture.model = gray ? ColorModel::kGray : ColorModel::kRgb;
-  const Levels* levels = gray && frame.color_range == AVCOL_RANGE_MPEG ? &luma_levels() : nullptr;
+  const bool is_limited = gray && frame.color_range == AVCOL_RANGE_MPEG;
   const auto width = static_cast<std::size_t>(frame.width);
   const int num_colours = gray ? 1 : 3;
   for (int i = 0; i < num_colours + (with_alpha ? 1 : 0); ++i) {
     const AVComponentDescriptor& component = format.comp[palette ? 0 : i];
     const bool bytes = component.depth == 8 && component.shift == 0 && !has(format, AV_PIX_FMT_FLAG_BITSTREAM);
-    const unsigned largest = (1U << component.depth) - 1;
+    const SampleRange range = sample_range(component.depth, is_limited && i < num_colours);
     const Levels entries = palette ? of_palette(frame.data[1], i) : Levels{};
     auto* samples = reinterpret_cast<std::uint16_t*>(line_.reserve(2 * width));
     std::uint8_t* out = add(picture, frame.width, frame.height);
@@ -166,16 +182,16 @@ void PlaneMaker::take_apart(const AVFrame& frame, bool with_alpha, Picture& pict
         for (std::size_t x = 0; x < width; ++x) {
           out[x] = row[x * static_cast<std::size_t>(component.step)];
         }
+        if (is_limited && i < num_colours) {
+          std::transform(out, out + width, out, [](std::uint8_t level) { return luma_levels()[level]; });
+        }
       } else {
         const std::uint8_t* data[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
         av_read_image_line2(samples, data, frame.linesize, &format, 0, y, i, frame.width, 0, sizeof(*samples));
         const unsigned flip = pixel_format == AV_PIX_FMT_MONOWHITE ? 1U : 0U;
         for (std::size_t x = 0; x < width; ++x) {
-          out[x] = to_8_bits(samples[x] ^ flip, largest);
+          out[x] = range.to_8_bits(samples[x] ^ flip);
         }
-      }
-      if (levels != nullptr && i < num_colours) {
-        std::transform(out, out + width, out, [&](std::uint8_t level) { return (*levels)[level]; });
       }
     }
   }

@@ -401,3 +401,21 @@ def test_mixed_batch_is_each_picture_alone(color: Any, tmp_path: Path) -> None:
     for num_threads in (0, 2):
         together = spdl.io.load_image_batch(sources, transform=transform, num_threads=num_threads)
         assert (spdl.io.to_numpy(together) == alone).all()
+
+
+@pytest.mark.parametrize("color_range", ["tv", "pc"])
+@pytest.mark.parametrize("depth", [8, 10, 12])
+def test_gray_of_any_depth_and_range_is_scaled_exactly(depth: int, color_range: str, tmp_path: Path) -> None:
+    """Black is 0 and white 255, and between them the nearest level; what lies beyond is cut off."""
+    levels = np.linspace(0, (1 << depth) - 1, 1024).astype(np.uint8 if depth == 8 else np.uint16)
+    path = tmp_path / "gray.avif"
+    pix_fmt = "gray" if depth == 8 else f"gray{depth}le"
+    stored_as = ("-c:v", "libaom-av1", "-aom-params", "lossless=1", "-cpu-used", "8", "-still-picture", "1")
+    run_ffmpeg(
+        *("-f", "rawvideo", "-pix_fmt", pix_fmt, "-s", "1024x1", "-i", "-", "-vf", f"setparams=range={color_range}"),
+        *stored_as, "-pix_fmt", pix_fmt, path, stdin=levels.tobytes(),
+    )  # fmt: skip
+    black, white = (16 << (depth - 8), 235 << (depth - 8)) if color_range == "tv" else (0, (1 << depth) - 1)
+    expected = np.floor((levels.astype(np.float64) - black) * 255 / (white - black) + 0.5).clip(0, 255)
+    loaded = spdl.io.to_numpy(spdl.io.load_image_batch([path], width=1024, height=1, pix_fmt="gray"))
+    assert (loaded[0, :, :, 0] == expected).all()
