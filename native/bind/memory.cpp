@@ -131,23 +131,38 @@ nb::object as_applied(const Plan& plan, int height, int width) {
                                 "size"_a = nb::make_tuple(height, width));
 }
 
+bool asks(int flags, int wanted) noexcept { return (flags & wanted) == wanted; }
+
+// Elements in C order are in Fortran's too if no two sides have several elements, or there are none.
+bool is_fortran_order(const CpuBuffer::Shape& shape) noexcept {
+  const auto num_long = std::count_if(shape.begin(), shape.end(), [](Py_ssize_t side) { return side != 1; });
+  return num_long <= 1 || std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+int refuse_buffer(Py_buffer* view, const char* why) noexcept {
+  view->obj = nullptr;
+  PyErr_SetString(PyExc_BufferError, why);
+  return -1;
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   auto* buffer = nb::inst_ptr<CpuBuffer>(self);
-  if ((flags & PyBUF_WRITABLE) != 0 && buffer->is_readonly()) {
-    view->obj = nullptr;
-    PyErr_SetString(PyExc_BufferError, "the buffer is read-only, as what it was unpickled from is");
-    return -1;
+  if (asks(flags, PyBUF_WRITABLE) && buffer->is_readonly()) {
+    return refuse_buffer(view, "the buffer is read-only, as what it was unpickled from is");
+  }
+  if (asks(flags, PyBUF_F_CONTIGUOUS) && !is_fortran_order(buffer->shape())) {
+    return refuse_buffer(view, "the buffer is in C order, and Fortran's was asked for");
   }
   view->buf = buffer->data();
   view->obj = Py_NewRef(self);
   view->len = buffer->num_bytes();
   view->itemsize = buffer->type().size;
   view->readonly = buffer->is_readonly() ? 1 : 0;
-  view->ndim = static_cast<int>(buffer->shape().size());
-  view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format_of(buffer->type())) : nullptr;
-  view->shape = (flags & PyBUF_ND) != 0 ? const_cast<Py_ssize_t*>(buffer->shape().data()) : nullptr;
-  view->strides =
-      (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? const_cast<Py_ssize_t*>(buffer->strides().data()) : nullptr;
+  // Without a shape it is a row of bytes, as a memoryview's is.
+  view->ndim = asks(flags, PyBUF_ND) ? static_cast<int>(buffer->shape().size()) : 1;
+  view->format = asks(flags, PyBUF_FORMAT) ? const_cast<char*>(format_of(buffer->type())) : nullptr;
+  view->shape = asks(flags, PyBUF_ND) ? const_cast<Py_ssize_t*>(buffer->shape().data()) : nullptr;
+  view->strides = asks(flags, PyBUF_STRIDES) ? const_cast<Py_ssize_t*>(buffer->strides().data()) : nullptr;
   view->suboffsets = nullptr;
   view->internal = nullptr;
   return 0;
