@@ -4,6 +4,10 @@
 // the first write to it: 0.12 ms of the system's time per megabyte, large pages and all, as long as it takes to copy
 // something there. A program that loads batch after batch frees a block as large as the one that it needs next.
 //
+// What is kept is nobody's loss: its pages are marked as free (MADV_FREE), so that the system takes them before it swaps,
+// and before it ends a process for want of memory, whether the process runs or sleeps. So there is no thread that watches.
+// There are three limits as well: bytes, by default a share of the memory that this process may have; blocks; and time.
+//
 // One object serves the whole process. Rules of style forbid mutable globals; this is the exception, for what it stands
 // for, the memory of the process, is one. Nothing can be told from it but speed: contents are undefined as in any
 // fresh memory, and what is kept is limited. There are no destructors at exit: threads may still free memory then.
@@ -13,6 +17,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -34,6 +40,7 @@ class LargeMemory {
     std::size_t num_blocks = 0;
     std::size_t num_bytes = 0;
   };
+  using Clock = std::chrono::steady_clock;
 
   constexpr LargeMemory() = default;
   LargeMemory(const LargeMemory&) = delete;
@@ -48,33 +55,49 @@ class LargeMemory {
   void release() noexcept;
   Kept kept() noexcept;
 
+  // How many bytes may be kept; 0: none. What is kept beyond a new limit is freed.
+  std::size_t limit() noexcept;
+  void set_limit(std::size_t num_bytes) noexcept;
+  static std::size_t default_limit() noexcept;
+  // A block that was kept so long is freed when the next one is taken or given back.
+  void set_longest(Clock::duration longest) noexcept;
+
  private:
   // Enough for the blocks that several threads have in turn; a limit for the time that a search takes.
   static constexpr std::size_t kMaxBlocks = 64;
   // A block that is still here after so many others came and went is freed: the program has gone on to other sizes.
   static constexpr std::uint64_t kMaxUses = 128;
 
+  static constexpr std::size_t kUnknown = SIZE_MAX;
+
   struct Entry {
     Block block;                // null if the place is free
     std::uint64_t kept_at = 0;  // by num_uses_
+    Clock::time_point since;
   };
   // Blocks to be freed when the lock is no longer held.
   struct Dropped {
     std::array<Block, kMaxBlocks + 1> blocks;
     std::size_t count = 0;
 
+    ~Dropped() { free_all(); }
     void add(Entry& entry) noexcept;
     void free_all() noexcept;
   };
 
-  void find_limit() noexcept;
+  // With the lock.
   Block find(std::size_t size) noexcept;
+  void drop(Entry& entry, Dropped& dropped) noexcept;
+  void drop_unused(Dropped& dropped) noexcept;
+  // Drops what was kept longest until `size` bytes more are within the limit. The place for them, null without one.
+  Entry* make_room(std::size_t size, Dropped& dropped) noexcept;
 
   std::mutex mutex_;  // guards all below
   std::array<Entry, kMaxBlocks> entries_;
   std::size_t num_bytes_ = 0;
-  std::size_t limit_ = 0;  // 0: not known yet
+  Clock::duration longest_ = std::chrono::seconds(10);
   std::uint64_t num_uses_ = 0;
+  std::atomic<std::size_t> limit_ = kUnknown;  // read without the lock as well
 
   friend void protect_from_fork() noexcept;
 };

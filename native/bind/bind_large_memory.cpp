@@ -1,9 +1,19 @@
 #include "bind/bind_large_memory.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
 #include "base/large_memory.h"
+#include "base/memory_limit.h"
 #include "bind/gil.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spdl::bind {
 namespace {
@@ -27,6 +37,25 @@ void register_large_memory(nb::module_& module) {
   module.def(
       "release_large_memory", [] { large_memory().release(); }, nb::call_guard<GilReleased>(),
       "Free them.");
+  module.def(
+      "large_memory_limit", [] { return large_memory().limit(); }, "How many bytes of them may be kept.");
+  module.def(
+      "set_large_memory_limit",
+      [](std::optional<std::size_t> num_bytes) {
+        large_memory().set_limit(num_bytes ? *num_bytes : LargeMemory::default_limit());
+      },
+      "num_bytes"_a.none(), nb::call_guard<GilReleased>(),
+      "Keep no more than that; None: as much as without this call. What is kept beyond it is freed.");
+  module.def(
+      "set_large_memory_patience",
+      [](double seconds) {
+        large_memory().set_longest(
+            std::chrono::duration_cast<LargeMemory::Clock::duration>(std::chrono::duration<double>(seconds)));
+      },
+      "seconds"_a, "Free those that were kept so long, once others are made or freed.");
+  module.def(
+      "memory_limit", [](const std::string& root) { return memory_limit(root); }, "root"_a = "/",
+      "How many bytes of memory this process can have, by what the system's files below ``root`` say.");
 }
 
 void share_large_memory_of(nb::handle core) {

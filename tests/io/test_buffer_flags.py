@@ -1,4 +1,4 @@
-"""What a consumer of the buffer protocol asks for is what it gets, or is refused: as NumPy does it for an equal array."""
+"""What a consumer of the buffer protocol asks for is what it gets, or is refused: as NumPy does it."""
 
 import ctypes
 import itertools

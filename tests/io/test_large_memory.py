@@ -3,15 +3,21 @@
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import spdl.io
+import spdl.io.utils
 from spdl.io import _native
 
 MB = 1 << 20
+
+plain_memory = pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer wants malloc's memory"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +25,8 @@ def nothing_kept() -> Iterator[None]:
     """Before and after each test."""
     _native.core.release_large_memory()
     yield
+    _native.core.set_large_memory_limit(None)
+    _native.core.set_large_memory_patience(10)
     _native.core.release_large_memory()
 
 
@@ -83,7 +91,8 @@ def test_small_memory_is_not_kept() -> None:
 
 def test_what_is_kept_has_a_limit() -> None:
     """Those that were kept longest go first; a block above it is not kept at all."""
-    limit = min(1024 * MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
+    limit = spdl.io.utils.get_memory_cache_limit()
+    assert limit == min(1024 * MB, _native.core.memory_limit() // 16)
     make(limit + MB)
     assert _native.core.large_memory() == (0, 0)
     size = limit // 8 // MB * MB
@@ -95,6 +104,140 @@ def test_what_is_kept_has_a_limit() -> None:
     assert num_bytes == num_blocks * size <= limit
     assert num_bytes + size > limit
     assert address_of(make(size)) == newest
+
+
+def test_limit_can_be_chosen() -> None:
+    """What is beyond it goes at once, 0 keeps nothing, and None is as before."""
+    before = spdl.io.utils.get_memory_cache_limit()
+    held = [make(4 * MB) for _ in range(5)]
+    held.clear()
+    spdl.io.utils.set_memory_cache_limit(9 * MB)
+    assert _native.core.large_memory() == (2, 8 * MB)
+    make(10 * MB)
+    assert _native.core.large_memory() == (2, 8 * MB)
+    spdl.io.utils.set_memory_cache_limit(0)
+    assert _native.core.large_memory() == (0, 0)
+    make(4 * MB)
+    make(MB)
+    assert _native.core.large_memory() == (0, 0)
+    spdl.io.utils.set_memory_cache_limit(None)
+    assert spdl.io.utils.get_memory_cache_limit() == before
+    spdl.io.utils.set_memory_cache_limit(2**80)
+    assert spdl.io.utils.get_memory_cache_limit() == 2**63
+
+
+@pytest.mark.parametrize("limit", [-1, "1G", 2.5])
+def test_limit_is_a_number_of_bytes(limit: Any) -> None:
+    """Nothing else, and nothing changes."""
+    before = spdl.io.utils.get_memory_cache_limit()
+    with pytest.raises((ValueError, TypeError)):
+        spdl.io.utils.set_memory_cache_limit(limit)
+    assert spdl.io.utils.get_memory_cache_limit() == before
+
+
+def test_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes; what is none is an error that names the variable."""
+    monkeypatch.setenv("SPDL_IO_MEMORY_CACHE", str(5 * MB))
+    spdl.io.utils.set_memory_cache_limit(None)
+    assert spdl.io.utils.get_memory_cache_limit() == 5 * MB
+    monkeypatch.setenv("SPDL_IO_MEMORY_CACHE", "1G")
+    with pytest.raises(ValueError, match="SPDL_IO_MEMORY_CACHE must be a number of bytes, 0 for none, got '1G'"):
+        spdl.io.utils.set_memory_cache_limit(None)
+
+
+#: Lines of /proc/self/cgroup, files below /sys/fs/cgroup, and what they allow, in MiB.
+GROUPS = {
+    "version 2, in a container": ("0::/", {"memory.max": 512 * MB}, 512),
+    "version 2, a parent's": ("0::/pod/app", {"pod/memory.max": 64 * MB, "pod/app/memory.max": "max"}, 64),
+    "version 2, memory.high": ("0::/job", {"job/memory.high": 32 * MB, "job/memory.max": 48 * MB}, 32),
+    "version 1": (
+        "9:name=systemd:/x\n4:cpu,memory:/docker/abc",
+        {"memory/docker/abc/memory.limit_in_bytes": 96 * MB, "memory/memory.limit_in_bytes": 2**63 - 4096},
+        96,
+    ),
+    "version 1, the host's path": ("4:memory:/docker/abc", {"memory/memory.limit_in_bytes": 96 * MB}, 96),
+    "both": ("4:memory:/\n0::/a", {"unified/a/memory.max": 80 * MB, "memory/memory.limit_in_bytes": 96 * MB}, 80),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_limits_of_containers_count(kind: str, tmp_path: Path) -> None:
+    """The least of what the groups may have that the process is in."""
+    groups, files, limit = GROUPS[kind]
+    for name, value in {"proc/self/cgroup": groups, **{f"sys/fs/cgroup/{k}": v for k, v in files.items()}}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n")
+    assert _native.core.memory_limit(str(tmp_path)) == limit * MB
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "0::/nowhere", "4:memory", ":::"])
+def test_without_limits_memory_is_the_machines(text: str, tmp_path: Path) -> None:
+    """Files that are missing, or say something else, change nothing."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(text)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < _native.core.memory_limit(str(tmp_path)) <= physical
+
+
+def test_block_that_was_kept_long_goes() -> None:
+    """At the next allocation of another, or its end."""
+    make(9 * MB)
+    kept = make(4 * MB)
+    assert _native.core.large_memory() == (1, 9 * MB)
+    _native.core.set_large_memory_patience(0)
+    make(64)
+    assert _native.core.large_memory() == (1, 9 * MB)
+    del kept
+    assert _native.core.large_memory() == (1, 4 * MB)
+
+
+def lazily_free() -> int:
+    """Bytes that the system may take from this process when it needs them."""
+    with open("/proc/self/smaps_rollup") as file:
+        return sum(int(line.split()[1]) << 10 for line in file if line.startswith("LazyFree:"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="the system does not tell")
+@plain_memory
+def test_system_may_take_what_is_kept() -> None:
+    """And what is used again is as good as new."""
+    buffer = make(16 * MB)
+    spdl.io.to_numpy(buffer)[:] = 1
+    before = lazily_free()
+    del buffer
+    assert lazily_free() >= before + 16 * MB
+    array = spdl.io.to_numpy(make(16 * MB))
+    array[:] = 2
+    assert lazily_free() <= before
+    assert (array == 2).all()
+
+
+def flags_at(address: int) -> list[str] | None:
+    """What the system knows of the memory at that address; None: there is none."""
+    inside = False
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            first, *words = line.split()
+            if not first.endswith(":"):
+                begin, end = (int(side, 16) for side in first.split("-"))
+                inside = begin <= address < end
+            elif inside and first == "VmFlags:":
+                return words
+    return None
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="there are no large pages")
+@plain_memory
+def test_large_pages_are_asked_for_in_memory_of_our_own_alone() -> None:
+    """What is given back is gone, and not part of the heap, which would keep its large pages for ever."""
+    for _ in range(3):  # malloc maps a block of this size at first, and takes it from the heap once one was freed
+        buffer = make(5 * MB)
+        address = address_of(buffer)
+        assert "hg" in (flags_at(address) or [])
+        del buffer
+        _native.core.release_large_memory()
+        assert "hg" not in (flags_at(address + 4 * MB) or [])
 
 
 def test_number_of_blocks_has_a_limit() -> None:

@@ -1,5 +1,6 @@
 """Loads the built extensions, on first use and nowhere else: ``core``, and ``media``, which needs FFmpeg."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ._errors import NativeLibraryError
@@ -51,6 +52,16 @@ _PUBLIC = {
 }
 
 
+def memory_cache_limit() -> int | None:
+    """What ``SPDL_IO_MEMORY_CACHE`` says; ``None``: nothing."""
+    text = os.environ.get("SPDL_IO_MEMORY_CACHE", "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"SPDL_IO_MEMORY_CACHE must be a number of bytes, 0 for none, got {text!r}")
+    return min(int(text), 2**63)
+
+
 def _load_core() -> Any:
     try:
         from .lib import _core
@@ -60,6 +71,8 @@ def _load_core() -> Any:
             " --no-build-isolation --editable .`; else reinstall spdl, and check that libjpeg-turbo is there.",
             action="load the native part",
         ) from exc
+    if "core" not in globals() and (limit := memory_cache_limit()) is not None:
+        _core.set_large_memory_limit(limit)
     return _core
 
 

@@ -119,6 +119,22 @@ def large_memory() -> tuple[int, int]:
 def release_large_memory() -> None:
     """Free them."""
 
+def large_memory_limit() -> int:
+    """How many bytes of them may be kept."""
+
+def set_large_memory_limit(num_bytes: int | None) -> None:
+    """
+    Keep no more than that; None: as much as without this call. What is kept beyond it is freed.
+    """
+
+def set_large_memory_patience(seconds: float) -> None:
+    """Free those that were kept so long, once others are made or freed."""
+
+def memory_limit(root: str = "/") -> int:
+    """
+    How many bytes of memory this process can have, by what the system's files below ``root`` say.
+    """
+
 class Transform:
     """
     What becomes of pictures: the native form of ``spdl.io.ImageTransform``, which checks its arguments.

@@ -1,4 +1,4 @@
-"""FFmpeg's versions, filters and log level; what the native parts are and can do; tracing."""
+"""FFmpeg's versions, filters and log level; the memory cache; what the native parts are and can do; tracing."""
 
 from ._build import built_with_cuda as built_with_cuda
 from ._build import built_with_nvcodec as built_with_nvcodec
@@ -7,6 +7,9 @@ from ._ffmpeg import get_ffmpeg_filters as get_ffmpeg_filters
 from ._ffmpeg import get_ffmpeg_log_level as get_ffmpeg_log_level
 from ._ffmpeg import get_ffmpeg_versions as get_ffmpeg_versions
 from ._ffmpeg import set_ffmpeg_log_level as set_ffmpeg_log_level
+from ._memory_cache import get_memory_cache_limit as get_memory_cache_limit
+from ._memory_cache import release_memory_cache as release_memory_cache
+from ._memory_cache import set_memory_cache_limit as set_memory_cache_limit
 from ._native_info import LibraryInfo as LibraryInfo
 from ._native_info import NativeInfo as NativeInfo
 from ._native_info import get_native_info as get_native_info
@@ -24,8 +27,11 @@ __all__ = [
     "get_ffmpeg_filters",
     "get_ffmpeg_log_level",
     "get_ffmpeg_versions",
+    "get_memory_cache_limit",
     "get_native_info",
+    "release_memory_cache",
     "set_ffmpeg_log_level",
+    "set_memory_cache_limit",
     "trace_counter",
     "trace_event",
     "trace_gc",
