@@ -1,7 +1,12 @@
 #include "bind/bind_writer.h"
 
+#include <nanobind/stl/optional.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <new>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,9 +27,13 @@ urgent, leaves at once.
 Safe to use from several threads. It does not keep the socket open for the other side once that is shut down.
 
 Args:
-    fd: A connected stream socket; a duplicate is used.)";
+    fd: A connected stream socket; a duplicate is used.
+    max_bytes_pending: While more than that is not written yet, ``put`` waits; None: it never does.)";
 
-constexpr const char* kPutDoc = R"(Have a copy of all pieces written, in order and in one piece. Does not wait.
+constexpr const char* kPutDoc = R"(Have a copy of all pieces written, in order and in one piece.
+
+Waits only while more than ``max_bytes_pending`` is not written yet, without the GIL, until the other side
+reads, the writer is closed, or the connection ends.
 
 Args:
     pieces: Contiguous buffers.
@@ -42,7 +51,10 @@ void put(Writer& writer, const nb::sequence& objects, bool urgent) {
     pieces.emplace_back(reinterpret_cast<const std::byte*>(piece.data()), piece.size());
     num_bytes += piece.size();
   }
-  const int error = without_gil_if(num_bytes >= kReleaseFrom, [&] { return writer.put(pieces, urgent); });
+  int error = without_gil_if(num_bytes >= kReleaseFrom, [&] { return writer.put(pieces, urgent, false); });
+  if (error == EAGAIN) {
+    error = without_gil_if(true, [&] { return writer.put(pieces, urgent, true); });
+  }
   if (error != 0) {
     // The interpreter's own way makes the subclass that fits, BrokenPipeError for one.
     const nb::object args = nb::make_tuple(error, nb::str("write to another process"));
@@ -55,7 +67,12 @@ void put(Writer& writer, const nb::sequence& objects, bool urgent) {
 
 void register_writer(nb::module_& module) {
   nb::class_<Writer>(module, "Writer", kWriterDoc)
-      .def(nb::init<int>(), "fd"_a)
+      .def(
+          "__init__",
+          [](Writer* self, int fd, std::optional<std::size_t> max_bytes_pending) {
+            new (self) Writer(fd, max_bytes_pending.value_or(Writer::kNoLimit));
+          },
+          "fd"_a, "max_bytes_pending"_a = nb::none())
       .def("put", &put, "pieces"_a, "urgent"_a = false,
            nb::sig("def put(self, pieces: collections.abc.Sequence[typing_extensions.Buffer], urgent: bool = False) "
                    "-> None"),

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -52,16 +53,18 @@ int duplicate(int fd) {
 
 // Belongs to the writer and to its thread, whichever lives longer.
 struct Writer::State {
-  explicit State(int descriptor) : fd(duplicate(descriptor)), generation(fork_generation()) {}
+  State(int descriptor, std::size_t limit)
+      : fd(duplicate(descriptor)), max_bytes_pending(limit), generation(fork_generation()) {}
   ~State() { ::close(fd); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   const int fd;
+  const std::size_t max_bytes_pending;
   const std::uint32_t generation;
   mutable std::mutex mutex;
   std::condition_variable changed;  // for the thread: there is something to write, or it is to end
-  std::condition_variable written;  // for `drain`
+  std::condition_variable written;  // for `drain` and `put`: a write has ended, or none will follow
   // Guarded by the mutex.
   std::vector<std::byte> pending;
   std::size_t num_in_write = 0;  // bytes that somebody is writing now; only one does at a time
@@ -119,6 +122,36 @@ struct Writer::State {
     }
   }
 
+  // With the mutex.
+  bool is_full() const noexcept { return pending.size() + num_in_write > max_bytes_pending; }
+
+  // With the mutex. All of them or, if there is no memory, none.
+  void append(std::span<const std::span<const std::byte>> pieces) {
+    std::size_t num_bytes = pending.size();
+    for (const auto& piece : pieces) {
+      num_bytes += piece.size();
+    }
+    if (num_bytes > pending.capacity()) {
+      pending.reserve(std::max(num_bytes, 2 * pending.capacity()));
+    }
+    for (const auto& piece : pieces) {
+      pending.insert(pending.end(), piece.begin(), piece.end());
+    }
+  }
+
+  // With the mutex. What is left of a write comes before all that was put meanwhile.
+  void put_back(std::vector<std::byte> data, std::size_t num_written) noexcept {
+    try {
+      data.erase(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(num_written));
+      data.insert(data.end(), pending.begin(), pending.end());
+      pending = std::move(data);
+      is_urgent = true;
+    } catch (const std::bad_alloc&) {
+      error = ENOMEM;  // the other side cannot make sense of what follows
+      pending.clear();
+    }
+  }
+
   void finish_write(std::ptrdiff_t result) {
     num_in_write = 0;
     last_write = Clock::now();
@@ -130,7 +163,7 @@ struct Writer::State {
   }
 };
 
-Writer::Writer(int fd) : state_(std::make_shared<State>(fd)) {
+Writer::Writer(int fd, std::size_t max_bytes_pending) : state_(std::make_shared<State>(fd, max_bytes_pending)) {
   watch_forks();
   sigset_t all;
   sigset_t before;
@@ -154,19 +187,21 @@ Writer::~Writer() {
   }
 }
 
-int Writer::put(std::span<const std::span<const std::byte>> pieces, bool is_urgent) {
+int Writer::put(std::span<const std::span<const std::byte>> pieces, bool is_urgent, bool may_wait) {
   State& state = *state_;
   if (state.generation != fork_generation()) {
     return EPIPE;
   }
   std::unique_lock lock(state.mutex);
+  if (state.is_full() && !may_wait) {
+    return EAGAIN;
+  }
+  state.written.wait(lock, [&state] { return !state.is_full() || state.error != 0 || state.is_closed; });
   if (state.error != 0 || state.is_closed) {
     return state.error != 0 ? state.error : EPIPE;
   }
   const bool was_empty = state.pending.empty();
-  for (const auto& piece : pieces) {
-    state.pending.insert(state.pending.end(), piece.begin(), piece.end());
-  }
+  state.append(pieces);
   if (state.pending.empty()) {
     return 0;
   }
@@ -180,8 +215,7 @@ int Writer::put(std::span<const std::span<const std::byte>> pieces, bool is_urge
     lock.lock();
     state.finish_write(result);
     if (result >= 0 && static_cast<std::size_t>(result) < data.size()) {
-      state.pending.insert(state.pending.begin(), data.begin() + result, data.end());
-      state.is_urgent = true;
+      state.put_back(std::move(data), static_cast<std::size_t>(result));
     }
     const bool has_more = !state.pending.empty();
     const int error = state.error;
@@ -225,6 +259,7 @@ void Writer::close() noexcept {
     state_->is_closed = true;
   }
   state_->changed.notify_all();
+  state_->written.notify_all();
 }
 
 std::size_t Writer::num_bytes_pending() const {

@@ -233,6 +233,51 @@ def test_in_the_background_frames_leave_in_order() -> None:
         assert (frame.kind, frame.number, frame.count, frame.load()) == (9, 7, 2**32 - 1, NOTHING)
 
 
+def test_in_the_background_a_slow_reader_slows_the_sender() -> None:
+    """What waits to be written never exceeds the limit by more than one frame, and all of it arrives."""
+    limit, size, count = 1 << 20, 100_000, 300
+    with pair() as (here, there):
+        here.write_in_background(max_bytes_pending=limit)
+        pending: list[int] = []
+
+        def send() -> None:
+            for number in range(count):
+                here.send_soon(1, number, here.encode(b"x" * size), urgent=False)
+                assert here._writer is not None
+                pending.append(here._writer.num_bytes_pending)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        assert [there.recv(timeout=30).number for _ in range(count)] == list(range(count))
+        sender.join()
+        assert limit < max(pending) < limit + 2 * size
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_in_the_background_closing_ends_a_wait_for_the_reader(small: bool) -> None:
+    """Which never comes; other threads have the GIL meanwhile."""
+    limit = 1 << 20
+    with pair() as (here, _):
+        here.write_in_background(max_bytes_pending=limit)
+        writer: Any = here._writer
+        raised: list[OSError] = []
+
+        def send() -> None:
+            try:
+                while True:
+                    here.send_soon(1, 0, here.encode(b"x" * (1000 if small else 100_000)), urgent=True)
+            except OSError as exc:
+                raised.append(exc)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        while writer.num_bytes_pending <= limit:
+            os.sched_yield()
+        here.close()
+        sender.join(30)
+        assert [type(each) for each in raised] == [BrokenPipeError]
+
+
 def test_in_the_background_a_gone_reader_is_noticed() -> None:
     """By a later send, and nothing is left to drain."""
     with pair() as (here, there):

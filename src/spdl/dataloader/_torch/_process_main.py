@@ -80,7 +80,9 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
     """
     import torch
 
-    link.write_in_background()  # whatever waits to be written, the next request is read
+    # Whatever waits to be written, the next request is read, as the loader may be in the middle of sending it and not
+    # read meanwhile. What waits is limited by the requests, of which it makes `prefetch_factor` ahead.
+    link.write_in_background(max_bytes_pending=None)
     if turnstile is None:
         objects = _open(luggage)
     else:

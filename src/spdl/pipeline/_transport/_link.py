@@ -5,7 +5,8 @@ wire: a header, the places of the payload's buffers, its head, and the buffers t
 Many frames go in one write, so that small items cost a fraction of a system call.
 
 One thread may receive; any number may send. Nothing here waits for a condition of the other side, except that a write
-blocks while the socket is full: each side has somebody who always reads.
+blocks while the socket is full, or as much as is allowed waits to be written in the background: each side has somebody
+who always reads.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _PICKLE: Final = int(Form.PICKLE)
 _RECEIVE_AT_ONCE: Final = 1 << 16
 #: Gather writes take at most so many pieces (IOV_MAX is 1024 on Linux and macOS).
 _MAX_PIECES: Final = 1000
+#: What may wait to be written in the background: a batch or two that found no room in shared memory.
+_MAX_PENDING: Final = 1 << 26
 #: Frames smaller than this are joined before they are written: a copy is cheaper than a piece.
 _SMALL: Final = 1 << 14
 
@@ -167,9 +170,14 @@ class Link:
         """
         self.send_encoded([(kind, number, self.encode(payload))])
 
-    def write_in_background(self) -> None:
-        """From now on, sending waits neither for the other end nor, once begun, for the GIL: see ``Writer``."""
-        self._writer = Writer(self._socket.fileno())
+    def write_in_background(self, max_bytes_pending: int | None = _MAX_PENDING) -> None:
+        """From now on, sending does not wait for the GIL once begun, and hardly for the other end: see ``Writer``.
+
+        Args:
+            max_bytes_pending: While more than that is not written yet, sending waits for the other end to read.
+                ``None``: it never does, as what is sent is limited otherwise.
+        """
+        self._writer = Writer(self._socket.fileno(), max_bytes_pending)
 
     def drain(self, timeout: float) -> bool:
         """Wait, at most ``timeout`` seconds, until all that was sent has been written. True if it has."""

@@ -205,12 +205,16 @@ class Writer:
 
     Args:
         fd: A connected stream socket; a duplicate is used.
+        max_bytes_pending: While more than that is not written yet, ``put`` waits; None: it never does.
     """
 
-    def __init__(self, fd: int) -> None: ...
+    def __init__(self, fd: int, max_bytes_pending: int | None = None) -> None: ...
     def put(self, pieces: Sequence[Buffer], urgent: bool = False) -> None:
         """
-        Have a copy of all pieces written, in order and in one piece. Does not wait.
+        Have a copy of all pieces written, in order and in one piece.
+
+        Waits only while more than ``max_bytes_pending`` is not written yet, without the GIL, until the other side
+        reads, the writer is closed, or the connection ends.
 
         Args:
             pieces: Contiguous buffers.
