@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <new>
-#include <system_error>
 #include <thread>
 
 #include "base/file.h"
@@ -148,6 +148,10 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
       outcome.error = out_of_memory();
     } catch (const NeedsGeneralWay&) {
       progress.is_over = true;
+    } catch (const std::exception& error) {
+      outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
+    } catch (...) {
+      outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed, and did not say why");
     }
     outcome.is_settled = true;
     tools->trim();
@@ -169,13 +173,14 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
         helpers.emplace_back([&] {
           try {
             work(job, progress, outcomes, [] {});
-          } catch (const std::bad_alloc&) {
-            // What it left is not settled.
+          } catch (...) {
+            // There was no memory for its tools, or for the words of an error. What it left is not settled.
+            return;
           }
         });
       }
-    } catch (const std::system_error&) {
-      // The system has no more threads: those there are do the work.
+    } catch (const std::exception&) {
+      // The system has no more threads, or no memory for one: those there are do the work.
     }
     auto asked = Clock::now();
     work(job, progress, outcomes, [&] {
