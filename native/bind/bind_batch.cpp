@@ -118,8 +118,9 @@ nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::obj
     shape = {count, channels, height, width};
   }
   const nb::object batch = make_buffer(std::move(shape), transform.element, storage);
-  buffer_in(batch).set_plans(std::vector<std::optional<Plan>>(static_cast<std::size_t>(count)), transform.height,
-                             transform.width);
+  buffer_in(batch).change_plans([&](CpuBuffer::Plans& plans) {
+    plans = {std::vector<std::optional<Plan>>(static_cast<std::size_t>(count)), transform.height, transform.width};
+  });
   return batch;
 }
 
@@ -166,17 +167,22 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     return nb::none();
   }
   nb::list failures;
-  std::vector<std::optional<Plan>> applied = batch.plans();
   for (std::size_t i = 0; i < count; ++i) {
     const Outcome& outcome = (*loaded)[i];
     if (outcome.error) {
       const nb::object error = make_exception(*outcome.error, name_of(inputs.sources[i], nb::none()));
       failures.append(make_load_failure(first_index + i, labels[i], error));
-    } else {
-      applied[static_cast<std::size_t>(slots[i])] = outcome.plan;
     }
   }
-  batch.set_plans(std::move(applied), transform.height, transform.width);
+  batch.change_plans([&](CpuBuffer::Plans& plans) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!(*loaded)[i].error) {
+        plans.of_images.at(static_cast<std::size_t>(slots[i])) = (*loaded)[i].plan;
+      }
+    }
+    plans.canvas_height = transform.height;
+    plans.canvas_width = transform.width;
+  });
   return nb::tuple(failures);
 }
 
@@ -184,18 +190,20 @@ void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
   const std::size_t size = bytes_per_image(batch);
-  std::vector<std::optional<Plan>> plans = batch.plans();
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    const auto from = static_cast<std::size_t>(slots[i]);
-    if (from < i || (i > 0 && slots[i] <= slots[i - 1])) {
+    if (static_cast<std::size_t>(slots[i]) < i || (i > 0 && slots[i] <= slots[i - 1])) {
       throw nb::value_error("slots must ascend");
     }
-    if (from != i) {
-      std::memcpy(batch.data() + i * size, batch.data() + from * size, size);
-      plans[i] = plans[from];
-    }
   }
-  batch.set_plans(std::move(plans), batch.canvas_height(), batch.canvas_width());
+  batch.change_plans([&](CpuBuffer::Plans& plans) {
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const auto from = static_cast<std::size_t>(slots[i]);
+      if (from != i) {
+        std::memcpy(batch.data() + i * size, batch.data() + from * size, size);
+        plans.of_images.at(i) = plans.of_images.at(from);
+      }
+    }
+  });
   batch.keep_images(static_cast<Py_ssize_t>(slots.size()));
 }
 
@@ -203,12 +211,12 @@ void clear(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
   const std::size_t size = bytes_per_image(batch);
-  std::vector<std::optional<Plan>> plans = batch.plans();
-  for (const Py_ssize_t slot : slots) {
-    std::memset(batch.data() + static_cast<std::size_t>(slot) * size, 0, size);
-    plans[static_cast<std::size_t>(slot)].reset();
-  }
-  batch.set_plans(std::move(plans), batch.canvas_height(), batch.canvas_width());
+  batch.change_plans([&](CpuBuffer::Plans& plans) {
+    for (const Py_ssize_t slot : slots) {
+      std::memset(batch.data() + static_cast<std::size_t>(slot) * size, 0, size);
+      plans.of_images.at(static_cast<std::size_t>(slot)).reset();
+    }
+  });
 }
 
 }  // namespace

@@ -265,28 +265,33 @@ Py_ssize_t CpuBuffer::num_bytes() const noexcept {
 
 void CpuBuffer::keep_images(Py_ssize_t count) {
   shape_[0] = count;
-  if (static_cast<std::size_t>(count) < plans_.size()) {
-    plans_.resize(static_cast<std::size_t>(count));
-    applied_.reset();
-  }
-}
-
-void CpuBuffer::set_plans(std::vector<std::optional<Plan>> plans, int height, int width) {
-  plans_ = std::move(plans);
-  canvas_height_ = height;
-  canvas_width_ = width;
-  applied_.reset();
+  change_plans([count](Plans& plans) {
+    if (static_cast<std::size_t>(count) < plans.of_images.size()) {
+      plans.of_images.resize(static_cast<std::size_t>(count));
+    }
+  });
 }
 
 nb::object CpuBuffer::applied() {
-  if (!applied_.is_valid()) {
-    nb::list items;
-    for (const std::optional<Plan>& plan : plans_) {
-      items.append(plan ? as_applied(*plan, canvas_height_, canvas_width_) : nb::none());
+  Plans plans;
+  std::uint64_t num_changes = 0;
+  {
+    const std::lock_guard lock(plans_mutex_);
+    num_changes = num_changes_;
+    if (!applied_.is_valid() || applied_since_ != num_changes) {
+      plans = plans_;
+    } else {
+      return applied_;
     }
-    applied_ = nb::tuple(items);
   }
-  return applied_;
+  nb::list items;
+  for (const std::optional<Plan>& plan : plans.of_images) {
+    items.append(plan ? as_applied(*plan, plans.canvas_height, plans.canvas_width) : nb::none());
+  }
+  const nb::object applied = nb::tuple(items);
+  applied_ = applied;
+  applied_since_ = num_changes;
+  return applied;
 }
 
 int CpuBuffer::traverse(visitproc visit, void* arg) const noexcept {

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,11 +74,23 @@ class CpuBuffer {
   void keep_images(Py_ssize_t count);
 
   // What became of each image, none for one that is not there; and the size of the canvas that all were drawn on.
-  void set_plans(std::vector<std::optional<Plan>> plans, int height, int width);
-  const std::vector<std::optional<Plan>>& plans() const noexcept { return plans_; }
-  int canvas_height() const noexcept { return canvas_height_; }
-  int canvas_width() const noexcept { return canvas_width_; }
-  // The plans in Python's words: a tuple, made when it is first asked for.
+  struct Plans {
+    std::vector<std::optional<Plan>> of_images;
+    int canvas_height = 0;
+    int canvas_width = 0;
+  };
+  // Several threads may each load images of one batch: a copy, and a change by `change(plans)`, which runs no Python.
+  Plans plans() const {
+    const std::lock_guard lock(plans_mutex_);
+    return plans_;
+  }
+  template <class Change>
+  void change_plans(Change&& change) {
+    const std::lock_guard lock(plans_mutex_);
+    change(plans_);
+    ++num_changes_;
+  }
+  // The plans in Python's words: a tuple, made when it is first asked for after a change.
   nanobind::object applied();
 
   nanobind::object failures;  // tuple of LoadFailure
@@ -93,10 +106,12 @@ class CpuBuffer {
   ElementType type_;
   Shape shape_;
   Shape strides_;
-  std::vector<std::optional<Plan>> plans_;
-  int canvas_height_ = 0;
-  int canvas_width_ = 0;
-  nanobind::object applied_;  // null until it is asked for
+  mutable std::mutex plans_mutex_;  // guards these two; the GIL is not asked for with it
+  Plans plans_;
+  std::uint64_t num_changes_ = 0;
+  // With the object's own lock, where there is no GIL.
+  nanobind::object applied_;         // null until it is asked for
+  std::uint64_t applied_since_ = 0;  // num_changes_ then
 };
 
 // A new CPUBuffer, whose elements are still to be written. `storage` may be None.

@@ -49,15 +49,16 @@ std::optional<Plan> plan_of(const PlanNumbers& n) noexcept {
 
 // The canvas, then the plans; None for a buffer without.
 nb::object as_state(const CpuBuffer& buffer) {
-  if (buffer.plans().empty()) {
+  const CpuBuffer::Plans plans = buffer.plans();
+  if (plans.of_images.empty()) {
     return nb::none();
   }
   std::vector<PlanNumbers> numbers;
-  for (const std::optional<Plan>& plan : buffer.plans()) {
+  for (const std::optional<Plan>& plan : plans.of_images) {
     numbers.push_back(numbers_of(plan));
   }
   const nb::bytes bytes(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(PlanNumbers));
-  return nb::make_tuple(buffer.canvas_height(), buffer.canvas_width(), bytes);
+  return nb::make_tuple(plans.canvas_height, plans.canvas_width, bytes);
 }
 
 void set_state(CpuBuffer& buffer, const nb::object& state) {
@@ -71,11 +72,11 @@ void set_state(CpuBuffer& buffer, const nb::object& state) {
   }
   std::vector<PlanNumbers> numbers(bytes.size() / sizeof(PlanNumbers));
   std::memcpy(numbers.data(), bytes.c_str(), bytes.size());
-  std::vector<std::optional<Plan>> plans;
+  CpuBuffer::Plans restored{{}, nb::cast<int>(fields[0]), nb::cast<int>(fields[1])};
   for (const PlanNumbers& each : numbers) {
-    plans.push_back(plan_of(each));
+    restored.of_images.push_back(plan_of(each));
   }
-  buffer.set_plans(std::move(plans), nb::cast<int>(fields[0]), nb::cast<int>(fields[1]));
+  buffer.change_plans([&](CpuBuffer::Plans& plans) { plans = std::move(restored); });
 }
 
 nb::object restore_buffer(const nb::object& memory, const nb::tuple& sides, const std::string& typestr,
