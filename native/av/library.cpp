@@ -5,7 +5,6 @@ extern "C" {
 #include <libavfilter/avfilter.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avutil.h>
-#include <libavutil/log.h>
 #include <libswscale/swscale.h>
 }
 
@@ -90,8 +89,5 @@ std::vector<std::string> decoders(const std::string& codec) {
 std::vector<std::string> encoders(const std::string& codec) {
   return codecs(codec, avcodec_find_encoder(id_of(codec)), &av_codec_is_encoder);
 }
-
-int log_level() noexcept { return av_log_get_level(); }
-void set_log_level(int level) noexcept { av_log_set_level(level); }
 
 }  // namespace spdl::av

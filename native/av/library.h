@@ -29,8 +29,4 @@ void require_filter(const std::string& name);
 std::vector<std::string> decoders(const std::string& codec);
 std::vector<std::string> encoders(const std::string& codec);
 
-// Of the whole process.
-int log_level() noexcept;
-void set_log_level(int level) noexcept;
-
 }  // namespace spdl::av

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "av/library.h"
+#include "av/log.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,7 +40,7 @@ void register_library(nb::module_& module) {
   module.def("encoders", &av::encoders, "codec"_a,
              "Names of the encoders for a codec, the default one first; none for a codec that FFmpeg does not know.");
   module.def("require_filter", &av::require_filter, "name"_a, kRequireFilterDoc);
-  module.def("log_level", &av::log_level, "FFmpeg's log level.");
+  module.def("log_level", &av::log_level, "FFmpeg's log level in calls of ours.");
   module.def("set_log_level", &av::set_log_level, "level"_a, "Sets FFmpeg's log level, for the whole process.");
 }
 

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <memory>
 
+#include "base/own_call.h"
+
 namespace spdl::bind {
 
 // What only a holder of the GIL may delete.
@@ -86,6 +88,7 @@ class GilReleased {
 
  private:
   PyThreadState* state_;
+  const OwnCall call_;
 };
 
 }  // namespace spdl::bind

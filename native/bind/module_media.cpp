@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "av/log.h"
+#include "base/own_call.h"
 #include "bind/bind_bsf.h"
 #include "bind/bind_convert.h"
 #include "bind/bind_decoder.h"
@@ -20,18 +21,12 @@
 #include "bind/errors.h"
 #include "bind/parts.h"
 
-extern "C" {
-#include <libavutil/log.h>
-}
-
 NB_MODULE(_media, module) {
   module.doc() = "Native part of spdl.io: everything that needs FFmpeg.";
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   // CPUBuffer lives there, and so does the memory that is kept for reuse.
   spdl::bind::share_large_memory_of(nanobind::module_::import_("spdl.io.lib._core"));
-  // What goes wrong is told by exceptions.
-  av_log_set_level(AV_LOG_FATAL);
-  spdl::av::start_listening();
+  spdl::OwnCall::on_begin = &spdl::av::listen;
   spdl::bind::register_errors();
   spdl::bind::register_library(module);
   spdl::bind::register_parts(module);

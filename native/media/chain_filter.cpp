@@ -88,6 +88,7 @@ void ChainFilter::make_graph(const AVFrame& first) {
   const auto expect = [&](int code) { av::check(code, ErrorKind::kFilter, action(), source_, said); };
 
   auto graph = av::own<av::FilterGraphPtr>(avfilter_graph_alloc());
+  av::mark_as_ours(*graph);
   // A pipeline has its parallelism elsewhere; a pool of threads for each graph would only get in its way.
   graph->nb_threads = 1;
 

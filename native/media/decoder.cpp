@@ -6,6 +6,7 @@
 
 #include "av/check.h"
 #include "av/colours.h"
+#include "av/log.h"
 #include "base/buffer.h"
 #include "base/time_window.h"
 #include "image/tiff.h"
@@ -101,6 +102,7 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
   const AVCodecParameters& parameters = *codec.parameters;
   const AVCodec& decoder = find_decoder(parameters, config, source_);
   context_ = av::own<av::CodecContextPtr>(avcodec_alloc_context3(&decoder));
+  av::mark_as_ours(*context_);
   av::check(avcodec_parameters_to_context(context_.get(), &parameters), ErrorKind::kDecode, kAction, source_);
   context_->pkt_timebase = codec.time_base;
   if (codec.frame_rate.num > 0 && codec.frame_rate.den > 0) {

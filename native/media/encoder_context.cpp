@@ -161,6 +161,7 @@ void set_rate_control(const Config& config, AVCodecContext& context) {
 
 av::CodecContextPtr new_context(const AVCodec& encoder, const EncoderOptions& options) {
   auto context = av::own<av::CodecContextPtr>(avcodec_alloc_context3(&encoder));
+  av::mark_as_ours(*context);
   context->thread_count = 1;
   if (options.global_header) {
     context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;

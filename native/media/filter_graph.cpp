@@ -52,6 +52,7 @@ FilterGraph::FilterGraph(std::string description)
     : description_(std::move(description)), graph_(av::own<av::FilterGraphPtr>(avfilter_graph_alloc())) {
   // A pipeline has its parallelism elsewhere; a pool of threads for each graph would only get in its way.
   graph_->nb_threads = 1;
+  av::mark_as_ours(*graph_);
   const av::LogCapture said;
   const std::string making = action("make");
   if (description_.find('\0') != std::string::npos) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "av/check.h"
+#include "av/log.h"
 
 namespace spdl {
 namespace {
@@ -33,6 +34,7 @@ CodecPtr measure(const Packets& packets) {
     return packets.codec;
   }
   const auto context = av::own<av::CodecContextPtr>(avcodec_alloc_context3(decoder));
+  av::mark_as_ours(*context);
   context->thread_count = 1;
   if (avcodec_parameters_to_context(context.get(), codec.parameters.get()) < 0 ||
       avcodec_open2(context.get(), decoder, nullptr) < 0) {

@@ -11,6 +11,7 @@ extern "C" {
 
 #include "av/check.h"
 #include "base/file.h"
+#include "base/own_call.h"
 #include "base/scratch.h"
 #include "image/draw.h"
 #include "image/header.h"
@@ -54,6 +55,7 @@ class FfmpegWay final : public GeneralWay {
  public:
   std::optional<Error> read(const std::string& url, Buffer& into,
                             std::span<const std::uint8_t>& data) const override {
+    const OwnCall call;
     try {
       data = read_url(url, into);
     } catch (const Error& error) {
@@ -64,6 +66,7 @@ class FfmpegWay final : public GeneralWay {
 
   std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
                             std::uint8_t* slot, Plan& plan) const override {
+    const OwnCall call;
     Scratch<Tools> tools;
     std::optional<Error> failure;
     try {

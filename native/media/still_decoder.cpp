@@ -14,6 +14,7 @@ extern "C" {
 
 #include "av/check.h"
 #include "av/colours.h"
+#include "av/log.h"
 #include "base/error.h"
 #include "image/gif.h"
 #include "image/header.h"
@@ -63,6 +64,7 @@ av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AV
                 name_of(format) + ", and this FFmpeg has no decoder for " + avcodec_get_name(id));
   }
   auto context = av::own<av::CodecContextPtr>(avcodec_alloc_context3(codec));
+  av::mark_as_ours(*context);
   if (parameters != nullptr) {
     av::check(avcodec_parameters_to_context(context.get(), parameters), ErrorKind::kDecode, "decode");
   }

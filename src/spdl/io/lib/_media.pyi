@@ -38,7 +38,7 @@ def require_filter(name: str) -> None:
     """Raise FilterError if this FFmpeg has no such filter."""
 
 def log_level() -> int:
-    """FFmpeg's log level."""
+    """FFmpeg's log level in calls of ours."""
 
 def set_log_level(level: int) -> None:
     """Sets FFmpeg's log level, for the whole process."""

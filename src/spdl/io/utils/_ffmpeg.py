@@ -22,7 +22,7 @@ def get_ffmpeg_filters() -> list[str]:
 
 
 def get_ffmpeg_log_level() -> int:
-    """FFmpeg's log level, 8 unless it was changed. See :func:`set_ffmpeg_log_level`.
+    """FFmpeg's log level in what we do, 8 unless it was changed. See :func:`set_ffmpeg_log_level`.
 
     Raises:
         NativeLibraryError: FFmpeg cannot be loaded.
@@ -33,7 +33,9 @@ def get_ffmpeg_log_level() -> int:
 def set_ffmpeg_log_level(val: int, /) -> None:
     """Choose what FFmpeg prints to the standard error stream, for the whole process.
 
-    Errors of ours carry FFmpeg's reasons at any level.
+    Without this call, what is 8 or less is printed of what :mod:`spdl.io` does, and nothing changes for others in the
+    process that use the same FFmpeg: neither their level nor their callback. Errors of ours carry FFmpeg's reasons at
+    any level.
 
     Args:
         val: -8: nothing; 0: before a crash; 8: what is fatal (the default); 16: errors; 24: warnings; 32: information;
