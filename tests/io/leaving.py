@@ -9,7 +9,8 @@ import pickle
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from tests.support.in_child import hurry
 __all__ = ["FAMILIES", "leave"]
 
 _JPEG = make_jpeg(400, 300)
-_PIXELS = np.zeros((1 << 20,), np.uint8)
+_PIXELS: Any = np.zeros((1 << 20,), np.uint8)
 
 
 def _batches() -> None:
@@ -47,7 +48,8 @@ def _videos() -> None:
 
 
 def _streams() -> None:
-    for packets in spdl.io.Demuxer(sys.argv[1]).streaming_demux(0, num_packets=4):
+    chunks: Iterator[Any] = iter(spdl.io.Demuxer(sys.argv[1]).streaming_demux(0, num_packets=4))
+    for packets in chunks:
         packets.get_timestamps()
 
 

@@ -54,8 +54,8 @@ def test_flat_picture_stays_flat_to_its_edges(width: int, height: int, subsampli
 @pytest.mark.parametrize(("width", "height"), [(65_500, 1), (1, 65_500)])
 def test_a_long_picture_fills_a_long_canvas(width: int, height: int) -> None:
     """Though the side that it would need to fill the other way has more pixels than fit into 32 bits."""
-    canvas = {"width": 3, "height": 33_000} if width > height else {"width": 33_000, "height": 3}
-    image = load_one(white(width, height), **canvas)
+    canvas = (3, 33_000) if width > height else (33_000, 3)
+    image = load_one(white(width, height), *canvas)
     assert box_of(image) == ([0, 16_499, 3, 1] if width > height else [16_499, 0, 1, 3])
 
 

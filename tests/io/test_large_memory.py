@@ -146,7 +146,7 @@ def test_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 #: Lines of /proc/self/cgroup, files below /sys/fs/cgroup, and what they allow, in MiB.
-GROUPS = {
+GROUPS: dict[str, tuple[str, dict[str, int | str], int]] = {
     "version 2, in a container": ("0::/", {"memory.max": 512 * MB}, 512),
     "version 2, a parent's": ("0::/pod/app", {"pod/memory.max": 64 * MB, "pod/app/memory.max": "max"}, 64),
     "version 2, memory.high": ("0::/job", {"job/memory.high": 32 * MB, "job/memory.max": 48 * MB}, 32),

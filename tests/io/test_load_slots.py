@@ -15,7 +15,7 @@ from tests.support.child import run_child
 PNG = flat(100)
 
 
-def load(batch: Any, slots: list[int], sources: list[bytes], *, num_threads: int = 0, general_way: Any = None) -> Any:
+def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int = 0, general_way: Any = None) -> Any:
     return _native.core.load_slots(
         batch,
         slots,
