@@ -224,7 +224,7 @@ class _Continued(Iterator[Any]):
         self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), mp_context=context)
         self._choice = choice
         self._indices = indices
-        self._local = local
+        self._local: LocalLoader | None = local  # until somebody else loads: it may hold open files
         self._num_loaded = len(outcomes)
         self._outcomes = outcomes[::-1]
         self._tell = tell
@@ -242,6 +242,7 @@ class _Continued(Iterator[Any]):
             tell(choice, self._processes)
 
     def _continue_in_threads(self) -> None:
+        self._local = None
         run = ThreadRun(self._plan)
         self._batches = run.iterate()
         self._indices.end_epoch()
@@ -265,6 +266,7 @@ class _Continued(Iterator[Any]):
                 raise  # what killed it must not be run here
             self._resort_to_threads(exc)
             return
+        self._local = None
         self._batches = self._processes.iterate_with(crew)
         self._indices.end_epoch()
         _LOG.info("%s", self._choice)
@@ -276,7 +278,7 @@ class _Continued(Iterator[Any]):
             starting = None
         if self._outcomes:
             return self._outcomes.pop().unwrap()
-        if starting is not None:
+        if starting is not None and self._local is not None:
             drawn = self._indices.draw()
             if drawn is not None:
                 self._num_loaded += 1
@@ -288,6 +290,7 @@ class _Continued(Iterator[Any]):
 
     def close(self) -> None:
         self._outcomes.clear()
+        self._local = None
         starting, self._starting = self._starting, None
         if starting is not None:
             _LOG.info("%s", self._choice)

@@ -55,13 +55,14 @@ class ProcessRun:
         kept = self._kept
         if kept is not None and kept.restart():
             return kept
-        return self._begin(None)
+        return self.iterate_with(None)
 
-    def iterate_with(self, crew: Crew) -> Iterator[Any]:
-        """The first epoch, with workers that were started for the plan and have not been asked for anything."""
-        return self._begin(crew)
+    def iterate_with(self, crew: Crew | None) -> Iterator[Any]:
+        """The first epoch, with workers that were started for the plan and have not been asked for anything.
 
-    def _begin(self, crew: Crew | None) -> Iterator[Any]:
+        Args:
+            crew: Is taken over. ``None``: workers are started here.
+        """
         batches = _Batches(self._plan, crew)
         self._batches.add(batches)
         if self._plan.persistent:
@@ -89,12 +90,10 @@ class _Batches(Iterator[Any]):
         self._crew = crew
         self._pid = os.getpid()
         if crew is None:
-            indices = self._begin_sampler()
+            self._begin_sampler()  # as torch does, before the seed: a sampler that draws in its __iter__ draws twice
             self._crew = Crew(plan, draw_base_seed(plan.generator))
         try:
-            if crew is not None or plan.indices is not None:
-                indices = self._begin_sampler()  # as torch does: a sampler that draws in its __iter__ draws twice
-            self._begin(indices)
+            self._begin(self._begin_sampler())
         except BaseException:
             self.end()
             raise
@@ -142,9 +141,7 @@ class _Batches(Iterator[Any]):
         return len(indices)
 
     def __next__(self) -> Any:
-        if (
-            self._pid != os.getpid()
-        ):  # what has arrived, too: its memory goes back to the worker when the parent says so
+        if self._pid != os.getpid():  # what has arrived is the parent's, too, who gives its memory back to the worker
             raise PipelineStateError("the workers belong to the process that this one was forked from")
         while True:
             number, worker, frame = self._next_answer()
