@@ -248,6 +248,18 @@ class Drawn(Sampler[int]):
             yield self.num_taken % 10
 
 
+class Begun(Sampler[Any]):
+    """Counts how often it is begun."""
+
+    def __init__(self, indices: list[Any]) -> None:
+        self.indices = indices
+        self.num_begun = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.num_begun += 1  # when it is asked for an iterator: as a generator it would count at the first index
+        return iter(self.indices)
+
+
 class EndlessBatches(Sampler[list[int]]):
     """Batches without an end; of growing size, some empty if told."""
 

@@ -13,7 +13,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from .datasets import Drawn, EndlessBatches, Numbers
+from .datasets import Begun, Drawn, EndlessBatches, Numbers
 from .loaders import ALL, FORKS, QUICK, numbers_of, ours, read, reading, theirs
 
 SHAPES: list[dict[str, Any]] = [
@@ -201,6 +201,29 @@ def test_samplers_are_read_ahead_as_far_as_by_torch(prefetch_factor: int) -> Non
     expected = taken(theirs(Numbers(), sampler=sampler, **options), sampler)
     sampler = Drawn()
     assert taken(ours("process", Numbers(), sampler=sampler, **options), sampler) == expected
+
+
+@FORKS
+@pytest.mark.parametrize("way", ALL)
+@pytest.mark.parametrize("persistent_workers", [False, True])
+def test_samplers_are_begun_as_often_as_by_torch(way: str, persistent_workers: bool) -> None:
+    """With workers twice in an epoch: before the base seed is drawn, and after; persistent ones only in the first."""
+    num_workers = 0 if way == "inline" else 2
+    options: dict[str, Any] = {"num_workers": num_workers, "persistent_workers": persistent_workers and num_workers > 0}
+
+    def begun(make: Any) -> list[int]:
+        counts = []
+        for name, indices in (("sampler", list(range(9))), ("batch_sampler", [[k] for k in range(9)])):
+            for batch_size in (1, None) if name == "sampler" else (1,):
+                sampler = Begun(indices)
+                loader = make(Numbers(), batch_size=batch_size, **{name: sampler}, **options)
+                for _ in range(2):
+                    read(loader)
+                    counts.append(sampler.num_begun)
+        return counts
+
+    expected = begun(theirs)
+    assert begun(lambda *args, **kwargs: ours(way, *args, **kwargs)) == expected
 
 
 @pytest.mark.parametrize("way", ["thread", "process"])
