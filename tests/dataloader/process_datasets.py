@@ -150,7 +150,7 @@ def raise_(exc: BaseException) -> None:
 
 
 def sleep_long() -> None:
-    time.sleep(60)
+    time.sleep(60)  # nobody waits for it: it is ended, or times out
 
 
 def crash() -> None:
@@ -202,7 +202,7 @@ class FailsToUnpickle(Numbers):
 
 class SlowToUnpickle(Numbers):
     def __setstate__(self, state: Any) -> None:
-        time.sleep(1.2)
+        time.sleep(1.2)  # what is tested is time: longer than the timeout
         self.__dict__.update(state)
 
 
@@ -229,21 +229,24 @@ class Blocking(Numbers):
 
 
 def await_wait(pid: int) -> None:
-    """Wait until the main thread of a process sleeps; where nobody tells, for a tenth of a second."""
-    time.sleep(0.1)
+    """Wait until the main thread of a process sleeps; where no /proc tells, for a tenth of a second."""
     state = Path(f"/proc/{pid}/stat")
+    if not state.exists():
+        time.sleep(0.1)
+        return
     asleep = 0
-    while state.exists() and asleep < 5:
+    while asleep < 5:  # a wait in the kernel has no gate; one look may meet another, shorter sleep
         asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
         time.sleep(0.005)
 
 
 class Interrupting(Numbers):
-    """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C, and time to notice."""
+    """Once, before one index is loaded, whoever made the dataset gets a Ctrl-C. It says so when it has noticed."""
 
-    def __init__(self, length: int, at: int) -> None:
+    def __init__(self, length: int, at: int, noticed: Any) -> None:
         super().__init__(length)
         self.at = at
+        self.noticed = noticed
         self.pid = os.getpid()
 
     def __getitem__(self, index: int) -> tuple[int, int]:
@@ -251,7 +254,7 @@ class Interrupting(Numbers):
             self.at = -1
             await_wait(self.pid)  # whoever it is has taken what came before, and waits for this
             os.kill(self.pid, signal.SIGINT)
-            time.sleep(0.1)
+            assert self.noticed.wait(30)
         return super().__getitem__(index)
 
 

@@ -4,7 +4,6 @@ import gc
 import itertools
 import multiprocessing
 import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler  # noqa: E4
 from spdl.dataloader._torch import _crew  # noqa: E402
 from spdl.dataloader._torch._processes import ProcessRun  # noqa: E402
 
-from .process_datasets import Arrays, Counting, Interrupting, Large, Numbers, Randoms, Sharing, Tree, as_is, plan_of  # noqa: E402
+from .process_datasets import Arrays, Counting, Large, Numbers, Randoms, Sharing, Tree, as_is, plan_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="written for POSIX"),
@@ -178,33 +177,6 @@ def test_leaving_an_epoch_ends_its_workers() -> None:
     del batches
     gc.collect()
     assert next(other)[0].tolist() == [2, 3]
-    run.close()
-
-
-@pytest.fixture
-def interruptible_once() -> Iterator[None]:
-    """A second Ctrl-C, which only a failing test brings about, would end the whole run of the tests."""
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible_once")
-def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
-    """Ctrl-C while a batch is waited for; persistent workers go on with the next epoch."""
-    run = ProcessRun(plan_of(Interrupting(8, at=3), 1, persistent=True, collate_fn=as_is))
-    batches = run.iterate()
-    pid = next(batches)[0][1]
-    with pytest.raises(KeyboardInterrupt):
-        list(batches)
-    found = [batch[0] for batch in run.iterate()]
-    assert [index for index, _ in found] == list(range(8))
-    assert found[0][1] == pid
     run.close()
 
 

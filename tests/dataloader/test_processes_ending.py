@@ -17,9 +17,9 @@ pytestmark = [
 ]
 
 _START = """
-import os, signal, sys, threading
+import multiprocessing, os, signal, sys, threading
 from spdl.dataloader._torch._processes import ProcessRun
-from tests.dataloader.process_datasets import Blocking, Counting, Numbers, as_is, plan_of
+from tests.dataloader.process_datasets import Blocking, Counting, Interrupting, Numbers, as_is, plan_of
 
 def begin(dataset, batch_size=1, **options):
     return ProcessRun(plan_of(dataset, batch_size, **{"collate_fn": as_is, **options}))
@@ -53,6 +53,26 @@ next(sys.modules["kept"])
 print("last")
 """)
     ).check("last")
+
+
+def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
+    """Ctrl-C while a batch is waited for; persistent workers go on with the next epoch."""
+    run_child(
+        script("""
+noticed = multiprocessing.get_context("forkserver").Event()
+run = begin(Interrupting(8, at=3, noticed=noticed), persistent=True)
+batches = run.iterate()
+pid = next(batches)[0][1]
+try:
+    list(batches)
+except KeyboardInterrupt:
+    noticed.set()
+    print("interrupted")
+found = [batch[0] for batch in run.iterate()]
+print([index for index, _ in found] == list(range(8)), found[0][1] == pid)
+run.close()
+""")
+    ).check("interrupted True True")
 
 
 def test_a_fork_of_the_consumer_has_nothing_that_has_arrived() -> None:
