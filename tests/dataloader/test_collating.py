@@ -1,5 +1,6 @@
 """Tensors stacked for the loader to read: the same as torch stacks them, whatever they are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,17 +35,27 @@ def test_tensors_are_stacked(dtype: Any, shape: list[int], count: int, is_transp
     assert torch.equal(found, expected)
 
 
+def _nested(layout: Any = torch.strided) -> Any:
+    return torch.nested.nested_tensor([torch.zeros(2000, 2), torch.zeros(2, 2)], layout=layout)
+
+
+@pytest.mark.filterwarnings("ignore:.*nested tensors:UserWarning")
 @pytest.mark.parametrize(
-    "tensors",
+    "make",
     [
-        [torch.zeros(2000), torch.zeros(2001)],
-        [torch.eye(2).to_sparse()] * 2,
-        [torch.zeros(2000), 3],
+        lambda: [torch.zeros(2000), torch.zeros(2001)],
+        lambda: [torch.eye(2).to_sparse()] * 2,
+        lambda: [torch.zeros(2000), torch.eye(2).to_sparse()],
+        lambda: [_nested()] * 2,
+        lambda: [torch.zeros(2000), _nested()],
+        lambda: [_nested(torch.jagged)] * 2,
+        lambda: [torch.zeros(2000), 3],
     ],
-    ids=["shapes", "sparse", "types"],
+    ids=["shapes", "sparse", "plain and sparse", "nested", "plain and nested", "jagged", "types"],
 )
-def test_what_torch_refuses_is_refused(tensors: list[Any]) -> None:
+def test_what_torch_refuses_is_refused(make: Callable[[], list[Any]]) -> None:
     """With its type and its words."""
+    tensors = make()
     with pytest.raises((RuntimeError, TypeError)) as expected:
         default_collate(tensors)
     with pytest.raises(type(expected.value)) as found:

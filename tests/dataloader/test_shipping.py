@@ -124,6 +124,24 @@ def test_what_is_shared_already_stays_shared() -> None:
     shipment.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*(nested tensors|[Ss]parse).*:UserWarning")
+def test_tensors_of_several_parts_go_by_their_parts() -> None:
+    """Of them nobody can say whether they are shared; of each part, one can."""
+    shared: Any = torch.zeros(5_000).share_memory_()
+    indices = torch.arange(5_000).reshape(1, -1)
+    sparse = torch.sparse_coo_tensor(indices, shared, (5_000,), check_invariants=False)
+    shipment = Shipment({"dataset": sparse})
+    assert [part.data_ptr() for part in shipment._apart] == [shared.data_ptr()]
+    shipment.close()
+    rows = torch.eye(30).to_sparse_csr()
+    nested = torch.nested.nested_tensor([torch.ones(2_000), torch.ones(3)])
+    found = ship([sparse.clone(), rows, nested, torch.ones(3).untyped_storage()])[0]
+    assert torch.equal(found[0].to_dense(), sparse.to_dense())
+    assert torch.equal(found[1].to_dense(), rows.to_dense())
+    assert [len(part) for part in found[2].unbind()] == [2_000, 3]
+    assert found[3].nbytes() == 12
+
+
 class Refuses:
     def __reduce__(self) -> Any:
         raise LookupError("not me")

@@ -122,6 +122,14 @@ def test_what_is_no_plain_memory_goes_as_torch_moves_it() -> None:
     assert not moved.is_borrowing
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_are_left_to_torch() -> None:
+    """Nobody asks for the shape that they do not have. What stands for CUDA here has no nested tensors."""
+    nested = torch.nested.nested_tensor([torch.zeros(3), torch.ones(2)])
+    with pytest.raises(NotImplementedError, match="NestedTensorMeta"):
+        mover_of(FakeTorch()).move([nested])
+
+
 def test_packed_sequences_keep_their_lengths_on_the_cpu() -> None:
     """As torch wants them."""
     fake = FakeTorch()

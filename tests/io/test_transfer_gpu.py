@@ -58,6 +58,15 @@ def dense(tensor: Any) -> Any:
     return tensor if str(tensor.layout) == "torch.strided" else tensor.to_dense()
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_arrive(torch: Any) -> None:
+    """Though they have no shape."""
+    [there] = spdl.io.transfer_tensor_h2d([torch.nested.nested_tensor([torch.zeros(3), torch.ones(2)])])
+    assert there.is_nested
+    assert there.is_cuda
+    assert [part.tolist() for part in there.unbind()] == [[0, 0, 0], [1, 1]]
+
+
 def test_tensors_arrive_as_torch_would_bring_them(torch: Any) -> None:
     """Values, types, strides, of every layout, there and back."""
     batch = layouts(torch)

@@ -122,7 +122,7 @@ class Mover:
         """Start to move a batch, and return at once. Waits only until the next staging memory has been fetched.
 
         CPU tensors are moved, the same one once, however often it is in the batch. What cannot be copied as plain
-        memory (sparse, quantized, of a subclass, or part of a graph of autograd) goes as ``Tensor.to`` does it.
+        memory (sparse, nested, quantized, of a subclass, or part of a graph of autograd) goes as ``Tensor.to`` does it.
         Everything else stays as it is: tensors of other devices, meta tensors, arrays.
 
         Raises:
@@ -207,6 +207,7 @@ def _is_plain(torch: Any, tensor: Any) -> bool:
     return (
         type(tensor) is torch.Tensor
         and tensor.layout is torch.strided
+        and not tensor.is_nested  # first: it has no shape
         and not tensor.is_quantized
         and not tensor.requires_grad
         and tensor.numel() > 0

@@ -75,6 +75,8 @@ COLLATED: dict[str, Callable[[int], Any]] = {
     "tensors of other shapes": lambda k: torch.zeros(k + 1),
     "tensors of other dtypes": lambda k: torch.zeros(2, dtype=[torch.float32, torch.float64][k % 2]),
     "sparse tensor": lambda k: torch.eye(3).to_sparse(),
+    "sparse rows": lambda k: torch.eye(3).to_sparse_csr(),
+    "nested tensor": lambda k: torch.nested.nested_tensor([torch.zeros(k), torch.zeros(3)]),
     "array": lambda k: np.arange(6, dtype=np.float32).reshape(2, 3) + k,
     "array uint8": lambda k: np.full((4, 4, 3), k, dtype=np.uint8),
     "array int64": lambda k: np.array([k, -k]),
@@ -136,7 +138,7 @@ COLLATED: dict[str, Callable[[int], Any]] = {
 CONVERTED: dict[str, Callable[[int], Any]] = {
     name: make
     for name, make in COLLATED.items()
-    if name not in ("deque", "own class", "sparse tensor", "array of big-endian")
+    if name not in ("deque", "own class", "sparse tensor", "sparse rows", "nested tensor", "array of big-endian")
 }
 
 

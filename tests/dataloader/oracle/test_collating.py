@@ -9,6 +9,8 @@ from .datasets import FailingCollate, Numbers, as_list, padded, with_type
 from .loaders import ALL, QUICK, check_same, ours, read, theirs
 from .samples import COLLATED, CONVERTED, Made
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*(nested tensors|[Ss]parse).*:UserWarning")
+
 NUM_SAMPLES = 4
 
 

@@ -47,7 +47,7 @@ def _is_plain(tensor: Any, first: Any, torch: Any) -> bool:
         type(tensor) is torch.Tensor
         and tensor.layout is torch.strided
         and tensor.device.type == "cpu"
-        and tensor.dtype is first.dtype
-        and tensor.shape == first.shape
         and not (tensor.requires_grad or tensor.is_nested or tensor.is_quantized)
+        and tensor.dtype is first.dtype
+        and tensor.shape == first.shape  # after the rest: a nested tensor has none, and raises
     )

@@ -208,7 +208,7 @@ class _Pickler(MemoryPickler):
         is_apart = self._kinds.get(kind)
         if is_apart is None:
             is_apart = self._kinds[kind] = self._goes_apart(kind)
-        if is_apart and (not kind.__module__.startswith("torch") or obj.is_shared()):
+        if is_apart and (not kind.__module__.startswith("torch") or _is_shared(obj)):
             self.apart.append(obj)
             return _take_apart, (len(self.apart) - 1,)
         if (
@@ -232,6 +232,14 @@ class _Pickler(MemoryPickler):
             each.__module__ == "multiprocessing" or each.__module__.startswith("multiprocessing.")
             for each in kind.__mro__
         )
+
+
+def _is_shared(obj: Any) -> bool:
+    """Whether a tensor or a storage is in shared memory. One of several parts (sparse, nested) goes by its parts."""
+    try:
+        return bool(obj.is_shared())
+    except NotImplementedError:  # it has no storage
+        return False
 
 
 def _registered_kinds() -> set[type]:

@@ -250,6 +250,8 @@ class MemoryPickler(pickle.Pickler):
             return _reduce_array(obj, self.thorough)
         if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
             return _reduce_tensor(obj)
+        if kind.__module__ == "torch.storage" and kind.__name__ == "UntypedStorage":
+            return _reduce_storage(obj)
         return NotImplemented
 
 
@@ -335,25 +337,57 @@ def _make_array(data: Any, dtype: str, shape: tuple[int, ...], order: Any) -> An
 
 
 def _reduce_tensor(tensor: Any) -> Any:
-    """A strided CPU tensor of torch: its memory, and what that means. All else is left to torch."""
+    """A CPU tensor of torch, strided or sparse: its memory, and what that means. All else is left to torch.
+
+    Raises:
+        RuntimeError: It is part of a graph of autograd, which would be lost; in the words of ``torch.multiprocessing``.
+        TypeError: It has no memory: what stands for one that a transformation of torch is making.
+    """
     import torch
 
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
+    if tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
         return NotImplemented
-    requires_grad = tensor.requires_grad
+    requires_grad, attributes = tensor.requires_grad, dict(tensor.__dict__) or None
+    if requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    layout = tensor.layout
+    if layout is not torch.strided:
+        parts = _parts_of_sparse(tensor.detach(), torch)
+        if parts is None:
+            return NotImplemented
+        is_coalesced = layout is torch.sparse_coo and tensor.is_coalesced()
+        return _make_sparse, (layout, parts, tuple(tensor.shape), is_coalesced, requires_grad, attributes)
     tensor = tensor.detach().resolve_conj().resolve_neg()
     # Dense tensors keep the order of their dimensions in memory (channels_last, transposed); others become contiguous.
     order = sorted(range(tensor.dim()), key=lambda d: (-tensor.stride(d), -tensor.shape[d]))
     stored = tensor.permute(order)
     if not stored.is_contiguous():
         order, stored = list(range(tensor.dim())), tensor.contiguous()
-    memory = stored.reshape(-1).view(torch.uint8).numpy() if stored.numel() else b""
-    data = pickle.PickleBuffer(memory)
+    memory: Any = b""
+    if stored.numel():
+        if not stored.data_ptr():  # NumPy would give it an address nevertheless
+            raise TypeError(
+                "a tensor without memory (a functional or zero tensor, as transformations of torch make them) cannot "
+                "be sent to another process: send one that was computed"
+            )
+        memory = stored.reshape(-1).view(torch.uint8).numpy()
     dtype = str(stored.dtype).removeprefix("torch.")
-    return _make_tensor, (data, dtype, tuple(stored.shape), tuple(order), requires_grad)
+    facts = (pickle.PickleBuffer(memory), dtype, tuple(stored.shape), tuple(order), requires_grad)
+    return _make_tensor, facts if attributes is None else (*facts, attributes)
 
 
-def _make_tensor(data: Any, dtype: str, shape: tuple[int, ...], order: tuple[int, ...], requires_grad: bool) -> Any:
+def _make_tensor(
+    data: Any,
+    dtype: str,
+    shape: tuple[int, ...],
+    order: tuple[int, ...],
+    requires_grad: bool,
+    attributes: dict[str, Any] | None = None,
+) -> Any:
     import torch
 
     kind = getattr(torch, dtype)
@@ -367,4 +401,50 @@ def _make_tensor(data: Any, dtype: str, shape: tuple[int, ...], order: tuple[int
     for position, dim in enumerate(order):
         inverse[dim] = position
     tensor = stored.permute(inverse)
+    if attributes is not None:
+        tensor.__dict__.update(attributes)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _parts_of_sparse(tensor: Any, torch: Any) -> tuple[Any, ...] | None:
+    """The dense tensors of a sparse one, values last; ``None``: it is none."""
+    if tensor.layout is torch.sparse_coo:
+        return tensor._indices(), tensor._values()
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return None
+
+
+def _make_sparse(
+    layout: Any,
+    parts: tuple[Any, ...],
+    shape: tuple[int, ...],
+    is_coalesced: bool,
+    requires_grad: bool,
+    attributes: dict[str, Any] | None,
+) -> Any:
+    """As torch rebuilds one, except that torch keeps it for ever: for ``torch.load``, which checks them in the end."""
+    import torch
+
+    if layout is torch.sparse_coo:
+        tensor: Any = torch.sparse_coo_tensor(*parts, shape, is_coalesced=is_coalesced, check_invariants=False)
+    else:
+        tensor = torch.sparse_compressed_tensor(*parts, shape, layout=layout, check_invariants=False)
+    if attributes is not None:
+        tensor.__dict__.update(attributes)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _reduce_storage(storage: Any) -> Any:
+    """The memory of tensors. torch itself can pickle only the kind that knows a dtype."""
+    import torch
+
+    if storage.device.type != "cpu":
+        return NotImplemented
+    return _make_storage, (torch.empty(0, dtype=torch.uint8).set_(storage),)
+
+
+def _make_storage(tensor: Any) -> Any:
+    return tensor.untyped_storage()
