@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from ._torch._arguments import Arguments, Workers, resolve
 from ._torch._plan import Plan, Run
+from ._torch._warnings import longer_than_told, too_many_workers
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +113,10 @@ def get_pytorch_dataloader(
         in_order=in_order,
         worker_init_concurrency=worker_init_concurrency,
     )
-    return PyTorchDataLoader(resolve(given, stacklevel=2))
+    loader: PyTorchDataLoader[Any] = PyTorchDataLoader(resolve(given, stacklevel=2))
+    if workers == "process":
+        _warn_of_workers(loader.num_workers, stacklevel=2)
+    return loader
 
 
 class PyTorchDataLoader(Generic[T]):
@@ -178,14 +182,25 @@ class PyTorchDataLoader(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         if self._run is not None:
             return _Epoch(self._run.iterate(), self)
-        plan = self._plan()
         workers = self.workers
+        if workers == "process":
+            _warn_of_workers(self.num_workers, stacklevel=2)
+        plan = self._plan()
         if workers == "auto" and plan.num_workers > 0:
             chosen = self._choose(plan)
             if chosen is not None:
-                return _Epoch(chosen, self)
+                epoch = _Epoch(chosen, self)
+                if self._choice is not None and self._choice.workers == "process":
+                    try:
+                        _warn_of_workers(self.num_workers, stacklevel=2)
+                    except BaseException:  # warnings are errors
+                        epoch.close()
+                        raise
+                return epoch
             assert self._choice is not None
             workers = self._choice.workers
+            if workers == "process":
+                _warn_of_workers(self.num_workers, stacklevel=2)
         run = _make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
@@ -289,6 +304,12 @@ def _warn(message: str) -> None:
     warnings.warn(message, stacklevel=6)
 
 
+def _warn_of_workers(num_workers: int, *, stacklevel: int) -> None:
+    text = too_many_workers(num_workers) if num_workers > 0 else None
+    if text is not None:
+        warnings.warn(text, stacklevel=stacklevel + 1)
+
+
 def _make_run(workers: Workers | None, plan: Plan) -> Run:
     if plan.num_workers == 0:
         from ._torch._inline import InlineRun
@@ -311,6 +332,8 @@ class _Epoch(Iterator[T]):
         self._dataset = loader.dataset
         self._told_length = loader._told_length
         self._num_taken = 0
+        workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
+        self._is_in_processes = workers == "process" and loader.num_workers > 0
 
     def __next__(self) -> T:
         if self._batches is None:
@@ -318,12 +341,10 @@ class _Epoch(Iterator[T]):
         batch = next(self._batches)
         self._num_taken += 1
         if self._told_length is not None and self._num_taken > self._told_length:
-            warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {self._told_length} (by len(loader)), "
-                f"but this is number {self._num_taken} that comes from it. If it is loaded in several processes, it "
-                "should give each a part: see torch.utils.data.get_worker_info",
-                stacklevel=2,
+            text = longer_than_told(
+                self._dataset, self._told_length, self._num_taken, in_processes=self._is_in_processes
             )
+            warnings.warn(text, stacklevel=2)
         return batch
 
     def close(self) -> None:

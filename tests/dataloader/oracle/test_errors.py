@@ -126,15 +126,21 @@ def test_the_loader_works_after_a_failed_epoch(way: str) -> None:
 
 
 @FORKS
+@pytest.mark.parametrize("way", ["process", "auto"])
 @pytest.mark.parametrize("persistent_workers", [False, True])
-def test_a_failing_worker_init_fn_fails_the_loop(persistent_workers: bool) -> None:
-    """With its type, when something is read from that worker."""
+def test_a_failing_worker_init_fn_fails_the_loop(way: str, persistent_workers: bool) -> None:
+    """Not ``iter``: with its type, in place of the first batch of that worker. What others load comes before it."""
     options: dict[str, Any] = {
         "num_workers": 2, "worker_init_fn": datasets.refuse, "batch_size": 2, "collate_fn": as_list,
-        "persistent_workers": persistent_workers,
     }  # fmt: skip
-    with reading(ours("process", Numbers(), **options)) as iterator, pytest.raises(LookupError, match="does not want"):
-        list(iterator)
+    expected = read(theirs(Numbers(), **options))
+    assert expected[:3] == [[0, 1], Raised(LookupError), [4, 5]]
+    loader = ours(way, Numbers(), persistent_workers=persistent_workers, **options)
+    with reading(loader) as iterator:
+        assert next(iterator) == [0, 1]
+        with pytest.raises(LookupError, match="worker 1 does not want to"):
+            next(iterator)
+        assert next(iterator) == [4, 5]
 
 
 @pytest.mark.parametrize("way", ["inline", "thread"])

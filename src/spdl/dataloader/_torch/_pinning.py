@@ -34,12 +34,15 @@ def find_pin(device_name: str, *, complain: Callable[[str], None]) -> Pin | None
 
     Args:
         device_name: What the user asks for. torch has dropped the choice, so that something is said if there is one.
-        complain: Gets the sentence to tell the user.
+        complain: Gets the sentence to tell the user, which is torch's.
     """
     import torch
 
     if device_name:
-        complain(f"pin_memory_device={device_name!r} has no effect: batches are pinned for the current accelerator")
+        complain(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+            f"ignore pin_memory_device='{device_name}'."
+        )
     if not hasattr(torch, "accelerator"):  # before torch 2.6
         if torch.cuda.is_available():
             return Pin(torch.cuda.current_device())
@@ -47,7 +50,11 @@ def find_pin(device_name: str, *, complain: Callable[[str], None]) -> Pin | None
         accelerator = torch.accelerator.current_accelerator()
         if accelerator is not None and accelerator.type != "mps":
             return Pin(torch.accelerator.current_device_index())
-        complain("'pin_memory' argument is set as true but not supported on MPS now, so batches are not pinned")
+        complain(
+            "'pin_memory' argument is set as true but not supported on MPS now, device pinned memory won't be used."
+        )
         return None
-    complain("'pin_memory' argument is set as true but no accelerator is found, so batches are not pinned")
+    complain(
+        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."
+    )
     return None

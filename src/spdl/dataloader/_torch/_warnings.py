@@ -1,0 +1,45 @@
+"""What torch's loader warns of, word for word, so that filters and searches for its text work here. Imports nothing."""
+
+import os
+from typing import Any
+
+__all__ = ["longer_than_told", "too_many_workers"]
+
+
+def too_many_workers(num_workers: int) -> str | None:
+    """What to say of so many worker processes; ``None`` if there are CPUs for them.
+
+    CPUs are those of torch's rule: by affinity, whatever the quota of a container.
+    """
+    is_cpuset = hasattr(os, "sched_getaffinity")
+    num_cpus = len(os.sched_getaffinity(0)) if is_cpuset else os.cpu_count()
+    if num_cpus is None:
+        suggestion = "DataLoader is not able to compute a suggested max number of worker in current system."
+    elif num_workers > num_cpus:
+        suggestion = (
+            f"Our suggested max number of worker in current system is {num_cpus}"
+            f"{'' if is_cpuset else ' (`cpuset` is not taken into account)'}, which is smaller than what this "
+            "DataLoader is going to create."
+        )
+    else:
+        return None
+    return (
+        f"This DataLoader will create {num_workers} worker processes in total. {suggestion} Please be aware that "
+        "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to avoid "
+        "potential slowness/freeze if necessary."
+    )
+
+
+def longer_than_told(dataset: Any, told: int, num_taken: int, *, in_processes: bool) -> str:
+    """What to say when an iterable dataset gives more than its length."""
+    text = (
+        f"Length of IterableDataset {dataset} was reported to be {told}(when accessing len(dataloader)), but "
+        f"{num_taken} samples have been fetched. "
+    )
+    if in_processes:
+        text += (
+            "For multiprocessing data-loading, this could be caused by not properly configuring the IterableDataset "
+            "replica at each worker. Please see https://pytorch.org/docs/stable/data.html#torch.utils.data."
+            "IterableDataset for examples."
+        )
+    return text
