@@ -117,6 +117,7 @@ def test_batches_that_fail_are_logged_and_dropped(caplog: pytest.LogCaptureFixtu
     """Of the dataset and of the function that collates; the loop ends well."""
     assert batches(make(Picky(10, {3}), batch_size=2, num_workers=2)) == [[0, 1], [4, 5], [6, 7], [8, 9]]
     assert "do not want 3" in caplog.text
+    assert "1 batch with 2 items was dropped in this epoch" in caplog.text
     caplog.clear()
     found = list(make(Numbers(4), batch_size=2, collate_fn=failing_collate, in_order=True))
     assert found == [[2, 3]]

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import pickle
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -143,6 +144,95 @@ def test_a_generator_has_no_length() -> None:
         with pytest.raises(TypeError, match="generator"):
             len(DataLoader(range(3), **{part: twice}))  # type: ignore[arg-type]
     assert len(DataLoader(range(3), preprocessor=[5, 6, 7])) == 3
+
+
+class Corrupt:
+    """Fails on some items, alone or in a batch."""
+
+    def __init__(self, *items: int, error: Exception | None = None) -> None:
+        self.items = set(items)
+        self.error = error
+
+    def __call__(self, item: Any) -> Any:
+        if self.items & set(item if isinstance(item, list | tuple) else [item]):
+            raise self.error or ValueError(f"corrupt in {item}")
+        return item
+
+
+def in_pairs(batch: list[int]) -> Iterator[list[int]]:
+    yield batch[:2]
+    yield batch[2:]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"aggregator": Corrupt(7), "batch_size": 4},
+            r"1 batch with 4 items was dropped in this .*\(last: ValueError: corrupt in \[4, 5, 6, 7\]\); 5 outputs",
+        ),
+        ({"aggregator": Corrupt(21), "batch_size": 4}, "1 batch with 2 items was dropped"),
+        ({"transfer_fn": Corrupt(7, 8), "batch_size": 4}, "2 batches with 8 items were dropped"),
+        ({"aggregator": Corrupt(*range(22)), "batch_size": 1}, "22 batches with 22 items were dropped .*; 0 outputs"),
+        (
+            {"aggregator": Corrupt(*range(22)), "batch_size": CostBudget(1, cost=lambda _: 1)},
+            "22 batches with at least 22",
+        ),
+        ({"preprocessor": Corrupt(3), "batch_size": 4}, "1 item was dropped .*; 6 outputs"),
+        (
+            {"preprocessor": Corrupt(3, 4), "aggregator": Corrupt(9), "batch_size": 4},
+            "1 batch with 4 items and 2 single items were dropped .*; 4 outputs",
+        ),
+        ({"aggregator": Corrupt(3), "transfer_fn": Corrupt(4)}, "2 items were dropped .*; 20 outputs"),
+        (
+            {"aggregator": in_pairs, "transfer_fn": Corrupt(4, 6), "batch_size": 4},
+            "2 batches with 4 items were dropped",
+        ),
+    ],
+)
+def test_what_an_epoch_has_lost_is_told_at_its_end(
+    options: dict[str, Any], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once in each, with numbers, and what to do."""
+    loader: Any = DataLoader(range(22), num_threads=2, output_order="input", timeout=TIMEOUT, **options)
+    for _ in range(2):
+        caplog.clear()
+        list(loader)
+        [record] = [record for record in caplog.records if record.name == "spdl.dataloader"]
+        assert record.levelno == logging.WARNING
+        assert re.search(text, record.getMessage()), record.getMessage()
+        assert "load_image_batch(..., strict=False)" in record.getMessage()
+
+
+def test_an_epoch_that_lost_nothing_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    """So is one that was left."""
+    list(DataLoader(range(3), preprocessor=double, timeout=TIMEOUT))
+    iterator: Any = iter(DataLoader(range(9), preprocessor=Corrupt(0), timeout=TIMEOUT))
+    next(iterator)
+    iterator.close()
+    assert [record for record in caplog.records if record.name == "spdl.dataloader"] == []
+
+
+def test_what_cannot_be_told_does_not_matter(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither an exception without a text nor a log that raises changes how an epoch ends."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise LookupError("no words")
+
+    loader: Any = DataLoader(range(3), preprocessor=Corrupt(1, error=Mute()), output_order="input", timeout=TIMEOUT)
+    assert list(loader) == [0, 2]
+    assert "last: Mute: its text cannot be had" in caplog.text
+
+    def refuse(record: logging.LogRecord) -> bool:
+        raise LookupError("no log")
+
+    log = logging.getLogger("spdl.dataloader")
+    log.addFilter(refuse)
+    try:
+        assert list(loader) == [0, 2]
+    finally:
+        log.removeFilter(refuse)
 
 
 def test_a_loader_is_true_even_if_it_is_empty() -> None:

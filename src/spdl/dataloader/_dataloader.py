@@ -5,8 +5,10 @@ import logging
 from collections.abc import AsyncIterable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
+
+from ._losses import Losses
 
 __all__ = ["DataLoader"]
 
@@ -51,7 +53,10 @@ class DataLoader(Generic[Source, Output]):
         output_order: ``"completion"``: ``preprocessor`` and ``aggregator`` emit as their calls end. ``"input"``: in
             the order of ``src``.
 
-    An item on which one of the functions raises is dropped, and logged.
+    An item on which ``preprocessor`` raises is dropped, and logged. So is a whole batch, with all its items, on which
+    ``aggregator`` or ``transfer_fn`` raises. An epoch that has lost something says at its end, in one warning in the
+    log, how many batches and items: it has fewer batches than ``len()`` says, and a process that trains together with
+    others makes fewer steps than they do.
 
     Raises:
         ValueError: An argument is out of range, or ``src`` cannot be iterated.
@@ -91,7 +96,7 @@ class DataLoader(Generic[Source, Output]):
         self._describe().get_config()  # what is wrong with the parts is raised here and not at the first iteration
 
     def __iter__(self) -> Iterator[Output]:
-        return _Iteration(self._describe().build(num_threads=self._num_threads), self._timeout)
+        return _Iteration(self._describe().build(num_threads=self._num_threads), self._timeout, self)
 
     def __len__(self) -> int:
         """Number of outputs, if nothing is dropped.
@@ -103,7 +108,7 @@ class DataLoader(Generic[Source, Output]):
         if isinstance(self._batch_size, Aggregator):
             raise TypeError(f"{self!r} has no length: how many batches {self._batch_size!r} makes depends on the items")
         for op in (self._preprocessor, self._aggregator, self._transfer_fn):
-            if op is not None and Pipe(op)._kind in ("generator", "async_generator"):
+            if op is not None and _is_generator(op):
                 raise TypeError(f"{self!r} has no length: {op!r} is a generator, which gives any number of outputs")
         num_items = len(self._src)  # type: ignore[arg-type] # it may have none: that is the TypeError
         if self._batch_size is None:
@@ -130,6 +135,37 @@ class DataLoader(Generic[Source, Output]):
         if callable(shuffle):
             shuffle(seed=epoch)
 
+    def _losses(self, stats: PipelineStats) -> Losses:
+        """What the functions have failed with, in a whole epoch."""
+        losses = Losses()
+        batch_size = self._batch_size
+        stages = iter(stats.stages[1:-1])
+        is_batched = False
+        for op in (self._preprocessor, batch_size, self._aggregator, self._transfer_fn):
+            if op is None:
+                continue
+            stage = next(stages)
+            is_batched = is_batched or op is batch_size
+            if not stage.num_failures:
+                continue
+            losses.last = stage.failures[-1].error
+            if not is_batched:
+                losses.num_single += stage.num_failures
+                continue
+            origins = [failure.origin for failure in stage.failures]
+            if op is self._transfer_fn and self._aggregator is not None and _is_generator(self._aggregator):
+                origins = [batch for batch, _ in origins]  # type: ignore[misc]  # an output of it: its batch, its number
+            sizes = {origin: len(origin) for origin in origins}  # type: ignore[arg-type]  # a batch has many
+            num_older = stage.num_failures - len(origins)  # all that is kept of them is their number
+            losses.num_batches += stage.num_failures
+            losses.num_in_batches += sum(sizes.values())
+            if isinstance(batch_size, int):
+                losses.num_in_batches += num_older * batch_size  # an incomplete one is the last
+            elif num_older:
+                losses.num_in_batches += num_older
+                losses.is_exact = False
+        return losses
+
     def _describe(self) -> "PipelineBuilder[Source, Output]":
         builder: PipelineBuilder[Source, Output] = PipelineBuilder()
         builder.add_source(self._src)
@@ -143,6 +179,10 @@ class DataLoader(Generic[Source, Output]):
         if self._transfer_fn is not None:
             builder.pipe(self._transfer_fn)
         return builder.add_sink(self._buffer_size)
+
+
+def _is_generator(op: Op) -> bool:
+    return Pipe(op)._kind in ("generator", "async_generator")
 
 
 def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
@@ -163,8 +203,9 @@ def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
 class _Iteration(Iterator[Output]):
     """One pass over a loader. Collecting it collects the pipeline, which is then stopped."""
 
-    def __init__(self, pipeline: Pipeline[Output], timeout: float | None) -> None:
+    def __init__(self, pipeline: Pipeline[Output], timeout: float | None, loader: DataLoader[Any, Output]) -> None:
         self._pipeline: Pipeline[Output] | None = pipeline
+        self._loader = loader
         self._outputs = pipeline.get_iterator(timeout=timeout)
 
     def __next__(self) -> Output:
@@ -172,6 +213,11 @@ class _Iteration(Iterator[Output]):
             raise StopIteration
         try:
             return next(self._outputs)
+        except StopIteration:
+            stats = self._pipeline.stats()
+            self.close()
+            self._loader._losses(stats).tell(self._loader, stats.num_items)
+            raise
         except BaseException:  # the end, a failure, a timeout, Ctrl-C: it goes on with none of them
             self.close()
             raise

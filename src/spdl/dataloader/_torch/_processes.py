@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl.dataloader._losses import Losses
 from spdl.pipeline import PipelineStateError
 from spdl.pipeline._transport import NOTHING
 
@@ -111,6 +112,7 @@ class _Batches(Iterator[Any]):
         self._arrived.clear()
         self._asked.clear()
         self._sampler_error = None
+        self._losses = Losses()
         self._is_active = [True] * num_workers  # not exhausted
         self._num_tasks = [0] * num_workers  # dealt, and not taken
         self._turns = itertools.cycle(range(num_workers))
@@ -152,6 +154,7 @@ class _Batches(Iterator[Any]):
                 exc = frame.load().revive()
                 if not self._plan.drop_failures:
                     raise exc
+                self._losses.add(exc, indices, is_batch=self._plan.is_batched)
                 _logger.error("batch %d was dropped, indices %r: %s", number - self._first, indices, exc, exc_info=exc)
                 continue
             batch = frame.load()
@@ -193,6 +196,9 @@ class _Batches(Iterator[Any]):
             self._next += 1
         error, self._sampler_error = self._sampler_error, None
         self.close()
+        losses, self._losses = self._losses, Losses()
+        num_given = self._next - self._first - losses.num_outputs
+        losses.tell(f"get_pytorch_dataloader({type(self._plan.dataset).__name__})", num_given)
         if error is not None:
             raise error
         raise StopIteration

@@ -1,0 +1,88 @@
+"""What an epoch has lost to failures, and how that is told. Imports nothing of ours."""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Losses"]
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+
+@dataclass(slots=True)
+class Losses:
+    """What was dropped in one epoch because a function raised.
+
+    Attributes:
+        num_batches: How many batches.
+        num_in_batches: How many items were in them.
+        is_exact: Whether that is their number, or the least that it can be.
+        num_single: How many items failed before they were in a batch, or where there are none.
+        last: The newest exception.
+    """
+
+    num_batches: int = 0
+    num_in_batches: int = 0
+    is_exact: bool = True
+    num_single: int = 0
+    last: BaseException | None = field(default=None, repr=False)
+
+    @property
+    def num_outputs(self) -> int:
+        """How many calls have failed."""
+        return self.num_batches + self.num_single
+
+    def add(self, error: BaseException, indices: Any, *, is_batch: bool) -> None:
+        """One call more has failed, which was to load ``indices``."""
+        self.last = error
+        if not is_batch:
+            self.num_single += 1
+            return
+        self.num_batches += 1
+        try:
+            self.num_in_batches += len(indices)
+        except TypeError:  # what stands for a batch is between the sampler and the dataset
+            self.num_in_batches += 1
+            self.is_exact = False
+
+    def tell(self, what: object, num_given: int) -> None:
+        """Log one warning, if anything was lost.
+
+        Args:
+            what: The loader, for the message.
+            num_given: How many outputs the epoch has had.
+        """
+        if not self.num_outputs:
+            return
+        lost = []
+        if self.num_batches:
+            least = "" if self.is_exact else "at least "
+            items = _count(self.num_in_batches, "item")
+            lost.append(f"{_count(self.num_batches, 'batch', 'batches')} with {least}{items}")
+        if self.num_single:
+            lost.append(_count(self.num_single, "single item") if lost else _count(self.num_single, "item"))
+        with suppress(Exception):  # of a filter of the log: the epoch ends all the same
+            _LOG.warning(
+                "%s: %s %s dropped in this epoch, because a function raised (last: %s: %s); %s came out. Where several "
+                "processes train together, this one makes fewer steps than the others, which may wait for it for ever. "
+                "Remove the inputs that fail, or have the function leave out the item instead of failing with the "
+                "whole batch, as load_image_batch(..., strict=False) does",
+                what,
+                " and ".join(lost),
+                "was" if self.num_outputs == 1 else "were",
+                type(self.last).__name__,
+                _text_of(self.last),
+                _count(num_given, "output"),
+            )
+
+
+def _text_of(error: BaseException | None) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - its __str__ is the user's
+        return "its text cannot be had"
+
+
+def _count(number: int, one: str, several: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
