@@ -235,6 +235,27 @@ def test_what_cannot_be_told_does_not_matter(caplog: pytest.LogCaptureFixture) -
         log.removeFilter(refuse)
 
 
+@pytest.mark.parametrize("part", ["preprocessor", "aggregator"])
+def test_output_order_is_of_preprocessor_and_aggregator(part: str) -> None:
+    """By default what is done first comes first; the first call waits here until the second has ended."""
+    second = threading.Event()
+
+    def wait(item: Any) -> Any:
+        if item in (0, [0]):
+            assert second.wait(TIMEOUT)
+        else:
+            second.set()
+        return item
+
+    options: dict[str, Any] = {part: wait, "num_threads": 2, "timeout": TIMEOUT}
+    if part == "aggregator":
+        options["batch_size"] = 1
+    expected = [[0], [1]] if part == "aggregator" else [0, 1]
+    assert list(DataLoader(range(2), **options)) == expected[::-1]
+    second.clear()
+    assert list(DataLoader(range(2), output_order="input", **options)) == expected
+
+
 def test_a_loader_is_true_even_if_it_is_empty() -> None:
     """``if loader`` asks whether there is one."""
     assert DataLoader([])

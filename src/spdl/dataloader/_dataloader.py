@@ -50,8 +50,9 @@ class DataLoader(Generic[Source, Output]):
         buffer_size: Most outputs that wait to be taken.
         num_threads: Worker threads, shared by all of these.
         timeout: Seconds to wait for an output; ``None``: as long as it takes.
-        output_order: ``"completion"``: ``preprocessor`` and ``aggregator`` emit as their calls end. ``"input"``: in
-            the order of ``src``.
+        output_order: Of ``preprocessor`` and of ``aggregator``. ``"completion"``: each emits as its calls end, so that
+            nobody waits for a slow one. With ``num_threads`` above 1 the items of a batch, and the batches, then come
+            in any order, another in each run, however short the calls are. ``"input"``: in the order of ``src``.
 
     An item on which ``preprocessor`` raises is dropped, and logged. So is a whole batch, with all its items, on which
     ``aggregator`` or ``transfer_fn`` raises. An epoch that has lost something says at its end, in one warning in the
