@@ -100,6 +100,9 @@ RULES = [
     Rule(f"{IO}._staging", allows=(f"{IO}._nested",)),
     Rule(f"{IO}._transfer", allows=(f"{IO}._cuda", f"{IO}._nested", f"{IO}._staging")),
     Rule(f"{IO}._cuda_buffers", allows=(*WORDS, f"{IO}._buffers", f"{IO}._cuda")),
+    Rule(f"{IO}._gpu_decoding", allows=(*WORDS, f"{IO}._cuda", f"{IO}._cuda_buffers")),
+    Rule(f"{IO}._nvdec", allows=(*WORDS, f"{IO}._cuda_buffers", f"{IO}._gpu_decoding", f"{IO}._source")),
+    Rule(f"{IO}._nvjpeg", allows=(*WORDS, f"{IO}._cuda_buffers", f"{IO}._gpu_decoding", f"{IO}._source")),
     Rule(
         f"{IO}._load_transformed",
         allows=(

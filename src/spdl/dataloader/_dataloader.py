@@ -155,7 +155,7 @@ class DataLoader(Generic[Source, Output]):
                 continue
             origins = [failure.origin for failure in stage.failures]
             if op is self._transfer_fn and self._aggregator is not None and _is_generator(self._aggregator):
-                origins = [batch for batch, _ in origins]  # type: ignore[misc]  # an output of it: its batch, its number
+                origins = [origin[0] for origin in origins]  # type: ignore[index]  # an output: its batch, its number
             sizes = {origin: len(origin) for origin in origins}  # type: ignore[arg-type]  # a batch has many
             num_older = stage.num_failures - len(origins)  # all that is kept of them is their number
             losses.num_batches += stage.num_failures

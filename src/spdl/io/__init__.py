@@ -80,6 +80,14 @@ from ._native import __getattr__ as __getattr__
 from ._npy import load_npy as load_npy
 from ._npz import NpzFile as NpzFile
 from ._npz import load_npz as load_npz
+from ._nvdec import NvDecDecoder as NvDecDecoder
+from ._nvdec import decode_packets_nvdec as decode_packets_nvdec
+from ._nvdec import nv12_to_bgr as nv12_to_bgr
+from ._nvdec import nv12_to_rgb as nv12_to_rgb
+from ._nvdec import nvdec_decoder as nvdec_decoder
+from ._nvdec import streaming_load_video_nvdec as streaming_load_video_nvdec
+from ._nvjpeg import decode_image_nvjpeg as decode_image_nvjpeg
+from ._nvjpeg import load_image_batch_nvjpeg as load_image_batch_nvjpeg
 from ._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._reference_frames import create_reference_video_frame as create_reference_video_frame
 from ._save import encode_image as encode_image
@@ -158,6 +166,7 @@ __all__ = [
     "NativeLibraryError",
     "NoCodecError",
     "NpzFile",
+    "NvDecDecoder",
     "OpenError",
     "RandomCrop",
     "RandomResizedCrop",
@@ -184,7 +193,9 @@ __all__ = [
     "create_reference_video_frame",
     "cuda_config",
     "decode_config",
+    "decode_image_nvjpeg",
     "decode_packets",
+    "decode_packets_nvdec",
     "demux_audio",
     "demux_config",
     "demux_image",
@@ -199,14 +210,19 @@ __all__ = [
     "load_audio",
     "load_image",
     "load_image_batch",
+    "load_image_batch_nvjpeg",
     "load_npy",
     "load_npz",
     "load_video",
     "load_wav",
+    "nv12_to_bgr",
+    "nv12_to_rgb",
+    "nvdec_decoder",
     "parse_wav",
     "sample_decode_video",
     "sample_seeds",
     "save_image",
+    "streaming_load_video_nvdec",
     "to_jax",
     "to_numba",
     "to_numpy",

@@ -6,7 +6,7 @@ from typing import Any
 
 from ._errors import DeviceError
 
-__all__ = ["check_device_index", "get_torch", "local_device"]
+__all__ = ["check_device_index", "get_torch", "local_device", "what_is_missing"]
 
 
 def get_torch() -> Any | None:
@@ -30,24 +30,28 @@ def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
     Raises:
         DeviceError: There is none, or no torch, or torch is not built for CUDA; the message says which.
     """
+    found = what_is_missing(index)
+    if found is not None:
+        raise DeviceError(f"cannot {action} to or from cuda:{index}{origin}: {found}", action=action)
+    return get_torch()
+
+
+def what_is_missing(index: int) -> str | None:
+    """Why there is no CUDA device of this number, as half a sentence; ``None`` if there is one."""
     torch = get_torch()
-    where = f"cuda:{index}{origin}"
     if torch is None:
-        raise DeviceError(
-            f"cannot {action} to or from {where}: it needs CUDA through torch, which is not installed. Install torch"
-            " for CUDA: see https://pytorch.org/get-started",
-            action=action,
+        return (
+            "it needs CUDA through torch, which is not installed. Install torch for CUDA: see"
+            " https://pytorch.org/get-started"
         )
     num_devices = torch.cuda.device_count()
     if 0 <= index < num_devices:
-        return torch
+        return None
     if num_devices:
-        found = f"there {'is 1 device' if num_devices == 1 else f'are {num_devices} devices'}, counted from 0"
-    elif torch.version.cuda is None and torch.version.hip is None:
-        found = f"this torch ({torch.__version__}) is built without CUDA"
-    else:
-        found = "torch finds no GPU: is there a driver, and does CUDA_VISIBLE_DEVICES name one?"
-    raise DeviceError(f"cannot {action} to or from {where}: {found}", action=action)
+        return f"there {'is 1 device' if num_devices == 1 else f'are {num_devices} devices'}, counted from 0"
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f"this torch ({torch.__version__}) is built without CUDA"
+    return "torch finds no GPU: is there a driver, and does CUDA_VISIBLE_DEVICES name one?"
 
 
 def local_device(action: str) -> Any:

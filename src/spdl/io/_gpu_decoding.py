@@ -1,0 +1,60 @@
+"""What calls that decode on NVIDIA's GPUs have in common: how arguments are checked, and what is said to be missing."""
+
+from typing import NoReturn
+
+from ._cuda import what_is_missing
+from ._cuda_buffers import CUDAConfig
+from ._errors import DeviceError
+
+__all__ = ["check_crop", "check_int", "check_pix_fmt", "check_scale", "refuse"]
+
+
+def check_int(name: str, value: object, least: int) -> int:
+    """Raise unless it is an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
+    if value < least:
+        raise ValueError(f"{name} must be >= {least}, got {value}")
+    return value
+
+
+def check_scale(**sizes: object) -> None:
+    """Raise unless each is -1, which means "as it is", or a number of pixels."""
+    for name, value in sizes.items():
+        if check_int(name, value, -1) == 0:
+            raise ValueError(f"{name} must be >= 1, or -1 for the size of the source; got 0")
+
+
+def check_crop(
+    width: int | None, height: int | None, *, left: object, top: object, right: object, bottom: object
+) -> None:
+    """Raise unless something is left of a picture of that size, where it is known."""
+    sides = {"crop_left": left, "crop_top": top, "crop_right": right, "crop_bottom": bottom}
+    pixels = {name: check_int(name, value, 0) for name, value in sides.items()}
+    for size, first, second in ((width, "crop_left", "crop_right"), (height, "crop_top", "crop_bottom")):
+        if size and pixels[first] + pixels[second] >= size:
+            raise ValueError(
+                f"{first} and {second} must leave something of {size} pixels, got {pixels[first]} and {pixels[second]}"
+            )
+
+
+def check_pix_fmt(pix_fmt: object) -> None:
+    """Raise unless it is one of the two orders of colours."""
+    if pix_fmt not in ("rgb", "bgr"):
+        raise ValueError(f"pix_fmt must be 'rgb' or 'bgr', got {pix_fmt!r}")
+
+
+def refuse(action: str, needs: str, instead: str, config: CUDAConfig) -> NoReturn:
+    """Say what is missing: the decoder, and the device too if there is none.
+
+    Args:
+        action: What was to be done.
+        needs: What does it, and is not part of this version.
+        instead: What does it here.
+        config: Which device.
+    """
+    missing = f"this version of spdl has no {needs}"
+    no_device = what_is_missing(config.device_index)
+    if no_device is not None:
+        missing = f"{no_device}; besides, {missing}"
+    raise DeviceError(f"cannot {action} on cuda:{config.device_index}: {missing}. Instead, {instead}", action=action)

@@ -1,0 +1,231 @@
+"""Decoding video on NVIDIA's GPUs. Arguments are checked; this version has no decoder behind it, and says so."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+
+from . import _native
+from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
+from ._errors import NoCodecError
+from ._gpu_decoding import check_crop, check_int, check_pix_fmt, check_scale, refuse
+from ._source import as_native_source
+
+if TYPE_CHECKING:
+    from ._native import VideoCodec, VideoPackets
+    from ._types import Source
+
+_DECODER: Final = "NVDEC decoder (spdl.io.utils.built_with_nvcodec() is False)"
+_DECODE: Final = (
+    "decode on the CPU and transfer: load_video(..., device_config=...), or decode_packets and transfer_buffer"
+)
+#: Matrix coefficients of ITU-T H.273, table 4, that NVIDIA's converters know.
+_COEFFICIENTS: Final = (1, 4, 5, 6, 7, 8, 9, 10)
+#: What ``post_processing_params`` may have.
+_POST_PROCESSING: Final = ("crop_left", "crop_top", "crop_right", "crop_bottom", "scale_width", "scale_height")
+
+
+class NvDecDecoder(Protocol):
+    """What :func:`nvdec_decoder` makes. Frames are NV12: ``uint8``, ``(frames, height * 3 // 2, width)``."""
+
+    def init_decoder(
+        self,
+        device_config: CUDAConfig,
+        codec: "VideoCodec",
+        *,
+        crop_left: int = 0,
+        crop_top: int = 0,
+        crop_right: int = 0,
+        crop_bottom: int = 0,
+        scale_width: int = -1,
+        scale_height: int = -1,
+    ) -> None:
+        """Begin with another video."""
+
+    def decode_packets(self, packets: "VideoPackets") -> CUDABuffer:
+        """Decode all packets of a video. H.264 and HEVC must be in Annex B form: see :func:`apply_bsf`."""
+        ...
+
+    def init_buffer(self, num_frames: int) -> None:
+        """Say how many frames each buffer of ``streaming_decode_packets`` has."""
+
+    def streaming_decode_packets(self, packets: "VideoPackets") -> Iterator[CUDABuffer]:
+        """Decode more packets; give the buffers that are full."""
+        ...
+
+    def flush(self) -> Iterator[CUDABuffer]:
+        """Give what is left."""
+        ...
+
+
+def decode_packets_nvdec(
+    packets: "VideoPackets",
+    *,
+    device_config: CUDAConfig,
+    pix_fmt: str = "rgb",
+    crop_left: int = 0,
+    crop_top: int = 0,
+    crop_right: int = 0,
+    crop_bottom: int = 0,
+    scale_width: int = -1,
+    scale_height: int = -1,
+) -> CUDABuffer:
+    """Decode a video on the GPU. Not part of this version: the arguments are checked, and ``DeviceError`` is raised.
+
+    Args:
+        packets: What :func:`demux_video` gave.
+        device_config: Which device, as :func:`cuda_config` makes it.
+        pix_fmt: ``"rgb"`` or ``"bgr"``.
+        crop_left, crop_top, crop_right, crop_bottom: Pixels that are cut from each side, before scaling.
+        scale_width, scale_height: Size of the frames; -1: as it is.
+
+    Returns:
+        ``uint8``, ``(frames, 3, height, width)``.
+
+    Raises:
+        TypeError: An argument is of the wrong type.
+        ValueError: An argument is out of range.
+        NoCodecError: The packets carry no codec, as those of a streaming demuxer; a ``ValueError``.
+        DeviceError: There is no such device, or no decoder; the message says what is missing.
+    """
+    if not isinstance(packets, _native.VideoPackets):
+        raise TypeError(f"packets must be VideoPackets, got {type(packets).__qualname__}")
+    config = check_device_config(device_config)
+    check_pix_fmt(pix_fmt)
+    codec = packets.codec
+    if codec is None:
+        raise NoCodecError(
+            "cannot decode packets without a codec: those of a streaming demuxer have none. Make a decoder with"
+            " nvdec_decoder(device_config, demuxer.video_codec)",
+            action="decode",
+        )
+    check_crop(codec.width, codec.height, left=crop_left, top=crop_top, right=crop_right, bottom=crop_bottom)
+    check_scale(scale_width=scale_width, scale_height=scale_height)
+    refuse("decode video", _DECODER, _DECODE, config)
+
+
+def nvdec_decoder(
+    cuda_config: CUDAConfig,
+    codec: "VideoCodec",
+    *,
+    use_cache: bool = True,
+    crop_left: int = 0,
+    crop_top: int = 0,
+    crop_right: int = 0,
+    crop_bottom: int = 0,
+    scale_width: int = -1,
+    scale_height: int = -1,
+) -> NvDecDecoder:
+    """Make a decoder on the GPU. Not part of this version: the arguments are checked, and ``DeviceError`` is raised.
+
+    Args:
+        cuda_config: Which device, as :func:`cuda_config` makes it.
+        codec: Of the video, such as ``demuxer.video_codec``.
+        use_cache: Whether the decoder of this thread is used again. It never is when frames are cropped.
+        crop_left, crop_top, crop_right, crop_bottom: Pixels that are cut from each side, before scaling.
+        scale_width, scale_height: Size of the frames; -1: as it is.
+
+    Raises:
+        TypeError: An argument is of the wrong type.
+        ValueError: An argument is out of range.
+        DeviceError: There is no such device, or no decoder; the message says what is missing.
+    """
+    config = check_device_config(cuda_config)
+    if not isinstance(codec, _native.VideoCodec):
+        raise TypeError(f"codec must be a VideoCodec, got {type(codec).__qualname__}")
+    check_crop(codec.width, codec.height, left=crop_left, top=crop_top, right=crop_right, bottom=crop_bottom)
+    check_scale(scale_width=scale_width, scale_height=scale_height)
+    refuse("make a video decoder", _DECODER, _DECODE, config)
+
+
+def streaming_load_video_nvdec(
+    src: "Source",
+    device_config: CUDAConfig,
+    *,
+    num_frames: int,
+    post_processing_params: Mapping[str, int] | None = None,
+    use_cache: bool = True,
+) -> Iterator[CUDABuffer]:
+    """Load a video on the GPU, some frames at a time. Not part of this version: the arguments are checked, and
+    ``DeviceError`` is raised, by the call itself.
+
+    Args:
+        src: Path, URL or data.
+        device_config: Which device, as :func:`cuda_config` makes it.
+        num_frames: Frames in each buffer but the last.
+        post_processing_params: What :func:`nvdec_decoder` takes for cropping and scaling.
+        use_cache: As that takes it.
+
+    Returns:
+        Buffers of NV12 frames: ``uint8``, ``(frames, height * 3 // 2, width)``.
+
+    Raises:
+        TypeError: An argument is of the wrong type, or ``post_processing_params`` has an unknown key.
+        ValueError: An argument is out of range.
+        DeviceError: There is no such device, or no decoder; the message says what is missing.
+    """
+    as_native_source(src)
+    config = check_device_config(device_config)
+    check_int("num_frames", num_frames, 1)
+    if post_processing_params is not None:
+        _check_post_processing(post_processing_params)
+    refuse(
+        "load video",
+        _DECODER,
+        "demux in pieces and decode on the CPU: Demuxer.streaming_demux, Decoder and transfer_buffer",
+        config,
+    )
+
+
+def _check_post_processing(params: Mapping[str, Any]) -> None:
+    if not isinstance(params, Mapping):
+        raise TypeError(f"post_processing_params must be a dict, got {type(params).__qualname__}")
+    unknown = [name for name in params if name not in _POST_PROCESSING]
+    if unknown:
+        raise TypeError(f"post_processing_params may have {', '.join(_POST_PROCESSING)}; got {unknown[0]!r}")
+    sides = {name: params.get(f"crop_{name}", 0) for name in ("left", "top", "right", "bottom")}
+    check_crop(None, None, **sides)
+    check_scale(**{name: value for name, value in params.items() if name.startswith("scale_")})
+
+
+def nv12_to_rgb(buffers: CUDABuffer, *, device_config: CUDAConfig, coeff: int = 1, sync: bool = False) -> CUDABuffer:
+    """Convert NV12 frames on the GPU. Not part of this version: arguments are checked, and ``DeviceError`` is raised.
+
+    Args:
+        buffers: ``uint8``, ``(frames, height * 3 // 2, width)``, as an NVDEC decoder gives them.
+        device_config: Which device, as :func:`cuda_config` makes it.
+        coeff: Matrix coefficients by their number in ITU-T H.273: 1 (BT.709), 4 (FCC), 5 (BT.470BG), 6 (BT.601),
+            7 (SMPTE 240M), 8 (YCgCo), 9 and 10 (BT.2020).
+        sync: Whether to wait until it is done.
+
+    Returns:
+        ``uint8``, ``(frames, 3, height, width)``.
+
+    Raises:
+        TypeError: An argument is of the wrong type.
+        ValueError: ``coeff`` is none of these, or ``buffers`` has another shape or type.
+        DeviceError: There is no such device, or no converter; the message says what is missing.
+    """
+    _convert(buffers, device_config, coeff)
+
+
+def nv12_to_bgr(buffers: CUDABuffer, *, device_config: CUDAConfig, coeff: int = 1, sync: bool = False) -> CUDABuffer:
+    """Like :func:`nv12_to_rgb`, with blue first."""
+    _convert(buffers, device_config, coeff)
+
+
+def _convert(buffers: CUDABuffer, device_config: CUDAConfig, coeff: int) -> NoReturn:
+    interface = getattr(buffers, "__cuda_array_interface__", None)
+    if not isinstance(interface, dict):
+        raise TypeError(f"buffers must be a CUDABuffer, got {type(buffers).__qualname__}")
+    shape, typestr = tuple(interface["shape"]), interface["typestr"]
+    if typestr != "|u1" or len(shape) != 3 or shape[1] % 3 or shape[2] % 2:
+        raise ValueError(f"buffers must be uint8, (frames, height * 3 // 2, width), got {typestr}, {shape}")
+    config = check_device_config(device_config)
+    check_int("coeff", coeff, 1)
+    if coeff not in _COEFFICIENTS:
+        raise ValueError(f"coeff must be one of {_COEFFICIENTS}, got {coeff}")
+    refuse(
+        "convert NV12 frames",
+        "converter of its own for frames on a GPU",
+        "decode on the CPU with a filter that converts (get_video_filter_desc(pix_fmt='rgb24')) and transfer",
+        config,
+    )
