@@ -3,6 +3,7 @@
 import gc
 import pickle
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def _jagged() -> Any:
     return torch.nested.nested_tensor([torch.ones(2000, 2), torch.ones(3, 2)], layout=torch.jagged)
 
 
-OTHERS = {
+OTHERS: dict[str, Callable[[], Any]] = {
     "sparse": lambda: torch.eye(30).to_sparse(),
     "sparse, not coalesced": lambda: torch.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (3, 3)),
     "sparse, hybrid": lambda: torch.ones(3, 4, 500).to_sparse(2),

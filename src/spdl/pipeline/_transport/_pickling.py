@@ -429,9 +429,11 @@ def _make_sparse(
     import torch
 
     if layout is torch.sparse_coo:
-        tensor: Any = torch.sparse_coo_tensor(*parts, size=shape, is_coalesced=is_coalesced, check_invariants=False)
+        indices, values = parts
+        tensor: Any = torch.sparse_coo_tensor(indices, values, shape, is_coalesced=is_coalesced, check_invariants=False)
     else:
-        tensor = torch.sparse_compressed_tensor(*parts, size=shape, layout=layout, check_invariants=False)
+        compressed, plain, values = parts
+        tensor = torch.sparse_compressed_tensor(compressed, plain, values, shape, layout=layout, check_invariants=False)
     if attributes is not None:
         tensor.__dict__.update(attributes)
     return tensor.requires_grad_() if requires_grad else tensor
