@@ -39,12 +39,10 @@ def picture(name: str = "one.png") -> Path:
 
 def song_with_cover() -> Path:
     """Sound, and a cover of 40x30."""
-    path = clip("song.mp3", *tones(), "-c:a", "libmp3lame").with_name("cover.mp3")
-    if not path.exists():
-        cover = clip("cover.png", *pictures("40x30", "1", 1), "-frames:v", "1")
-        run_ffmpeg("-i", path.with_name("song.mp3"), "-i", cover, "-map", "0:a", "-map", "1:v", "-c", "copy",
-                   "-disposition:v:0", "attached_pic", path)  # fmt: skip
-    return path
+    song = clip("song.mp3", *tones(), "-c:a", "libmp3lame")
+    cover = clip("cover.png", *pictures("40x30", "1", 1), "-frames:v", "1")
+    return clip("cover.mp3", "-i", str(song), "-i", str(cover), "-map", "0:a", "-map", "1:v", "-c", "copy",
+                "-disposition:v:0", "attached_pic")  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------------- packets

@@ -5,6 +5,7 @@ import gc
 import math
 import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -194,9 +195,9 @@ def test_frames_do_not_pickle(make: Any, copying: Any) -> None:
     assert frames.num_errors == 0
 
 
-def test_metadata_is_what_the_file_says() -> None:
+def test_metadata_is_what_the_file_says(tmp_path: Path) -> None:
     """Text of a PNG; none for pictures that have none."""
-    path = clip("picture.png", *pictures(), "-frames:v", "1").parent / "noted.png"
+    path = tmp_path / "noted.png"
     notes = PngInfo()
     notes.add_text("Title", "Frühstück")
     Image.new("RGB", (4, 4)).save(path, pnginfo=notes)

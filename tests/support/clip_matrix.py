@@ -5,8 +5,6 @@ small and short, but each clip of video has several groups of pictures unless it
 """
 
 import json
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .media import clip, pictures, run_ffmpeg, tones
+from .media import clip, ffmpeg_command, output_about, pictures, tones
 
 SHORT = pictures(duration=0.8)
 ODD = pictures(size="51x37", duration=0.4, source="testsrc")  # testsrc2 is even
@@ -251,28 +249,6 @@ def with_cover(name: str, codec: tuple[str, ...]) -> tuple[Path, Path]:
 
 
 @cache
-def _decoded(clip: VideoClip) -> dict[str, bytes]:
-    """All its formats, by one run of the tool."""
-    with tempfile.TemporaryDirectory() as folder:
-        outputs: list[str | Path] = []
-        for each in clip.formats:
-            outputs += [
-                "-map",
-                "0:v:0",
-                "-fps_mode",
-                "passthrough",
-                "-f",
-                "rawvideo",
-                "-pix_fmt",
-                each,
-                Path(folder, each),
-            ]
-        decoder = () if clip.decoder is None else ("-c:v", clip.decoder)
-        run_ffmpeg("-noautorotate", *decoder, "-i", clip.path, *outputs)
-        return {each: Path(folder, each).read_bytes() for each in clip.formats}
-
-
-@cache
 def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[Any]:
     """What the ffmpeg tool decodes, in the shape that ``convert_frames`` gives."""
     width, height = clip.size
@@ -291,7 +267,11 @@ def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[Any]:
         "yuvj420p": (1, height * 3 // 2, width),
     }
     wide = pix_fmt in ("gray16le", "rgb48le")
-    return np.frombuffer(_decoded(clip)[pix_fmt], np.uint16 if wide else np.uint8).reshape(-1, *shapes[pix_fmt])
+    decoder = () if clip.decoder is None else ("-c:v", clip.decoder)
+    command = ffmpeg_command("-noautorotate", *decoder, "-i", clip.path, "-map", "0:v:0", "-fps_mode", "passthrough",
+                             "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")  # fmt: skip
+    raw = output_about(clip.path, command)
+    return np.frombuffer(raw, np.uint16 if wide else np.uint8).reshape(-1, *shapes[pix_fmt])
 
 
 @cache
@@ -299,7 +279,7 @@ def expected_times(path: Path, stream: str = "v:0") -> tuple[Fraction | None, ..
     """The time of each frame of a stream, exactly, as ffprobe tells it; ``None`` where it does not know."""
     command = ["ffprobe", "-v", "error", "-select_streams", stream, "-show_entries",
                "stream=time_base:frame=best_effort_timestamp", "-of", "json", str(path)]  # fmt: skip
-    found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    found = json.loads(output_about(path, command))
     time_base = Fraction(found["streams"][0]["time_base"])
     ticks = [frame.get("best_effort_timestamp") for frame in found["frames"]]
     return tuple(None if each is None else each * time_base for each in ticks)

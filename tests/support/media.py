@@ -1,32 +1,83 @@
 """Clips that the ffmpeg tool makes, and what the ffmpeg tool decodes of them: the judge of our media code.
 
-``clip`` keeps what it made for the length of the test run, so that tests which want the same clip share it. Clips are
+Both are kept under ``.cache/clips`` from one run to the next, by a hash of the arguments, of the files that these name
+and of the tool's version. The folder may be removed at any time between runs; ``SPDL_CLIPS`` names another. Clips are
 read only: a test that damages one copies it first.
 """
 
-import atexit
 import functools
+import hashlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_FOLDER = Path(os.environ.get("SPDL_CLIPS") or Path(__file__).parents[2] / ".cache" / "clips").absolute()
+
 
 @functools.cache
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="spdl-clips-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+def _version() -> str:
+    return subprocess.run(["ffmpeg", "-version"], capture_output=True, check=True, text=True).stdout
+
+
+def _key(*words: str | Path) -> str:
+    """Names what the tool makes of these arguments."""
+    digest = hashlib.sha256(_version().encode())
+    for word in map(str, words):
+        digest.update(b"\0" + word.encode())
+        # A clip's own path already is a hash of what it was made from. What is elsewhere may change under its name.
+        if word.startswith(os.sep) and not Path(word).is_relative_to(_FOLDER) and Path(word).is_file():
+            digest.update(b"\0" + hashlib.sha256(Path(word).read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
+def _kept(name: str, key: str, make: Callable[[Path], object]) -> Path:
+    """The file of that name; ``make`` writes it if it is not there yet. Several processes may want it at once."""
+    path = _FOLDER / key / name
+    if not path.exists():
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=_FOLDER, prefix="making-"))
+        try:
+            make(folder / name)
+            (folder / name).chmod(0o444)
+            folder.rename(path.parent)
+        except OSError:
+            if not path.exists():  # another process was faster
+                raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return path
+
+
+def output_about(path: Path, command: list[str]) -> bytes:
+    """What a command prints about ``path``, which is one of its arguments; kept if that is a clip."""
+
+    def run() -> bytes:
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"`{' '.join(command)}` failed: {done.stderr.decode(errors='replace')}")
+        return done.stdout
+
+    if not path.is_relative_to(_FOLDER):
+        return run()
+    return _kept("output", _key(*command), lambda output: output.write_bytes(run())).read_bytes()
+
+
+def ffmpeg_command(*args: str | Path) -> list[str]:
+    """The ffmpeg tool with these arguments and those that it always gets."""
+    return ["ffmpeg", "-hide_banner", "-nostdin", "-v", "error", "-y", *map(str, args)]
 
 
 def run_ffmpeg(*args: str | Path, stdin: bytes = b"") -> bytes:
     """Runs the ffmpeg tool and returns what it wrote to its standard output."""
-    command = ["ffmpeg", "-hide_banner", "-nostdin", "-v", "error", "-y", *map(str, args)]
+    command = ffmpeg_command(*args)
     done = subprocess.run(command, capture_output=True, check=False, input=stdin)
     if done.returncode != 0:
         raise AssertionError(f"`{' '.join(command)}` failed: {done.stderr.decode(errors='replace')}")
@@ -36,9 +87,7 @@ def run_ffmpeg(*args: str | Path, stdin: bytes = b"") -> bytes:
 @functools.cache
 def clip(name: str, *args: str) -> Path:
     """A file of that name, made by ``ffmpeg args... name``. The same call gives the same file."""
-    path = Path(tempfile.mkdtemp(dir=_folder())) / name
-    run_ffmpeg(*args, "-bitexact", path)
-    return path
+    return _kept(name, _key("clip", name, *args), lambda path: run_ffmpeg(*args, "-bitexact", path))
 
 
 def pictures(size: str = "64x48", rate: str = "25", duration: float = 2.0, source: str = "testsrc2") -> tuple[str, ...]:
@@ -58,19 +107,21 @@ def h264(**video: Any) -> Path:
 
 def decoded_video(path: Path, pix_fmt: str, shape: tuple[int, ...], *options: str) -> NDArray[np.uint8]:
     """Every frame as the ffmpeg tool decodes it, ``(N, *shape)``. Frames are neither repeated, dropped nor turned."""
-    raw = run_ffmpeg("-noautorotate", "-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *options,
-                     "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")  # fmt: skip
+    command = ffmpeg_command("-noautorotate", "-i", path, "-map", "0:v:0", "-fps_mode", "passthrough", *options,
+                      "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")  # fmt: skip
+    raw = output_about(path, command)
     return np.frombuffer(raw, np.uint8).reshape(-1, *shape)
 
 
 def decoded_audio(path: Path, num_channels: int, *options: str) -> NDArray[np.float32]:
     """Every sample as the ffmpeg tool decodes it, ``(samples, channels)``."""
-    raw = run_ffmpeg("-i", path, "-map", "0:a:0", *options, "-f", "f32le", "-c:a", "pcm_f32le", "-")
+    command = ffmpeg_command("-i", path, "-map", "0:a:0", *options, "-f", "f32le", "-c:a", "pcm_f32le", "-")
+    raw = output_about(path, command)
     return np.frombuffer(raw, np.float32).reshape(-1, num_channels)
 
 
 def probed_frames(path: Path, stream: str = "v:0") -> list[dict[str, Any]]:
     """What ffprobe says of each frame of a stream."""
     command = ["ffprobe", "-v", "error", "-select_streams", stream, "-show_frames", "-of", "json", str(path)]
-    frames: list[dict[str, Any]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["frames"]
+    frames: list[dict[str, Any]] = json.loads(output_about(path, command))["frames"]
     return frames
