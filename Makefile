@@ -1,11 +1,12 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test soak check bench clean
 
 help:
 	@echo "make demo    real photographs through a pipeline, beside Pillow and torch's DataLoader"
-	@echo "make test    all tests"
+	@echo "make test    all tests, on all CPUs"
+	@echo "make soak    laws, damaged media and memory, over and over for SOAK_MINUTES=30"
 	@echo "make check   format, lint, types, layers, native stubs"
 	@echo "make bench   all benchmarks (two hours); scripts/bench NAME runs one"
 	@echo "make clean   removes what the others made: .venv, build, .cache and tool caches"
@@ -15,6 +16,9 @@ demo:
 
 test:
 	@scripts/test
+
+soak:
+	@scripts/soak
 
 check:
 	@scripts/check

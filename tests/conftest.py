@@ -1,11 +1,62 @@
-"""Applied to every test: nothing that a test started may outlive it."""
+"""What applies to every test: the leak check, what is selected, and how a run is spread over processes."""
 
+import gc
 import logging
+import multiprocessing
 from collections.abc import Iterator
 
 import pytest
 
+from spdl.pipeline._cpus import usable_cpus
+from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
+from tests.support import soak
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
+
+#: What the fork server imports, which each worker process of a test would import otherwise.
+_PRELOADED = ["numpy", "torch", "torch.utils.data", "spdl.io", "spdl.pipeline", "spdl.dataloader"]
+#: Processes that run tests; each takes half a gigabyte, and some time to collect.
+_MOST_PROCESSES = 16
+
+
+def pytest_configure() -> None:
+    """Tell the fork server, which starts with the first test that needs it, what to import if it is installed."""
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        multiprocessing.set_forkserver_preload(_PRELOADED)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is for ``make soak`` alone; in a soak, what is not part of it."""
+    if left_out := soak.select(items):
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no test when the time of a soak is up; note how many cases a law is tried on."""
+    if soak.is_over():
+        pytest.skip("the time is up")
+    if (number := getattr(getattr(item, "obj", None), "num_cases", None)) is not None:
+        item.user_properties.append(("num_cases", number))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many cases the laws were tried on."""
+    passed = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call"]
+    counts = [value for report in passed for name, value in report.user_properties if name == "num_cases"]
+    if counts:
+        terminalreporter.write_line(f"laws: {len(counts)}, tried on {sum(counts)} cases")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what exists now from garbage collection, which the leak check runs often: with torch it takes 0.3 s."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two CPUs, for ``-n auto``: tests wait for half of their time."""
+    cpus = usable_cpus()
+    return max(2, min(cpus + cpus // 2, _MOST_PROCESSES))
 
 
 @pytest.fixture(autouse=True)

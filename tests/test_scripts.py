@@ -98,5 +98,5 @@ def test_setup_says_what_it_takes(words: list[str]) -> None:
 def test_make_names_only_scripts_that_are_there() -> None:
     """Each target of the Makefile but ``help`` and ``clean`` is one executable script."""
     named = re.findall(r"^\t@(scripts/\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert named == ["scripts/demo", "scripts/test", "scripts/check", "scripts/bench"]
+    assert named == ["scripts/demo", "scripts/test", "scripts/soak", "scripts/check", "scripts/bench"]
     assert [name for name in named if not os.access(ROOT / name, os.X_OK)] == []

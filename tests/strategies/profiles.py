@@ -1,28 +1,37 @@
-"""How many cases the laws are tried on: a fixed set in every run, others and more of them on request.
+"""How many cases a law is tried on: few fixed ones in ``make test``, many new ones in ``make soak``."""
 
-``SPDL_LAWS=explore`` draws new cases on every run; ``SPDL_LAWS_SCALE=10`` tries ten times as many.
-"""
-
-import os
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
+
+from tests.support.soak import SEED, is_soaking
 
 __all__ = ["cases"]
 
-_COMMON: dict[str, Any] = {
-    "deadline": None,
-    "database": None,
-    "print_blob": True,
-    "phases": [Phase.generate, Phase.shrink],
-    "suppress_health_check": list(HealthCheck),
-}
-settings.register_profile("ci", derandomize=True, **_COMMON)
-settings.register_profile("explore", derandomize=False, **_COMMON)
+#: The part of a law's cases that ``make test`` tries; and the least number, for laws that have as many.
+_SHARE = 1 / 8
+_LEAST = 15
+
+settings.register_profile(
+    "spdl",
+    deadline=None,
+    database=None,
+    print_blob=True,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+    derandomize=SEED == 0,
+)
+settings.load_profile("spdl")
 
 
 def cases(number: int) -> Callable[[Any], Any]:
-    """Decorate a property with how many cases it is tried on."""
-    profile = settings.get_profile(os.environ.get("SPDL_LAWS", "ci"))
-    return settings(profile, max_examples=max(1, int(number * float(os.environ.get("SPDL_LAWS_SCALE", "1")))))
+    """Decorate a property with how many cases ``make soak`` tries it on in a round; ``make test`` tries an eighth."""
+    tried = number if is_soaking() else min(number, max(_LEAST, round(number * _SHARE)))
+
+    def decorate(law: Any) -> Any:
+        law.num_cases = tried
+        law = settings(max_examples=tried)(law)
+        return seed(SEED)(law) if SEED else law
+
+    return decorate
