@@ -53,7 +53,7 @@ def paths_of(router: Any, paths: Any, **options: Any) -> Any:
 ROUTERS = [parity, parity_async, Parity(), AsyncParity(), functools.partial(parity), functools.partial(parity_async)]
 
 
-@pytest.mark.parametrize("router", ROUTERS, ids=repr)
+@pytest.mark.parametrize("router", ROUTERS)
 def test_each_item_takes_the_path_of_its_index(router: Any) -> None:
     """Whatever kind of callable the router is; order within a path is kept."""
     paths = [[Pipe(lambda item: ("even", item))], [Pipe(same_async), Pipe(lambda item: ("odd", item))]]

@@ -31,7 +31,7 @@ SHAPES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("way", QUICK)
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("options", SHAPES, ids=str)
+@pytest.mark.parametrize("options", SHAPES)
 def test_threads_give_each_sample_once(way: str, name: str, options: dict[str, Any]) -> None:
     """As torch does without workers; twice the same."""
     loader, expected = ours(way, STREAMS[name], **options), theirs(STREAMS[name], **options)
