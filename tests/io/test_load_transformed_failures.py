@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +10,8 @@ import pytest
 
 import spdl.io
 from spdl.io import BatchLoadError, ImageTransform, load_image_batch, sample_seeds
-from tests.io.pictures import make_jpeg
 from tests.io.transformed import JPEG, JUNK, PLAIN, RANDOM, flat, load, shades
-
-LARGE = make_jpeg(1000, 800)
+from tests.support.child import run_child
 
 
 def test_strict_batch_raises_with_all_failures(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,22 +125,28 @@ def test_endless_spares_that_all_fail_end() -> None:
 @pytest.mark.parametrize("num_threads", [0, 2])
 def test_signal_ends_a_batch_that_takes_long(num_threads: int) -> None:
     """What a handler raises, such as KeyboardInterrupt, arrives before all is loaded."""
+    run_child(
+        f"""
+        import signal
+        from spdl.io import load_image_batch
+        from tests.io.pictures import make_jpeg
+        from tests.io.transformed import PLAIN
 
-    class Enough(Exception):
-        pass
+        class Enough(Exception):
+            pass
 
-    def stop(*_: object) -> None:
-        raise Enough
+        def stop(*_):
+            raise Enough
 
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
+        signal.signal(signal.SIGALRM, stop)
+        sources = [make_jpeg(1000, 800)] * 20_000  # some hundred are loaded in the time between two looks
         signal.setitimer(signal.ITIMER_REAL, 0.01)
-        with pytest.raises(Enough):
-            # Of these, some hundred are loaded in the time between two looks.
-            load_image_batch([LARGE] * 20_000, transform=PLAIN, num_threads=num_threads)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        try:
+            load_image_batch(sources, transform=PLAIN, num_threads={num_threads})
+        except Enough:
+            print("ended")
+        """
+    ).check("ended")
 
 
 @pytest.mark.parametrize(
