@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-#: Seconds until a wait counts as a hang.
-TIMEOUT = 20.0
+from tests.support.timeouts import TIMEOUT as TIMEOUT
 
 _notes: list[Any] = []
 

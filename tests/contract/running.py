@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
+from tests.support.timeouts import TIMEOUT
 
 __all__ = ["TIMEOUT", "Recorder", "await_event", "build_of", "drain", "fail", "run", "running"]
-
-#: Seconds until a wait that a test relies on counts as a hang. Nothing ever waits this long unless it is one.
-TIMEOUT = 20.0
 
 
 def await_event(event: threading.Event) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
-from spdl.pipeline._errors import PipelineStructureError
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStructureError, build_pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     InterpreterPoolExecutorConfig,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PriorityThreadPoolExecutor
-from spdl.pipeline._errors import FailureLimitError, PipelineError
+from spdl.pipeline import FailureLimitError, PipelineBuilder, PipelineError, PriorityThreadPoolExecutor
 
 from .running import TIMEOUT, Recorder, await_event, build_of, drain, fail, run, running
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, build_pipeline
-from spdl.pipeline._errors import FailureLimitError, PipelineError
+from spdl.pipeline import FailureLimitError, PipelineBuilder, PipelineError, build_pipeline
 from spdl.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 
 from .running import await_event, build_of, drain, fail, run

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
-from spdl.pipeline._errors import FailureLimitError
+from spdl.pipeline import FailureLimitError, PipelineBuilder
 from spdl.pipeline.defs import Aggregate, Disaggregate, PathVariants, Pipe, SinkConfig, SourceConfig
 
 from .running import TIMEOUT, Recorder, await_event, build_of, fail, run, running

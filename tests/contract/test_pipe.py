@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure
-from spdl.pipeline._errors import InvalidOpError
+from spdl.pipeline import InvalidOpError, PipelineBuilder, PipelineFailure
 
 from .doubling import Doubler
 from .running import TIMEOUT, build_of, drain, fail, run

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PriorityProcessPoolExecutor
-from spdl.pipeline._errors import PipelineError, RemoteOpError
+from spdl.pipeline import PipelineBuilder, PipelineError, PriorityProcessPoolExecutor, RemoteOpError
 
 from .running import Recorder, build_of, drain, fail, run
 

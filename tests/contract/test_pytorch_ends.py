@@ -13,14 +13,12 @@ import pytest
 
 from spdl import dataloader
 from tests.support.child import environment, run_child
+from tests.support.timeouts import TIMEOUT
 
 pytest.importorskip("torch")
 
 from .remote import await_end
 from .remote_datasets import AtOnce, Numbers, len_and_all
-
-#: A child imports torch, and its workers have to be started: seconds, on a machine that has much to do.
-TIMEOUT = 90.0
 
 WAYS = ["thread", "process"]
 

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from spdl import dataloader
+from tests.support.timeouts import TIMEOUT
 
 torch: Any = pytest.importorskip("torch")
 
 from . import remote_datasets  # noqa: E402 - it needs torch
 from .remote_datasets import Numbers, Picky, Stream, Weighty, failing_collate, told  # noqa: E402
-
-TIMEOUT = 20.0
 
 
 def make(dataset: Any, *args: Any, **options: Any) -> Any:

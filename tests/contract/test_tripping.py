@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure
-from spdl.pipeline._errors import FailureLimitError
+from spdl.pipeline import FailureLimitError, PipelineBuilder, PipelineFailure
 
 from .running import TIMEOUT, Recorder, await_event, build_of, drain, fail, run, running
 

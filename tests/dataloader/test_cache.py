@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from spdl.dataloader import CacheDataLoader, DataLoader
-
-TIMEOUT = 60
+from tests.support.timeouts import TIMEOUT
 
 
 class Shuffled:

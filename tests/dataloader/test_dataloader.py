@@ -13,8 +13,7 @@ import pytest
 from spdl.dataloader import DataLoader
 from spdl.pipeline.batching import CostBudget, ManualClock, MaxWait
 from spdl.pipeline.defs import Aggregator
-
-TIMEOUT = 60
+from tests.support.timeouts import TIMEOUT
 
 
 def double(item: int) -> int:

@@ -14,10 +14,9 @@ from spdl.dataloader import DataLoader, DeviceLoader, _device, _prefetching, pre
 from spdl.io import _staging
 from tests.support.child import run_child
 from tests.support.fake_cuda import FakeTorch
+from tests.support.timeouts import TIMEOUT
 
 torch = pytest.importorskip("torch")
-
-TIMEOUT = 60
 
 
 class Recorded:

@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 import spdl.pipeline
+from tests.support.timeouts import TIMEOUT
 
 __all__ = ["TIMEOUT", "Ended", "environment", "run_child"]
 
-#: Seconds a child gets before it shows its stacks. Only a hang ever waits this long.
-TIMEOUT = 40.0
 
 #: What the interpreter, asyncio and threading print when something was not ended as it should be.
 COMPLAINTS = (

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler, get_worker_info
 
+from tests.support.timeouts import TIMEOUT as TIMEOUT
+
 
 class Numbers(Dataset[int]):
     """``range(size)``."""
@@ -148,7 +150,6 @@ class Stuck(Numbers):
         return index
 
 
-TIMEOUT = 20.0
 gate = threading.Event()
 
 

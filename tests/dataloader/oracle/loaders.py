@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from spdl.dataloader import get_pytorch_dataloader
+from tests.support.timeouts import TIMEOUT
 
 __all__ = [
     "ALL",
@@ -33,9 +34,6 @@ ALL = (*QUICK, "process", "auto")
 
 #: For tests that run torch's processes: Python 3.12 and later warn of forks beside threads.
 FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-
-#: Seconds until a wait that a test relies on counts as a hang.
-TIMEOUT = 20.0
 
 
 @dataclass(frozen=True)

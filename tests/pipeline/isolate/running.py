@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spdl.pipeline import Pipeline, PipelineBuilder, StageStats, TaskHook
+from tests.support.timeouts import TIMEOUT
 
 __all__ = ["TIMEOUT", "Hook", "build", "gated", "run", "wait_for", "wait_for_end"]
-
-#: Seconds after which a test that waits has failed.
-TIMEOUT = 30.0
 
 
 def build(op: Any, items: Iterable[Any], *, max_failures: int = -1, hooks: Any = None, **options: Any) -> Pipeline[Any]:

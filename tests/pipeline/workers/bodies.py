@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spdl.pipeline._transport import Link
-
-#: Seconds until a wait counts as a hang.
-TIMEOUT = 20.0
+from tests.support.timeouts import TIMEOUT as TIMEOUT
 
 
 def answer(link: Link, *args: Any) -> None:

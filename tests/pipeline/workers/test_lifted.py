@@ -39,10 +39,9 @@ from spdl.pipeline.defs import (
     SourceConfig,
 )
 from tests.support.child import run_child
+from tests.support.timeouts import TIMEOUT
 
 from . import ops
-
-TIMEOUT = 30.0
 
 
 def described(source: Iterable[Any], *pipes: Any) -> PipelineConfig[Any]:

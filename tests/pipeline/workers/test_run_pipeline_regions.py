@@ -11,10 +11,9 @@ from spdl.pipeline import PipelineBuilder, WorkerDiedError, WorkerError
 from spdl.pipeline import run_pipeline_in_subprocess as run
 from spdl.pipeline._workers._run_pipeline import has_regions
 from spdl.pipeline.defs import MAIN_PROCESS, Merge, Pipe, PipelineConfig, ProcessPoolExecutorConfig, SinkConfig
+from tests.support.timeouts import TIMEOUT
 
 from . import ops
-
-TIMEOUT = 30.0
 
 
 def build(source: Any, *region: Any, continuous: bool = False, **options: Any) -> PipelineBuilder[Any, Any]:
