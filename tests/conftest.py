@@ -3,6 +3,7 @@
 import gc
 import logging
 import multiprocessing
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +20,10 @@ _MOST_PROCESSES = 16
 
 
 def pytest_configure() -> None:
-    """Tell the fork server, which starts with the first test that needs it, what to import if it is installed."""
+    """Prepare what child processes inherit: Ctrl-C, and a fork server that imports what takes long, if it is there."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # Shells start what runs in the background so, and children would inherit it: some of them test Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "forkserver" in multiprocessing.get_all_start_methods():
         multiprocessing.set_forkserver_preload(_PRELOADED)
 

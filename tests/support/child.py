@@ -1,4 +1,4 @@
-"""Run a script in a Python process of its own, with a bounded wait: for what can only be seen as a process ends.
+"""Run a script in a Python interpreter of its own, with a bounded wait: for what can only be seen as a process ends.
 
 A script that hangs does not hang the test: it prints the stacks of all its threads (``faulthandler``) and is ended, and
 so is everything that it started. Warnings are errors in the child too, so that what is left open shows on stderr.
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import spdl.pipeline
+from tests.support import interpreters
 from tests.support.timeouts import TIMEOUT
 
 __all__ = ["TIMEOUT", "Ended", "environment", "run_child"]
@@ -38,7 +39,7 @@ COMPLAINTS = (
 class Ended:
     """How a child ended: ``returncode`` is negative where a signal ended it."""
 
-    returncode: int
+    returncode: int | None
     stdout: str
     stderr: str
 
@@ -80,39 +81,55 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run_child(script: str, *, timeout: float = TIMEOUT) -> Ended:
-    """Run ``script`` as the main module of a new interpreter and wait for its end.
+def run_child(script: str, *, timeout: float = TIMEOUT, fresh: bool = False) -> Ended:
+    """Run ``script`` as the main module of an interpreter of its own and wait for its end.
 
     It can import the package as this process does, and ``tests``. It leads a session and a process group of its own.
 
     Args:
         script: Source text; common indentation is removed.
         timeout: Seconds until it shows its stacks and is ended, which fails the test.
+        fresh: It needs an interpreter that has imported nothing yet, as do scripts that name ``sys.modules``.
     """
     with tempfile.TemporaryDirectory() as folder:
         main = Path(folder) / "main.py"
         main.write_text(textwrap.dedent(script), encoding="utf-8")
-        with subprocess.Popen(
-            [sys.executable, "-W", "error", "-X", "faulthandler", str(main)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            start_new_session=True,
-        ) as child:
+        if not fresh and "sys.modules" not in script and hasattr(os, "fork"):
+            run = interpreters.server(_modules(script), environment()).run(main, environment(), timeout)
+            stdout, stderr = run.output
+            ended, hung = Ended(run.returncode, stdout, stderr), run.hung
+        else:
+            ended, hung = _run_fresh(main, timeout)
+    if hung:
+        pytest.fail(f"it has not ended after {timeout:g} s\n{ended}")
+    return ended
+
+
+def _modules(script: str) -> tuple[str, ...]:
+    """What a script probably imports and takes long to."""
+    return ("spdl.pipeline._build", "torch", "torch.utils.data") if "torch" in script else ("spdl.pipeline._build",)
+
+
+def _run_fresh(main: Path, timeout: float) -> tuple[Ended, bool]:
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-X", "faulthandler", str(main)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    ) as child:
+        hung = False
+        for seconds, number in ((timeout, signal.SIGABRT), (5, signal.SIGKILL)):
             try:
-                stdout, stderr = child.communicate(timeout=timeout)
+                stdout, stderr = child.communicate(timeout=seconds)
+                break
             except subprocess.TimeoutExpired:
-                pass
-            else:
-                return Ended(child.returncode, stdout, stderr)
-            # The process, or one that it started, is still there. faulthandler answers this signal with all stacks. A
-            # watchdog inside the process (dump_traceback_later) would itself hang the exit of a forked child.
-            os.killpg(child.pid, signal.SIGABRT)
-            try:
-                stdout, stderr = child.communicate(timeout=5)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                stdout, stderr = child.communicate()
-    pytest.fail(f"it has not ended after {timeout:g} s\n{Ended(child.returncode, stdout, stderr)}")
+                # The process, or one that it started, is still there. faulthandler answers the first signal with all
+                # stacks. A watchdog inside the process would itself hang the exit of a forked child.
+                hung = True
+                os.killpg(child.pid, number)
+        else:
+            stdout, stderr = child.communicate()
+    return Ended(child.returncode, stdout, stderr), hung

@@ -21,13 +21,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support import interpreters
+
 __all__ = ["GRACE", "Snapshot", "TaskComplaints", "find_leaks"]
 
 #: Seconds that threads and processes on their way out get, all together. Only a test that leaks ever waits this long.
 GRACE = 5.0
 
-# Processes that the standard library starts once and keeps for as long as the interpreter lives.
-_KEPT_BY_MULTIPROCESSING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# Processes that the standard library and our tests start once and keep for as long as the interpreter lives.
+_KEPT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", interpreters.NAME)
 
 _FD_FOLDER = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
@@ -90,7 +92,7 @@ def _differences(before: Snapshot) -> list[str]:
     now = _descriptors()
     opened = {fd: target for fd, target in now.items() if before.descriptors.get(fd) != target}
     if opened:
-        kept = _pipes_of(_kept())
+        kept = _pipes_of(_kept()) | interpreters.kept_sockets()
         opened = {fd: target for fd, target in opened.items() if target not in kept}
     return [
         *(f"thread {thread.name!r}{' (daemon)' if thread.daemon else ''} is still alive" for thread in threads),
@@ -127,7 +129,7 @@ def _descriptors() -> dict[int, str]:
 
 
 def _kept() -> frozenset[int]:
-    return frozenset(pid for pid in _children() if any(word in _command(pid) for word in _KEPT_BY_MULTIPROCESSING))
+    return frozenset(pid for pid in _children() if any(word in _command(pid) for word in _KEPT))
 
 
 def _pipes_of(pids: frozenset[int]) -> frozenset[str]:

@@ -84,7 +84,12 @@ def test_destroyed_pending_task_is_reported() -> None:
 def test_child_process_is_named() -> None:
     """A child that runs is reported with its command."""
     before = Snapshot.take()
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()  # before this it may not have its name yet
         leaks = find_leaks(before, grace=0)
     assert f"child process {child.pid} is left: cat" in leaks
 

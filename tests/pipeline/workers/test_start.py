@@ -56,36 +56,45 @@ def test_fork_is_no_default_while_threads_run() -> None:
 @pytest.mark.slow
 def test_children_find_their_modules_in_the_fork_server() -> None:
     """It has imported them, and what the user told it to import."""
-    run_child(f"""{_SCRIPT}
+    run_child(
+        f"""{_SCRIPT}
 if __name__ == "__main__":
     multiprocessing.set_forkserver_preload(["wave"])
     for _ in range(2):  # the first start must not change how the second is done
         names = list(iterate_in_subprocess(bodies.modules))
         print("spdl.pipeline._workers._preloaded" in names, "wave" in names)
-""").check("True True True True")
+""",
+        fresh=True,
+    ).check("True True True True")
 
 
 @pytest.mark.slow
 def test_whoever_warms_up_may_name_further_modules() -> None:
     """As long as the fork server has not started; what it has imported, children find."""
-    run_child(f"""{_SCRIPT}
+    run_child(
+        f"""{_SCRIPT}
 from spdl.pipeline._workers._start import warm_up
 if __name__ == "__main__":
     warm_up("forkserver", "wave")
     warm_up("forkserver", "chunk_that_there_is_not")
     print("wave" in list(iterate_in_subprocess(bodies.modules, mp_context="forkserver")))
-""").check("True")
+""",
+        fresh=True,
+    ).check("True")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_that_iterates_does_without_the_engine(method: str) -> None:
     """It takes longer to import than a process takes to start."""
-    run_child(f"""{_SCRIPT}
+    run_child(
+        f"""{_SCRIPT}
 if __name__ == "__main__":
     names = list(iterate_in_subprocess(bodies.modules, mp_context={method!r}))
     print("spdl.pipeline._errors" in names, "spdl.pipeline._engine" in names, "asyncio" in names)
-""").check("True False False")
+""",
+        fresh=True,
+    ).check("True False False")
 
 
 @pytest.mark.slow
