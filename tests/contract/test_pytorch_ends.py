@@ -248,6 +248,7 @@ def test_loaders_work_in_any_thread(way: str) -> None:
     assert lengths == [20] * 3
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", WAYS)
 def test_memory_does_not_grow_with_epochs(way: str) -> None:
     """Resident and shared: what the first epochs took is enough for all."""

@@ -14,6 +14,7 @@ import pytest
 import spdl.io
 from tests.support.child import run_child
 from tests.support.clip_matrix import PICTURES_IN_AUDIO, audio_clip, video_clip, with_cover
+from tests.support.soak import SEED, seeds
 
 VIDEOS = ("h264.mp4", "h264.mkv", "h264.ts", "h264.flv", "fragmented.mp4", "mpeg4.avi", "theora.ogv", "vp9.webm",
           "av1.mp4", "hevc.mp4", "edit_list.mp4", "prores_422.mov", "png_alpha.mov", "mpeg1.mpg", "h264_10bit.mp4",
@@ -139,26 +140,30 @@ def check(ways: list[str], paths: list[Path], count: int, seed: int) -> None:
     assert "Error'" in last, last
 
 
+@pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2, soak=4))
 def test_damaged_videos_load_or_fail_but_never_crash(seed: int) -> None:
     """Containers and codecs of every kind, in one step, by samples and by streaming."""
     check(["load_video", "sample", "stream"], [video_clip(name).path for name in VIDEOS], 250, seed)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, soak=2))
 def test_damaged_audio_loads_or_fails_but_never_crashes(seed: int) -> None:
     """With a window, so that seeking in damaged data is seen too."""
     check(["load_audio"], [audio_clip(name).path for name in SOUNDS], 250, seed)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_damaged_covers_load_or_fail_but_never_crash() -> None:
     """Pictures inside damaged audio files."""
-    check(["load_image"], [with_cover(name, codec)[0] for name, codec in PICTURES_IN_AUDIO], 250, 1)
+    check(["load_image"], [with_cover(name, codec)[0] for name, codec in PICTURES_IN_AUDIO], 250, SEED + 1)
 
 
+@pytest.mark.soak
 def test_damaged_state_of_packets_loads_or_fails_but_never_crashes() -> None:
     """What came out of pickling and was damaged on its way."""
     path = video_clip("h264.mp4").path
@@ -169,7 +174,7 @@ def test_damaged_state_of_packets_loads_or_fails_but_never_crashes() -> None:
         from tests.io import test_mutations
         test_mutations.UNDAMAGED = Path({str(path)!r}).read_bytes()
         state = spdl.io.demux_video(test_mutations.UNDAMAGED, timestamp=(0.1, 0.7)).__getstate__()
-        print("done", dict(test_mutations.run([test_mutations.unpickle], [state], 600, 1)))
+        print("done", dict(test_mutations.run([test_mutations.unpickle], [state], 600, {SEED + 1})))
         """
     )
     assert ended.returncode == 0, ended

@@ -14,6 +14,7 @@ import pytest
 
 import spdl.io
 from tests.io.pictures import make_jpeg
+from tests.support.soak import seeds
 
 SEEDS = [
     make_jpeg(48, 36),
@@ -75,7 +76,8 @@ def load_mutants(count: int, seed: int) -> tuple[int, int]:
 GOOD = spdl.io.to_numpy(spdl.io.load_image_batch([SEEDS[0]], width=20, height=20))[0].copy()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(2, soak=8))
 def test_mutated_pictures_load_or_fail_but_never_crash(seed: int) -> None:
     """Thousands of JPEGs with damage anywhere: a typed outcome each, and no effect on the next."""
     loaded, failed = load_mutants(1000, seed)
@@ -132,6 +134,7 @@ def test_one_source_in_many_batches_at_once() -> None:
     assert all((spdl.io.to_numpy(batch) == GOOD).all() for batch in batches)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 def test_memory_does_not_grow(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import spdl.io
 from tests.io.pictures import draw, make_jpeg, with_png_checks
+from tests.support.soak import SEED
 
 
 def encoded(name: str, mode: str = "RGB", **options: Any) -> bytes:
@@ -67,29 +68,31 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
     return with_png_checks(bytes(bytes_))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", SEEDS)
 def test_mutated_images_load_or_fail_but_never_crash(kind: str) -> None:
     """Damage anywhere: a typed outcome each, and no effect on the picture that comes after."""
-    rng = random.Random(kind)
+    rng = random.Random(f"{kind} {SEED}" if SEED else kind)
     expected = spdl.io.to_numpy(spdl.io.load_image_batch([GOOD, SEEDS[kind]], width=20, height=20))
     sources = [mutate(SEEDS[kind], rng) for _ in range(150)]
     buffer = spdl.io.load_image_batch([*sources, GOOD, SEEDS[kind]], width=20, height=20, strict=False, orient=True)
     assert all(isinstance(failure.error, spdl.io.MediaError) for failure in buffer.failures)
-    assert 5 < len(buffer.failures) < 150
+    assert SEED or 5 < len(buffer.failures) < 150  # of the fixed seed; another one may be harder on a format
     assert (spdl.io.to_numpy(buffer)[-2:] == expected).all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", SEEDS)
 def test_mutated_image_alone_loads_or_fails(kind: str) -> None:
     """Through FFmpeg's filters."""
-    rng = random.Random(kind)
+    rng = random.Random(f"{kind} {SEED}" if SEED else kind)
     failed = 0
     for _ in range(30):
         try:
             assert spdl.io.load_image(mutate(SEEDS[kind], rng), orient=True).shape[2] == 3
         except spdl.io.MediaError:
             failed += 1
-    assert failed > 0
+    assert SEED or failed > 0
 
 
 @pytest.mark.parametrize("start", [data[:12] for data in SEEDS.values()], ids=SEEDS)
@@ -139,6 +142,7 @@ def test_one_source_is_loaded_by_many_threads() -> None:
         assert all(pool.map(work, range(32)))
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 @pytest.mark.parametrize("way", ["batch", "filters", "image"])

@@ -169,6 +169,7 @@ def test_child_of_a_fork_during_a_call_can_load() -> None:
     ended.check("0 0 0 0 0")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 @pytest.mark.parametrize("num_threads", [0, 4])

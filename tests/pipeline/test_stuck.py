@@ -57,9 +57,12 @@ print("returned")
     assert ended.stderr == "", ended
 
 
-def test_stop_without_a_timeout_returns_within_ten_seconds() -> None:
+@pytest.mark.parametrize(
+    "bound", ["hurry(0.2)", pytest.param("", marks=pytest.mark.soak(only=True), id="that of ten seconds")]
+)
+def test_stop_without_a_timeout_returns_within_a_bound(bound: str) -> None:
     """The bound that is built in ends the wait, and the exit too."""
-    ended = run_child(f"{_STUCK}\npipeline.stop()\nprint('returned')")
+    ended = run_child(f"{_STUCK}\n{bound}\npipeline.stop()\nprint('returned')")
     assert ended.stdout == "returned\n", ended
     assert ended.returncode == 0, ended
     ended.check_no_complaint()

@@ -1,6 +1,6 @@
 """Demuxing and decoding by and by, however it is cut, gives what the ffmpeg tool gives at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,24 @@ from tests.support.media import decoded_audio
 
 VIDEO = [each for each in VIDEO_CLIPS if "rgb24" in each.formats]
 CHUNKS = ({"num_packets": 1}, {"num_packets": 3}, {"num_packets": 1000}, {"duration": 0.1}, {"duration": 5})
+#: Clips that differ in what the cut may do: B-frames, open groups of pictures, hidden frames, slices, alpha, sound.
+IN_EVERY_CHUNK = ("h264.mp4", "h264.ts", "open_gop.mp4", "pyramid.mp4", "vp9_alt_ref.webm", "av1.mp4", "hevc.mp4",
+                  "mpeg1.mpg", "slices.mp4", "vp9_alpha_libvpx.webm", "with_sound.mkv", "aac.mp4", "mp3.mp3",
+                  "opus.ogg", "vorbis.ogg", "flac.flac")  # fmt: skip
+
+
+def in_chunks(clips: Sequence[Any], chunks: Sequence[dict[str, float]]) -> list[Any]:
+    """Every chunking of some clips; of the others each in turn, and all of them in a soak."""
+    return [
+        pytest.param(clip, each, marks=pytest.mark.soak(only=not (clip.name in IN_EVERY_CHUNK or index == turn)))
+        for number, clip in enumerate(clips)
+        for turn in [number % len(chunks)]
+        for index, each in enumerate(chunks)
+    ]
+
+
+VIDEO_IN_CHUNKS = in_chunks(VIDEO, CHUNKS)
+AUDIO_IN_CHUNKS = in_chunks(AUDIO_CLIPS, [CHUNKS[1], CHUNKS[3]])
 
 
 def streamed(decoder: Any, chunks: Any) -> Iterator[Any]:
@@ -34,8 +52,7 @@ def streamed(decoder: Any, chunks: Any) -> Iterator[Any]:
     assert list(decoder.flush()) == []
 
 
-@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
-@pytest.mark.parametrize("clip", VIDEO, ids=str)
+@pytest.mark.parametrize(("clip", "chunks"), VIDEO_IN_CHUNKS, ids=str)
 def test_streamed_pictures_are_those_of_the_ffmpeg_tool(clip: VideoClip, chunks: Any) -> None:
     """Packets from ``streaming_demux`` in any number, through one decoder."""
     with spdl.io.Demuxer(clip.path) as demuxer:
@@ -44,8 +61,7 @@ def test_streamed_pictures_are_those_of_the_ffmpeg_tool(clip: VideoClip, chunks:
     assert_same(np.concatenate(parts), expected_pictures(clip, "rgb24"))
 
 
-@pytest.mark.parametrize("chunks", [CHUNKS[1], CHUNKS[3]], ids=str)
-@pytest.mark.parametrize("clip", AUDIO_CLIPS, ids=str)
+@pytest.mark.parametrize(("clip", "chunks"), AUDIO_IN_CHUNKS, ids=str)
 def test_streamed_samples_are_those_of_the_ffmpeg_tool(clip: AudioClip, chunks: Any) -> None:
     """The same for audio."""
     with spdl.io.Demuxer(clip.path) as demuxer:

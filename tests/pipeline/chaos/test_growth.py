@@ -12,6 +12,7 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder, iterate_in_subprocess, run_pipeline_in_subprocess
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.support.soak import amount
 
 from . import ops
 from .processes import num_descriptors
@@ -41,6 +42,7 @@ def through_isolation() -> Iterator[Any]:
 WAYS = [through_iteration, through_subprocess, through_region, through_isolation]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("num_taken", [20, 3])
 def test_rebuilding_leaves_nothing(way: Callable[[], Iterator[Any]], num_taken: int) -> None:
@@ -55,20 +57,21 @@ def test_rebuilding_leaves_nothing(way: Callable[[], Iterator[Any]], num_taken: 
         rebuild()
     gc.collect()
     before, memory = num_descriptors(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(15):
+    for _ in range(amount(6, soak=15)):
         rebuild()
     gc.collect()
     assert num_descriptors() == before
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 8192  # kB
 
 
+@pytest.mark.soak
 def test_iterating_again_leaves_nothing() -> None:
-    """The same worker ten hundred times, half of them left in the middle."""
+    """The same worker hundreds of times, half of them left in the middle."""
     worker = iterate_in_subprocess(Again)
     for _ in range(20):
         list(worker)
     before, memory = num_descriptors(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for number in range(1000):
+    for number in range(amount(300, soak=1000)):
         taken = list(itertools.islice(worker, 3 if number % 2 else None))
         assert len(taken) == (3 if number % 2 else 6)
     assert num_descriptors() == before

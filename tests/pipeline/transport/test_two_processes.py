@@ -262,6 +262,7 @@ def test_memory_that_the_system_refuses_is_no_room() -> None:
     assert (sender.num_bytes_used, sender.num_bytes_reserved) == (0, 0)
 
 
+@pytest.mark.soak
 def test_nothing_grows() -> None:
     """A hundred thousand messages need no more memory, and no more descriptors, than a thousand."""
     arena = Arena(64 << 20)
