@@ -10,14 +10,13 @@ traceback points into it.
 import importlib.util
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tests.support.child import run_file
 from tests.support.media import clip, pictures, tones
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,16 +102,9 @@ def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     script.write_text(program_of(blocks), encoding="utf-8")
     folder = tmp_path / "reader"
     put_media(folder)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    said = result.stderr.replace(str(script), str(document.relative_to(ROOT)))
-    assert result.returncode == 0, f"the code of {document.relative_to(ROOT)} fails:\n{said}"
+    ended = run_file(script, folder=folder)
+    said = ended.stderr.replace(str(script), str(document.relative_to(ROOT)))
+    assert ended.returncode == 0, f"the code of {document.relative_to(ROOT)} fails:\n{said}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

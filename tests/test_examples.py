@@ -1,14 +1,13 @@
 """Every example runs alone, prints what it is there to show, and says nothing on stderr that it does not mean to."""
 
 import ast
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.support.child import TIMEOUT, environment
+from tests.support.child import run_file
 
 _FOLDER = Path(__file__).parents[1] / "examples"
 _NAMES = sorted(path.name for path in _FOLDER.glob("*.py"))
@@ -49,16 +48,7 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     for package in _NEEDS.get(name, []):
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-W", _MAY_WARN.get(name, "error"), "-X", "faulthandler", str(_FOLDER / name)],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    ended = run_file(_FOLDER / name, folder=tmp_path, may_warn=_MAY_WARN.get(name))
     assert ended.returncode == 0, ended.stderr
     rest = ended.stdout
     for words in _SHOWN[name]:

@@ -19,7 +19,7 @@ import spdl.pipeline
 from tests.support import interpreters
 from tests.support.timeouts import TIMEOUT
 
-__all__ = ["TIMEOUT", "Ended", "environment", "run_child"]
+__all__ = ["TIMEOUT", "Ended", "environment", "run_child", "run_file"]
 
 
 #: What the interpreter, asyncio and threading print when something was not ended as it should be.
@@ -94,25 +94,51 @@ def run_child(script: str, *, timeout: float = TIMEOUT, fresh: bool = False) -> 
     with tempfile.TemporaryDirectory() as folder:
         main = Path(folder) / "main.py"
         main.write_text(textwrap.dedent(script), encoding="utf-8")
-        if not fresh and "sys.modules" not in script and hasattr(os, "fork"):
-            run = interpreters.server(_modules(script), environment()).run(main, environment(), timeout)
-            stdout, stderr = run.output
-            ended, hung = Ended(run.returncode, stdout, stderr), run.hung
-        else:
-            ended, hung = _run_fresh(main, timeout)
+        return run_file(main, timeout=timeout, fresh=fresh)
+
+
+def run_file(
+    path: Path,
+    *,
+    folder: Path | None = None,
+    timeout: float = TIMEOUT,
+    fresh: bool = False,
+    may_warn: str | None = None,
+) -> Ended:
+    """The same for a script that is there already.
+
+    Args:
+        path: Where it is.
+        folder: Where it runs, if not in this process's working directory.
+        timeout: As for ``run_child``.
+        fresh: As for ``run_child``.
+        may_warn: A filter for warnings that are no errors; takes a new interpreter too.
+    """
+    script, folder = path.read_text(encoding="utf-8"), folder or Path.cwd()
+    if not fresh and may_warn is None and "sys.modules" not in script and hasattr(os, "fork"):
+        run = interpreters.server(_imports(script), environment()).run(path, folder, environment(), timeout)
+        stdout, stderr = run.output
+        ended, hung = Ended(run.returncode, stdout, stderr), run.hung
+    else:
+        ended, hung = _run_fresh(path, folder, timeout, may_warn or "error")
     if hung:
         pytest.fail(f"it has not ended after {timeout:g} s\n{ended}")
     return ended
 
 
-def _modules(script: str) -> tuple[str, ...]:
-    """What a script probably imports and takes long to."""
-    return ("spdl.pipeline._build", "torch", "torch.utils.data") if "torch" in script else ("spdl.pipeline._build",)
+def _imports(script: str) -> tuple[str, ...]:
+    """What a script probably imports that takes long."""
+    if "torch" in script:
+        return "spdl.pipeline:PipelineBuilder", "spdl.io:load_video", "numpy", "torch", "torch.utils.data"
+    if "numpy" in script or "spdl.io" in script:
+        return "spdl.pipeline:PipelineBuilder", "spdl.io:load_video", "numpy"
+    return ("spdl.pipeline:PipelineBuilder",)
 
 
-def _run_fresh(main: Path, timeout: float) -> tuple[Ended, bool]:
+def _run_fresh(path: Path, folder: Path, timeout: float, may_warn: str) -> tuple[Ended, bool]:
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-X", "faulthandler", str(main)],
+        [sys.executable, "-W", "error", "-W", may_warn, "-X", "faulthandler", str(path)],
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

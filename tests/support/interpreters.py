@@ -21,9 +21,10 @@ import subprocess
 import sys
 import threading
 import time
-from importlib import import_module
+import warnings
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from pkgutil import resolve_name
 
 __all__ = ["NAME", "Gone", "Server", "kept_sockets", "serve", "server"]
 
@@ -40,6 +41,7 @@ class Server:
     """Starts an interpreter that imports ``modules`` and then waits for scripts.
 
     Args:
+        modules: Of each its name, or ``name:attribute`` where what takes long is imported with an attribute.
         environment: Its variables.
     """
 
@@ -57,12 +59,12 @@ class Server:
             )
         self._lock = threading.Lock()
 
-    def run(self, path: Path, environment: dict[str, str], timeout: float) -> "Run":
-        """Run the script at ``path`` with these variables; return when it has ended.
+    def run(self, path: Path, folder: Path, environment: dict[str, str], timeout: float) -> "Run":
+        """Run the script at ``path`` from a folder, with these variables; return when it has ended.
 
         One that has not ended after ``timeout`` seconds gets SIGABRT, upon which it shows its stacks, and then SIGKILL.
         """
-        request = json.dumps({"path": str(path), "environment": environment}).encode()
+        request = json.dumps({"path": str(path), "folder": str(folder), "environment": environment}).encode()
         with self._lock:
             run = Run(self._connection)
             try:
@@ -176,16 +178,21 @@ if hasattr(os, "register_at_fork"):
 def serve(descriptor: int, modules: tuple[str, ...]) -> None:
     """Fork a child for each script that is asked for, which runs it; end when nobody can ask any more."""
     for name in modules:
-        import_module(name)
+        resolve_name(name)
     connection = socket.socket(fileno=descriptor)
     while True:
         head, ends, _, _ = socket.recv_fds(connection, _NUMBER.size, 2)
         if not head:
             os._exit(0)
         request = json.loads(_received(connection, _NUMBER.unpack(head)[0]))
-        pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # NumPy may have threads; from Python 3.12 on that warns
+            pid = os.fork()
         if pid == 0:
             connection.close()
+            os.chdir(request["folder"])
             _become(Path(request["path"]), request["environment"], ends)
             return
         for each in ends:
