@@ -186,9 +186,8 @@ def serve(descriptor: int, modules: tuple[str, ...]) -> None:
             os._exit(0)
         request = json.loads(_received(connection, _NUMBER.unpack(head)[0]))
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # NumPy may have threads; from Python 3.12 on that warns
+            # NumPy has threads, and from Python 3.12 on a fork beside threads warns.
+            warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             connection.close()

@@ -28,7 +28,7 @@ IN_EVERY_CHUNK = ("h264.mp4", "h264.ts", "open_gop.mp4", "pyramid.mp4", "vp9_alt
                   "opus.ogg", "vorbis.ogg", "flac.flac")  # fmt: skip
 
 
-def in_chunks(clips: Sequence[Any], chunks: Sequence[dict[str, float]]) -> list[Any]:
+def in_chunks(clips: Sequence[Any], chunks: Sequence[Any]) -> list[Any]:
     """Every chunking of some clips; of the others each in turn, and all of them in a soak."""
     return [
         pytest.param(clip, each, marks=pytest.mark.soak(only=not (clip.name in IN_EVERY_CHUNK or index == turn)))
