@@ -7,6 +7,7 @@ import importlib.util
 import json
 import mmap
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -71,20 +72,37 @@ def result_with(**changes: Any) -> Result:
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 
+@pytest.fixture(scope="module")
+def clients() -> Iterator[list[Any]]:
+    """The steps of the study, each in a process that has imported what it needs."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(worker(peer.name)) for peer in PEERS]
+
+
 @pytest.mark.slow
 @needs_torch
-def test_steps_give_what_torch_gives(photos: list[str]) -> None:
-    """Labels and sizes, and pixels as near as their rows say; and they can be timed and run."""
-    with ExitStack() as stack:
-        clients = [stack.enter_context(worker(peer.name)) for peer in PEERS]
-        likeness = compare(clients, photos)
-        assert {name for name, given in likeness.items() if given is None} == {"torch", "drop-in", "threads"}
-        for client in clients:
-            turn = client.ask("time", paths=photos, batch=4, workers=2, seconds=0.0)
-            assert (turn["images"] % 8, turn["first"] > 0, turn["wall"] > 0) == (0, True, True)
-        with Watcher(clients[-1].ask("pid")) as watcher:
-            clients[-1].ask("run", paths=photos, batch=4, workers=2, seconds=0.0)
-        assert watcher.peak > 1_000_000 or not Path("/proc/self/smaps_rollup").exists()
+def test_steps_give_what_torch_gives(clients: list[Any], photos: list[str]) -> None:
+    """Labels and sizes, and pixels as near as their rows say."""
+    likeness = compare(clients, photos)
+    assert {name for name, given in likeness.items() if given is None} == {"torch", "drop-in", "threads"}
+
+
+@pytest.mark.slow
+@needs_torch
+def test_steps_can_be_timed(clients: list[Any], photos: list[str]) -> None:
+    """Each tells how many images, and how long the first batch and all took."""
+    for client in clients:
+        turn = client.ask("time", paths=photos, batch=4, workers=2, seconds=0.0)
+        assert (turn["images"] % 8, turn["first"] > 0, turn["wall"] > 0) == (0, True, True)
+
+
+@pytest.mark.slow
+@needs_torch
+def test_memory_of_a_step_is_watched(clients: list[Any], photos: list[str]) -> None:
+    """From another process, while it runs."""
+    with Watcher(clients[-1].ask("pid")) as watcher:
+        clients[-1].ask("run", paths=photos, batch=4, workers=2, seconds=0.0)
+    assert watcher.peak > 1_000_000 or not Path("/proc/self/smaps_rollup").exists()
 
 
 def test_child_gives_what_is_called_in_it() -> None:
