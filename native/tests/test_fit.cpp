@@ -34,9 +34,15 @@ TEST_CASE("no side is less than a pixel or leaves the canvas") {
 }
 
 TEST_CASE("halves are rounded away from zero") {
-  CHECK(rescale(1, 1, 2) == 1);
-  CHECK(rescale(3, 1, 2) == 2);
-  CHECK(rescale(1, 1, 3) == 0);
+  CHECK(rescale(3, 1, 2, 10) == 2);
+  CHECK(rescale(5, 1, 2, 10) == 3);
+  CHECK(rescale(4, 1, 3, 10) == 1);
+}
+
+TEST_CASE("a side of extreme pictures is clamped before it is narrowed") {
+  CHECK(fit_inside(65500, 1, 100, 33000).width == 100);
+  CHECK(fit_inside(1, 65500, 100, 33000).height == 33000);
+  CHECK(fit_inside(65500, 1, 100, 33000).height == 1);
 }
 
 }  // namespace spdl
