@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -17,6 +17,7 @@ from spdl.dataloader._torch._collating import _stack, collate_in_place  # noqa: 
 _DTYPES = [torch.uint8, torch.bool, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.complex64]
 
 
+@settings(deadline=None)
 @given(
     dtype=st.sampled_from(_DTYPES),
     shape=st.lists(st.integers(0, 40), max_size=3),
