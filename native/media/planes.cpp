@@ -183,7 +183,7 @@ void PlaneMaker::take_apart(const AVFrame& frame, bool with_alpha, Picture& pict
           out[x] = row[x * static_cast<std::size_t>(component.step)];
         }
         if (is_limited && i < num_colours) {
-          std::transform(out, out + width, out, [](std::uint8_t level) { return luma_levels()[level]; });
+          std::transform(out, out + width, out, [&levels = luma_levels()](std::uint8_t level) { return levels[level]; });
         }
       } else {
         const std::uint8_t* data[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
