@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
+from tests.support.timeouts import TIMEOUT
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "scripts"
 
@@ -91,8 +93,23 @@ def test_no_photographs_is_one_sentence(
 @pytest.mark.parametrize("words", [[], ["nonsense"]])
 def test_setup_says_what_it_takes(words: list[str]) -> None:
     """A wrong purpose changes nothing and exits with 2."""
-    result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|demo|bench\n")
+
+
+@pytest.mark.parametrize("name", ["SOAK_MINUTES", "SOAK_SEED"])
+def test_soak_says_what_it_takes(name: str) -> None:
+    """A time or a seed that is no number starts nothing and exits with 2."""
+    result = subprocess.run(
+        [SCRIPTS / "soak"],
+        env={**os.environ, name: "long"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr == "soak: SOAK_MINUTES and SOAK_SEED must be whole numbers, got 'long'\n"
 
 
 def test_make_names_only_scripts_that_are_there() -> None:
