@@ -86,7 +86,7 @@ def test_epochs_are_passed_on() -> None:
 
 def test_it_wraps_a_loader_of_ours() -> None:
     """And ends its pipeline when the caches take over."""
-    loader: Any = CacheDataLoader(DataLoader(range(100), batch_size=2, timeout=20), 1, 2, 5)
+    loader: Any = CacheDataLoader(DataLoader(range(100), batch_size=2, timeout=100), 1, 2, 5)
     assert list(loader) == [[0, 1], [2, 3], [0, 1], [0, 1], [0, 1]]
     assert len(loader) == 50
 

@@ -314,7 +314,7 @@ def test_processes_end_with_this_one(how: str) -> None:
         if __name__ == "__main__":
             builder = build_of(remote.endless(), lambda b: b.pipe(ops.block_on_odd, isolate=True))
             pipeline = builder.build(num_threads=1)
-            print(pipeline.get_item(timeout=20), flush=True)
+            print(pipeline.get_item(timeout=100), flush=True)
             if {how!r} == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
         """

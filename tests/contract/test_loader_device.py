@@ -98,7 +98,7 @@ def test_a_broken_loop_closes_the_loader_inside() -> None:
 
 def test_loaders_of_ours_can_be_inside() -> None:
     """A pipeline ends with the loop."""
-    moved: Any = prefetch_to_device(DataLoader(range(10), batch_size=4, timeout=20))
+    moved: Any = prefetch_to_device(DataLoader(range(10), batch_size=4, timeout=100))
     assert list(moved) == list(moved) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     for _ in moved:
         break

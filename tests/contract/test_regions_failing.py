@@ -296,7 +296,7 @@ def test_exit_of_the_interpreter_ends_the_workers() -> None:
 
         if __name__ == "__main__":
             pipeline = with_region(remote.endless(), lambda b: b.pipe(ops.process_id)).build(num_threads=1)
-            print(pipeline.get_item(timeout=20))
+            print(pipeline.get_item(timeout=100))
         """
     )
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -315,7 +315,7 @@ def test_workers_end_when_their_parent_is_killed() -> None:
         if __name__ == "__main__":
             builder = with_region(remote.endless(), lambda b: b.pipe(ops.process_id), workers=2)
             pipeline = builder.build(num_threads=1)
-            print(*{pipeline.get_item(timeout=20) for _ in range(20)}, flush=True)
+            print(*{pipeline.get_item(timeout=100) for _ in range(20)}, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         """
     )

@@ -172,7 +172,7 @@ def test_views_may_die_anywhere() -> None:
     cycle.append(cycle)
     del cycle
     thread.start()
-    thread.join(20)
+    thread.join(100)
     gc.collect()
     assert arrays == []
 

@@ -372,7 +372,7 @@ def test_a_fork_next_to_other_threads_is_warned_of(threads: int) -> None:
         builder = PipelineBuilder().add_source(range(3)).pipe(lambda item: 2 * item).add_sink()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            apart = run_pipeline_in_subprocess(builder, num_threads=1, mp_context="fork", timeout=20)
+            apart = run_pipeline_in_subprocess(builder, num_threads=1, mp_context="fork", timeout=100)
         told = [each.category.__name__ for each in caught if "can deadlock" in str(each.message)]
         gate.set()
         print(list(apart), told)

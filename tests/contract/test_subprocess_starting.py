@@ -63,7 +63,7 @@ def test_what_does_not_pickle_is_forked_where_no_other_thread_runs() -> None:
         from spdl.pipeline import iterate_in_subprocess
 
         here = os.getpid()
-        items = list(iterate_in_subprocess(lambda: [os.getppid() == here], timeout=20))
+        items = list(iterate_in_subprocess(lambda: [os.getppid() == here], timeout=100))
         print(items)
         """
     ).check("[True]")
@@ -84,7 +84,7 @@ def test_the_method_set_for_the_process_is_the_default(method: str) -> None:
         if __name__ == "__main__":
             multiprocessing.set_start_method({method!r})
             remote.note("made here")
-            ((parent, starter, notes),) = iterate_in_subprocess(remote.circumstances, timeout=20)
+            ((parent, starter, notes),) = iterate_in_subprocess(remote.circumstances, timeout=100)
             print(parent == os.getpid(), starter == os.getpid(), bool(notes))
         """
     ).check(f"True True {method == 'fork'}")
@@ -100,7 +100,7 @@ def test_a_script_without_a_guard_runs_once_and_is_told() -> None:
         def numbers():
             return range(3)
 
-        print(list(iterate_in_subprocess(numbers, timeout=20)))
+        print(list(iterate_in_subprocess(numbers, timeout=100)))
         """
     )
     assert (ended.returncode, ended.stdout) == (1, "")

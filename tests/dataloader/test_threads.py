@@ -85,7 +85,7 @@ def test_batches_and_later_random_numbers_equal_those_of_torch(
 
 def test_first_batch_is_loaded_by_all_threads() -> None:
     """A single batch is cut in as many pieces as there are threads: each waits here for the others."""
-    barrier = threading.Barrier(3, timeout=20)
+    barrier = threading.Barrier(3, timeout=100)
 
     class Meeting(Squares):
         def __getitem__(self, index: int) -> int:
@@ -235,7 +235,7 @@ def test_timeout_is_torchs_error_and_loses_nothing() -> None:
 
     class Late(Squares):
         def __getitem__(self, index: int) -> int:
-            assert gate.wait(20)
+            assert gate.wait(100)
             return super().__getitem__(index)
 
     batches = iter(load(Late(4), 2, timeout=0.01, collate_fn=as_given))

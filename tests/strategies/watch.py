@@ -10,10 +10,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.timeouts import TIMEOUT
+
 __all__ = ["BOUND", "Hang", "bounded", "nothing_left"]
 
 #: Seconds that nothing ever takes unless it hangs.
-BOUND = 20.0
+BOUND = TIMEOUT
 
 
 class Hang(AssertionError):

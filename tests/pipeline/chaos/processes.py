@@ -5,10 +5,12 @@ import select
 import time
 from collections.abc import Iterable
 
+from tests.support.timeouts import TIMEOUT
+
 __all__ = ["are_gone", "num_descriptors"]
 
 
-def are_gone(pids: Iterable[int], timeout: float = 20.0) -> list[int]:
+def are_gone(pids: Iterable[int], timeout: float = TIMEOUT) -> list[int]:
     """Those that are still there after so many seconds; only a failing test waits that long."""
     deadline = time.monotonic() + timeout
     left = []

@@ -76,7 +76,7 @@ def test_a_call_that_does_not_return_is_named() -> None:
         pipeline.stop(timeout=0.01)
     lane = pipeline._engine.regions[0]
     assert lane.collector is not None
-    lane.collector.join(20)
+    lane.collector.join(100)
     assert not lane.collector.is_alive()
 
 

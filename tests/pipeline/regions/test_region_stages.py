@@ -191,7 +191,7 @@ def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
         for number in range(3):
             given.append(number)
             yield number
-            assert came.acquire(timeout=20)
+            assert came.acquire(timeout=100)
 
     import threading
 
@@ -207,6 +207,6 @@ def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
     )
     with pipeline.auto_stop():
         for number in range(3):
-            assert pipeline.get_item(timeout=20) == 2 * number
+            assert pipeline.get_item(timeout=100) == 2 * number
             came.release()
     assert given == [0, 1, 2]

@@ -11,7 +11,7 @@ def exchange(one: Link, other: Link, item: bytes) -> None:
     """Both ways."""
     for sender, receiver in ((one, other), (other, one)):
         sender.send(1, 2, item)
-        assert receiver.recv(timeout=10).load() == item
+        assert receiver.recv(timeout=100).load() == item
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 20])
@@ -34,7 +34,7 @@ def test_an_end_can_be_closed_before_the_other_is_opened() -> None:
     with other.open() as link:
         assert link.sender is not None
         with pytest.raises(EOFError):
-            link.recv(timeout=10)
+            link.recv(timeout=100)
     other.close()
 
 
