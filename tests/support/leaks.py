@@ -1,8 +1,9 @@
 """Leak check: what a test started and left behind.
 
 ``Snapshot.take()`` before and ``find_leaks(before)`` after. A thread or a child process that is about to end is
-joined, for ``GRACE`` seconds at most over all of them; nothing sleeps or polls. Without a difference the check costs
-a few directory listings (about 100 us together), so ``conftest.py`` applies it to every test.
+joined, for ``GRACE`` seconds at most over all of them. Threads of native code cannot be joined from here: what they
+hold is looked at again and again for as long. Without a difference the check costs a few directory listings (about
+100 us together), so ``conftest.py`` applies it to every test.
 
 Pending asyncio tasks have no public list across loops. They show in three ways, which are all looked at: the loop that
 holds them runs in a thread (left behind), or was never closed (its descriptors are left behind), or asyncio itself
@@ -26,7 +27,7 @@ from tests.support import interpreters
 __all__ = ["GRACE", "Snapshot", "TaskComplaints", "find_leaks"]
 
 #: Seconds that threads and processes on their way out get, all together. Only a test that leaks ever waits this long.
-GRACE = 5.0
+GRACE = 20.0
 
 # Processes that the standard library and our tests start once and keep for as long as the interpreter lives.
 _KEPT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", interpreters.NAME)
@@ -80,7 +81,11 @@ def find_leaks(before: Snapshot, *, grace: float = GRACE) -> list[str]:
         known |= found
     for pid in _children() - before.children - _kept():
         _join_process(pid, deadline - time.monotonic())
-    return _differences(before)
+    pause = 0.001
+    while (left := _differences(before)) and time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
+    return left
 
 
 def _differences(before: Snapshot) -> list[str]:
