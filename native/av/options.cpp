@@ -17,6 +17,20 @@ void Dictionary::set(const char* key, const char* value) {
   }
 }
 
+void Dictionary::keep_common(const Dictionary& other) {
+  AVDictionary* common = nullptr;
+  const AVDictionaryEntry* entry = nullptr;
+  while ((entry = av_dict_get(dictionary_, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    if (av_dict_get(other.dictionary_, entry->key, nullptr, AV_DICT_MATCH_CASE) != nullptr &&
+        av_dict_set(&common, entry->key, entry->value, 0) < 0) {
+      av_dict_free(&common);
+      throw std::bad_alloc();
+    }
+  }
+  av_dict_free(&dictionary_);
+  dictionary_ = common;
+}
+
 void Dictionary::expect_all_used(ErrorKind kind, const char* action, const std::string& source) const {
   std::string names;
   const AVDictionaryEntry* entry = nullptr;

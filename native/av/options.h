@@ -25,6 +25,8 @@ class Dictionary {
 
   AVDictionary** address() noexcept { return &dictionary_; }
   void set(const char* key, const char* value);
+  // Keeps what is in the other, too: of two that were each used by one of libav's functions, what neither knew.
+  void keep_common(const Dictionary& other);
 
   // Throws an Error of `kind` that names the options that are left: "unknown option 'x'".
   void expect_all_used(ErrorKind kind, const char* action, const std::string& source = {}) const;

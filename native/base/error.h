@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@ enum class ErrorKind {
   kMedia,  // an object used wrongly: from two threads at once, in the wrong order
   kSourceNotFound,
   kOpen,
+  kTimeout,
   kStreamNotFound,
   kDemux,
   kDecode,
@@ -65,6 +67,13 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
   std::string action_;
   std::string reason_;
+};
+
+// The caller does not want the result any more (see CancellationScope in base/watch.h). It says nothing about a source, so
+// it is no Error, and nothing that tolerates or collects Errors may keep it.
+class Cancelled : public std::exception {
+ public:
+  const char* what() const noexcept override { return "cancelled"; }
 };
 
 }  // namespace spdl

@@ -1,97 +1,166 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 
 namespace spdl {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
+constexpr const char* kAction = "open";
 
 [[noreturn]] void fail(int code) {
   const bool missing = code == ENOENT || code == ENOTDIR;
   const auto kind = missing ? ErrorKind::kSourceNotFound : ErrorKind::kOpen;
-  throw Error(kind, "open", std::generic_category().message(code));
+  throw Error(kind, kAction, std::generic_category().message(code));
+}
+
+[[noreturn]] void refuse_large(std::size_t most) {
+  throw Error(ErrorKind::kOpen, kAction,
+              "it is larger than the " + std::to_string(most) + " bytes that a picture may have");
+}
+
+// Without waiting for the other end of a pipe, which may never come.
+int open_now(const char* path) noexcept {
+  int fd = -1;
+  do {
+    fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
 }
 
 }  // namespace
 
-std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into) {
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  } while (fd < 0 && errno == EINTR);
-  const Descriptor file(fd);
+File::File(const std::string& path) : fd_(open_now(path.c_str())) {
   struct stat status {};
-  if (fd < 0 || ::fstat(fd, &status) != 0) {
-    fail(errno);
+  if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
+    const int code = errno;
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+    fail(code);
   }
   if (S_ISDIR(status.st_mode)) {
-    throw Error(ErrorKind::kOpen, "open", "it is a folder, not a file");
+    ::close(fd_);
+    throw Error(ErrorKind::kOpen, kAction, "it is a folder, not a file");
   }
-  // A pipe or device says nothing about its size; a file may still grow. So the size is a first guess.
-  std::size_t room = status.st_size > 0 ? static_cast<std::size_t>(status.st_size) : std::size_t{1} << 16;
+  is_regular_ = S_ISREG(status.st_mode);
+  is_seekable_ = is_regular_ || (S_ISBLK(status.st_mode) && ::lseek(fd_, 0, SEEK_CUR) == 0);
+}
+
+File::~File() { ::close(fd_); }
+
+std::optional<std::uint64_t> File::size() const noexcept {
+  struct stat status {};
+  if (!is_regular_ || ::fstat(fd_, &status) != 0 || status.st_size < 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::span<const std::uint8_t> File::start(std::span<std::uint8_t> into) const noexcept {
+  const ssize_t got = is_regular_ ? ::pread(fd_, into.data(), into.size(), 0) : 0;
+  return into.first(got < 0 ? 0 : static_cast<std::size_t>(got));
+}
+
+std::int64_t File::read(std::uint8_t* into, std::size_t size, Watch& watch) noexcept {
+  while (true) {
+    // A pipe nobody writes to yet would look like one that has ended; on Linux, poll tells the two apart.
+    bool is_ready = is_regular_;
+    if (!is_ready) {
+      struct pollfd wanted {fd_, POLLIN, 0};
+      const int count = ::poll(&wanted, 1, watch.patience());
+      if (count < 0 && errno != EINTR) {
+        return -errno;
+      }
+      is_ready = count > 0;
+      if (!is_ready && watch.is_over(count < 0)) {
+        return -ECANCELED;
+      }
+    }
+    if (is_ready) {
+      const ssize_t got = ::read(fd_, into, size);
+      if (got >= 0) {
+        return got;
+      }
+      if (errno != EINTR && errno != EAGAIN) {
+        return -errno;
+      }
+      if (watch.is_over(errno == EINTR)) {
+        return -ECANCELED;
+      }
+    }
+  }
+}
+
+std::int64_t File::seek(std::int64_t offset, int whence) noexcept {
+  const off_t position = ::lseek(fd_, offset, whence);
+  return position < 0 ? -errno : position;
+}
+
+std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into, std::optional<double> timeout,
+                                        std::size_t most) {
+  File file(path);
+  Watch watch(timeout);
+  // Pipes and devices say nothing about their size, and a file may change while it is read: the size is a first guess.
+  const std::uint64_t declared = file.size().value_or(0);
+  if (declared > most) {
+    refuse_large(most);
+  }
+  // One byte more than there may be: room to see the end, or that there is more.
+  const std::size_t largest = most + 1;
+  into.reserve(std::min(declared > 0 ? static_cast<std::size_t>(declared) + 1 : std::size_t{1} << 16, largest));
+  std::size_t room = std::min(into.capacity(), largest);
   std::size_t size = 0;
-  if (room <= kMaxEncodedBytes) {
-    into.reserve(room + 1);
-    room = into.capacity();
-  }
-  while (room <= kMaxEncodedBytes + kAlignment) {
-    const ssize_t got = ::read(fd, into.data() + size, room - size);
-    if (got < 0 && errno == EINTR) {
-      continue;
+  while (true) {
+    const std::int64_t got = file.read(into.data() + size, room - size, watch);
+    if (got == -ECANCELED) {
+      watch.throw_if_over(kAction);
     }
     if (got < 0) {
-      fail(errno);
+      fail(static_cast<int>(-got));
     }
     size += static_cast<std::size_t>(got);
+    if (size > most) {
+      refuse_large(most);
+    }
     if (got == 0) {
       if (size == 0) {
-        throw Error(ErrorKind::kOpen, "open", "it is empty");
+        throw Error(ErrorKind::kOpen, kAction, "it is empty");
       }
       return {into.data(), size};
     }
     if (size == room) {
-      Buffer larger(2 * room);
+      Buffer larger(room > largest / 2 ? largest : 2 * room);
       std::memcpy(larger.data(), into.data(), size);
       into = std::move(larger);
-      room = into.capacity();
+      room = std::min(into.capacity(), largest);
     }
   }
-  throw Error(ErrorKind::kOpen, "open",
-              "it is larger than the " + std::to_string(kMaxEncodedBytes) + " bytes that a picture may have");
 }
 
 std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept {
   struct stat status {};
-  // Opening a pipe would wait for its other end.
+  // Opening a device may have effects.
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return {};
   }
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t got = file.get() < 0 ? -1 : ::pread(file.get(), into.data(), into.size(), 0);
+  const int fd = open_now(path.c_str());
+  if (fd < 0) {
+    return {};
+  }
+  const ssize_t got = ::pread(fd, into.data(), into.size(), 0);
+  ::close(fd);
   return into.first(got < 0 ? 0 : static_cast<std::size_t>(got));
 }
 

@@ -1,21 +1,55 @@
-// Whole files, read into memory that is used again.
+// Files, read by system calls that can be interrupted, and whole files in memory that is used again.
 
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/buffer.h"
+#include "base/watch.h"
 
 namespace spdl {
 
 // Encoded pictures larger than this are refused: what is that large is not a picture, and must not be read to find out.
 inline constexpr std::size_t kMaxEncodedBytes = std::size_t{1} << 30;
 
+// A file that is open for reading. Neither opening nor reading a pipe or a device waits longer than a Watch allows. Owns
+// the descriptor. One thread per object.
+class File {
+ public:
+  // Throws Error: kSourceNotFound, or kOpen for what is a folder or cannot be read.
+  explicit File(const std::string& path);
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  // Whether it can be read from any position; a pipe cannot.
+  bool is_seekable() const noexcept { return is_seekable_; }
+  // In bytes, as it is now; nothing for a pipe or a device. 0 may mean that the system makes its content when it is read.
+  std::optional<std::uint64_t> size() const noexcept;
+  // The first bytes of a regular file, as many as there are and fit; none of anything else. Does not move the position.
+  std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const noexcept;
+
+  // How many bytes were read, 0 at the end; or an errno, negated: -ECANCELED once the watch is over.
+  std::int64_t read(std::uint8_t* into, std::size_t size, Watch& watch) noexcept;
+  // As lseek(2): the new position, or an errno, negated.
+  std::int64_t seek(std::int64_t offset, int whence) noexcept;
+
+ private:
+  int fd_;
+  bool is_regular_ = false;
+  bool is_seekable_ = false;
+};
+
 // Reads the file at `path` into `into`. The result is a view of `into`, followed by at least one byte that may be read.
-// Throws Error: kSourceNotFound, or kOpen for what is a folder, is empty, too large, or cannot be read.
-std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into);
+// `timeout`: seconds that it may take. What is larger than `most` bytes is not read to its end, and not at all where the file
+// says so. Throws Error: kSourceNotFound, kTimeout, or kOpen for what is a folder, is empty, too large, or cannot be read;
+// Cancelled.
+std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into,
+                                        std::optional<double> timeout = std::nullopt,
+                                        std::size_t most = kMaxEncodedBytes);
 
 // The first bytes of a regular file, as many as there are and fit. None for what is not one, or cannot be read.
 std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept;

@@ -5,15 +5,19 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bind/gil.h"
 #include "bind/handle.h"
+#include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
 #include "bind/sources.h"
@@ -57,6 +61,7 @@ class DemuxerObject {
  public:
   DemuxerObject(HeldSource source, std::string name, DemuxConfig config)
       : held_(std::move(source.held)), name_(std::move(name)) {
+    const Interruptible interruptible;
     const GilReleased released;
     demuxer_.emplace(Demuxer(std::move(source.source), name_, std::move(config)));
   }
@@ -70,9 +75,15 @@ class DemuxerObject {
     if (demuxer_->is_gone()) {
       return;
     }
-    {
+    if (is_closing_.exchange(true)) {
+      return;  // another thread is at it
+    }
+    try {
       const GilReleased released;
       demuxer_->take("the demuxer");
+    } catch (...) {
+      is_closing_ = false;
+      throw;
     }
     held_.reset();
   }
@@ -82,7 +93,7 @@ class DemuxerObject {
     try {
       return demuxer_->own("the demuxer");
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kConsumed) {
+      if (error.kind() == ErrorKind::kConsumed || is_closing_) {
         throw Error(ErrorKind::kClosed, "demux", "the demuxer was closed").in(name_);
       }
       throw;
@@ -93,6 +104,7 @@ class DemuxerObject {
   std::optional<Export> held_;
   std::string name_;
   std::optional<Handle<Demuxer>> demuxer_;
+  std::atomic<bool> is_closing_ = false;
 };
 
 nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std::pair<double, double>> window,
@@ -104,6 +116,7 @@ nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std
   }
   std::optional<Packets> packets;
   {
+    const Interruptible interruptible;
     const GilReleased released;
     packets = self.use()->demux(type, span, bsf);
   }
@@ -114,6 +127,7 @@ nb::object codec(DemuxerObject& self, const std::string& kind) {
   const MediaType type = parse_kind(kind);
   CodecPtr found;
   {
+    const Interruptible interruptible;
     const GilReleased released;
     found = self.use()->codec(type);
   }
@@ -123,6 +137,7 @@ nb::object codec(DemuxerObject& self, const std::string& kind) {
 nb::dict read_some(DemuxerObject& self, int reading, std::optional<double> duration, std::optional<int> num_packets) {
   std::map<int, Packets> chunk;
   {
+    const Interruptible interruptible;
     const GilReleased released;
     chunk = self.use()->read_some(reading, duration, num_packets);
   }
@@ -140,17 +155,19 @@ void register_demuxer(nb::module_& module) {
       .def(
           "__init__",
           [](DemuxerObject* self, nb::handle source, nb::handle name, std::optional<std::string> format,
-             std::map<std::string, std::string> format_options, int buffer_size, bool tolerate_errors) {
+             std::map<std::string, std::string> format_options, int buffer_size, bool tolerate_errors,
+             std::optional<std::vector<std::string>> protocols, std::optional<double> timeout) {
             HeldSource held = hold_source(source, "a source in memory");
             std::string shown = name_of(held.source, name);
             new (self) DemuxerObject(std::move(held), std::move(shown),
-                                     {std::move(format), std::move(format_options), buffer_size, tolerate_errors});
+                                     {std::move(format), std::move(format_options), buffer_size, tolerate_errors,
+                                      std::move(protocols), timeout, {}});
           },
           "source"_a, nb::kw_only(), "name"_a.none(), "format"_a.none(), "format_options"_a, "buffer_size"_a,
-          "tolerate_errors"_a,
+          "tolerate_errors"_a, "protocols"_a.none(), "timeout"_a.none(),
           nb::sig("def __init__(self, source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
                   "name: str | None, format: str | None, format_options: dict[str, str], buffer_size: int, "
-                  "tolerate_errors: bool) -> None"))
+                  "tolerate_errors: bool, protocols: list[str] | None, timeout: float | None) -> None"))
       .def("close", &DemuxerObject::close, "Close the container and let go of the source. Once more does nothing.")
       .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(),
            nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None) "
@@ -169,7 +186,7 @@ void register_demuxer(nb::module_& module) {
       .def(
           "start_reading",
           [](DemuxerObject& self, const std::set<int>& streams) { return self.use()->start_reading(streams); },
-          "streams"_a, nb::call_guard<GilReleased>(),
+          "streams"_a, nb::call_guard<Interruptible, GilReleased>(),
           "Go to the beginning, to read these streams by and by; the result is for ``read_some``.")
       .def("read_some", &read_some, "reading"_a, nb::kw_only(), "duration"_a.none(), "num_packets"_a.none(),
            nb::sig("def read_some(self, reading: int, *, duration: float | None, num_packets: int | None) "

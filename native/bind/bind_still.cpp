@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <map>
 #include <new>
@@ -17,6 +18,7 @@
 #include "av/names.h"
 #include "bind/errors.h"
 #include "bind/gil.h"
+#include "bind/interrupt.h"
 #include "bind/objects.h"
 #include "bind/sources.h"
 #include "media/picture.h"
@@ -35,8 +37,8 @@ Args:
     sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
     name: What messages call the sources, or None for their paths or addresses.
     filter: A description of one input and one output, or None.
-    demux: Format, its options, size of the buffer, whether errors are tolerated; or None, with ``decode`` None too,
-        for the way of still images, without a demuxer where the format needs none.
+    demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
+        ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
     decode: Decoder, its options, whether errors are tolerated; or None.
     orient: Whether to turn them upright before the filter.
 
@@ -46,7 +48,8 @@ Returns:
 Releases the GIL; safe to call from several threads.)";
 
 using Options = std::map<std::string, std::string>;
-using DemuxFields = std::tuple<std::optional<std::string>, Options, int, bool>;
+using DemuxFields = std::tuple<std::optional<std::string>, Options, int, bool,
+                               std::optional<std::vector<std::string>>, std::optional<double>>;
 using DecodeFields = std::tuple<std::optional<std::string>, Options, bool>;
 
 nb::list load_pictures(const nb::list& sources, const nb::object& name, std::optional<std::string> filter,
@@ -70,6 +73,7 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
   }
   std::vector<std::variant<Frames, Error>> outcomes;
   {
+    const Interruptible interruptible;
     const GilReleased released;
     outcomes.reserve(held.size());
     for (std::size_t i = 0; i < held.size(); ++i) {
@@ -107,7 +111,7 @@ void register_still(nb::module_& module) {
              "demux"_a.none(), "decode"_a.none(), "orient"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "*, name: str | None, filter: str | None, "
-                     "demux: tuple[str | None, dict[str, str], int, bool] | None, "
+                     "demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None, "
                      "decode: tuple[str | None, dict[str, str], bool] | None, orient: bool) "
                      "-> list[ImageFrames | spdl.io._errors.MediaError]"),
              kLoadDoc);

@@ -3,6 +3,8 @@
 #include <exception>
 #include <new>
 
+#include "bind/interrupt.h"
+
 namespace nb = nanobind;
 
 namespace spdl::bind {
@@ -16,6 +18,8 @@ const char* class_name(ErrorKind kind) noexcept {
       return "SourceNotFoundError";
     case ErrorKind::kOpen:
       return "OpenError";
+    case ErrorKind::kTimeout:
+      return "SourceTimeoutError";
     case ErrorKind::kStreamNotFound:
       return "StreamNotFoundError";
     case ErrorKind::kDemux:
@@ -78,7 +82,7 @@ nb::object make_exception(const Error& error, const std::string& source) {
   if (error.code) {
     attributes["code"] = *error.code;
   }
-  if (error.kind() == ErrorKind::kDemux || error.kind() == ErrorKind::kDecode) {
+  if (error.kind() == ErrorKind::kDemux || error.kind() == ErrorKind::kDecode || error.kind() == ErrorKind::kTimeout) {
     if (error.stream_index) {
       attributes["stream_index"] = *error.stream_index;
     }
@@ -101,6 +105,8 @@ void register_errors() {
     } catch (const Error& error) {
       const nb::object exception = make_exception(error, error.source);
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    } catch (const Cancelled&) {
+      raise_interrupt();
     } catch (const std::bad_alloc&) {
       PyErr_SetString(PyExc_MemoryError, "native code ran out of memory");
     }

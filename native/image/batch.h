@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,9 +38,9 @@ struct Order {
 // values, because exceptions of ours are better not thrown from one library into another. Safe from any thread.
 class GeneralWay {
  public:
-  // Reads all that a URL names into `into`; `data` becomes a view of it.
-  virtual std::optional<Error> read(const std::string& url, Buffer& into,
-                                    std::span<const std::uint8_t>& data) const = 0;
+  // Reads all that a URL names into `into`; `data` becomes a view of it. An error, too, if `is_cancelled` says so.
+  virtual std::optional<Error> read(const std::string& url, Buffer& into, std::span<const std::uint8_t>& data,
+                                    const std::function<bool()>& is_cancelled) const = 0;
 
   // Decodes `data`, which is what `source` holds, and draws it into `slot`; `plan` becomes what was done.
   virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <thread>
 
 #include "base/file.h"
 #include "base/scratch.h"
+#include "base/watch.h"
 #include "image/draw.h"
 #include "image/sniff.h"
 #include "image/stored_plan.h"
@@ -64,7 +67,9 @@ std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_ou
     }
   }
   std::span<const std::uint8_t> data;
-  if (auto error = way_out.way->read(path, into, data)) {
+  Watch watch;
+  if (auto error = way_out.way->read(path, into, data, [&] { return watch.is_over(); })) {
+    watch.throw_if_over("open");
     throw *std::move(error);
   }
   return data;
@@ -120,14 +125,26 @@ Error out_of_memory() { return Error(ErrorKind::kDecode, "decode", "out of memor
 
 using Clock = std::chrono::steady_clock;
 
-// How long a call may take before it asks whether it is still wanted.
-constexpr std::chrono::milliseconds kPatience{100};
-
-// What the threads of a call share: which source is next, and whether to leave the rest.
+// What the threads of a call share: which source is next, whether to leave the rest, and how many helpers work.
 struct Progress {
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> is_over = false;
+  std::mutex lock;
+  std::condition_variable helper_ended;
+  int num_helpers = 0;  // under the lock
 };
+
+// Until the helpers have ended. One may wait for a pipe, and Ctrl-C is for the caller's thread alone.
+void wait_for_helpers(Progress& progress, const std::function<bool()>& is_cancelled) {
+  std::unique_lock held(progress.lock);
+  while (!progress.helper_ended.wait_for(held, kPatience, [&] { return progress.num_helpers == 0; })) {
+    held.unlock();
+    if (!progress.is_over && is_cancelled()) {
+      progress.is_over = true;
+    }
+    held.lock();
+  }
+}
 
 template <class AfterEach>
 void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, AfterEach after_each) {
@@ -147,6 +164,8 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     } catch (const std::bad_alloc&) {
       outcome.error = out_of_memory();
     } catch (const NeedsGeneralWay&) {
+      progress.is_over = true;
+    } catch (const Cancelled&) {
       progress.is_over = true;
     } catch (const std::exception& error) {
       outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
@@ -170,18 +189,24 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     helpers.reserve(wanted);
     try {
       for (std::size_t i = 1; i < wanted; ++i) {
+        const std::lock_guard held(progress.lock);
         helpers.emplace_back([&] {
           try {
+            const CancellationScope scope([&] { return progress.is_over.load(); });
             work(job, progress, outcomes, [] {});
           } catch (...) {
             // There was no memory for its tools, or for the words of an error. What it left is not settled.
-            return;
           }
+          const std::lock_guard counting(progress.lock);
+          --progress.num_helpers;
+          progress.helper_ended.notify_one();
         });
+        ++progress.num_helpers;
       }
     } catch (const std::exception&) {
       // The system has no more threads, or no memory for one: those there are do the work.
     }
+    const CancellationScope scope([&] { return progress.is_over || job.is_cancelled(); });
     auto asked = Clock::now();
     work(job, progress, outcomes, [&] {
       if (Clock::now() - asked > kPatience) {
@@ -189,6 +214,9 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
         asked = Clock::now();
       }
     });
+    if (wanted > 1) {
+      wait_for_helpers(progress, job.is_cancelled);
+    }
   }
   if (progress.is_over) {
     return std::nullopt;

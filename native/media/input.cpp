@@ -2,103 +2,69 @@
 
 extern "C" {
 #include <libavformat/avio.h>
-#include <libavutil/mem.h>
+#include <libavutil/opt.h>
 }
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "av/check.h"
-#include "base/file.h"
+#include "av/log.h"
+#include "media/access.h"
 #include "media/packets.h"
 #include "media/recognize.h"
+#include "media/source_io.h"
 
 namespace spdl {
 namespace {
 
-// libav takes what stands before a colon as a protocol; a file of that name is a file.
+constexpr const char* kOpen = "open";
+constexpr const char* kRead = "read";
+
+// What FFmpeg allows playlists in files to open (libavformat/file.c), and, where no source says where they come from, what
+// it allows those of HTTP servers as well (http.c).
+constexpr const char* kProtocolsOfFiles = "file,crypto,data";
+constexpr const char* kProtocolsOfMemory = "file,http,https,tls,tcp,httpproxy,crypto,data";
+
+// For formats that open their source themselves: libav takes what stands before a colon as a protocol.
 std::string url_of(const std::string& path) {
   std::error_code ignored;
-  if (path.find(':') != std::string::npos && std::filesystem::exists(path, ignored)) {
-    return "file:" + path;
-  }
-  return path;
+  return path.find(':') != std::string::npos && std::filesystem::exists(path, ignored) ? "file:" + path : path;
+}
+
+bool opens_its_source(const AVInputFormat* format) noexcept {
+  return format != nullptr && (format->flags & AVFMT_NOFILE) != 0;
 }
 
 const AVInputFormat* find_format(const std::string& format_name, const std::string& name) {
   const AVInputFormat* format = av_find_input_format(format_name.c_str());
   if (format == nullptr) {
-    throw Error(ErrorKind::kDemux, "open", "unknown format '" + format_name + "'").in(name);
+    throw Error(ErrorKind::kDemux, kOpen, "unknown format '" + format_name + "'").in(name);
   }
   return format;
 }
 
+// Two protocols of streaming are demuxers in FFmpeg: who names such a URL has named the format.
+const AVInputFormat* format_of_url(const std::string& url) noexcept {
+  if (url.starts_with("rtsp:") || url.starts_with("rtsps:")) {
+    return av_find_input_format("rtsp");
+  }
+  return url.starts_with("rtp:") ? av_find_input_format("rtp") : nullptr;
+}
+
 }  // namespace
 
-// Data in memory as libav reads it: by callbacks that copy from it into libav's own small buffer, or, where a packet is
-// larger than that, into the packet.
-struct Input::Memory {
-  std::span<const std::uint8_t> data;
-  std::size_t position = 0;
-  AVIOContext* io = nullptr;
+struct Input::Surroundings {
+  Surroundings(const DemuxConfig& config, bool may_open_others, const std::string& name)
+      : watch(config.timeout), access(may_open_others, config.protocols, name) {}
 
-  Memory(std::span<const std::uint8_t> bytes, int buffer_size) : data(bytes) {
-    auto* buffer = static_cast<std::uint8_t*>(av_malloc(static_cast<std::size_t>(buffer_size)));
-    io = buffer == nullptr ? nullptr : avio_alloc_context(buffer, buffer_size, 0, this, &read, nullptr, &seek);
-    if (io == nullptr) {
-      av_free(buffer);
-      throw std::bad_alloc();
-    }
-  }
-  ~Memory() {
-    av_freep(&io->buffer);
-    avio_context_free(&io);
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-
-  // Called without the GIL.
-  static int read(void* opaque, std::uint8_t* into, int size) {
-    auto& self = *static_cast<Memory*>(opaque);
-    const std::size_t count = std::min(static_cast<std::size_t>(size), self.data.size() - self.position);
-    if (count == 0) {
-      return AVERROR_EOF;
-    }
-    std::memcpy(into, self.data.data() + self.position, count);
-    self.position += count;
-    return static_cast<int>(count);
-  }
-
-  static std::int64_t seek(void* opaque, std::int64_t offset, int whence) {
-    auto& self = *static_cast<Memory*>(opaque);
-    const auto size = static_cast<std::int64_t>(self.data.size());
-    switch (whence & ~AVSEEK_FORCE) {
-      case AVSEEK_SIZE:
-        return size;
-      case SEEK_SET:
-        break;
-      case SEEK_CUR:
-        offset += static_cast<std::int64_t>(self.position);
-        break;
-      case SEEK_END:
-        offset += size;
-        break;
-      default:
-        return AVERROR(EINVAL);
-    }
-    if (offset < 0) {
-      return AVERROR(EINVAL);
-    }
-    // As with a file, one may stand behind the end, and reads nothing there.
-    self.position = static_cast<std::size_t>(std::min(offset, size));
-    return offset;
-  }
+  Watch watch;
+  Access access;
+  std::optional<SourceIo> io;  // none where the format opens its source itself
 };
 
 Input::Input(MediaSource source, std::string name, DemuxConfig config)
@@ -113,54 +79,114 @@ Input::~Input() = default;
 Input::Input(Input&&) noexcept = default;
 
 void Input::open(bool find_all_parameters) {
+  const auto* path = std::get_if<std::string>(&source_);
+  const AVInputFormat* format = config_.format    ? find_format(*config_.format, name_)
+                                : path != nullptr ? format_of_url(*path)
+                                                  : nullptr;
+  const bool may_open_others = format != nullptr || config_.format_options.contains("protocol_whitelist");
+  surroundings_ = std::make_unique<Surroundings>(config_, may_open_others, name_);
+  context_ = av::own<av::InputPtr>(avformat_alloc_context());
+  context_->interrupt_callback = interrupt_by(surroundings_->watch);
   av::Dictionary options(config_.format_options);
-  std::string url;
+  av::Dictionary options_of_url(config_.format_options);
+  const std::string url = open_source(format, options_of_url);
+  const bool is_from_url = surroundings_->io && surroundings_->io->is_url();
+
+  const av::LogCapture said;
+  fail_unless_opened(av_opt_set_dict(context_.get(), options.address()), said);
   std::array<std::uint8_t, kStartBytes> room;
   std::span<const std::uint8_t> start;
-  auto context = av::own<std::unique_ptr<AVFormatContext, av::FreeByPointer<&avformat_free_context>>>(
-      avformat_alloc_context());
-  if (const auto* path = std::get_if<std::string>(&source_)) {
-    url = url_of(*path);
-    start = read_start(*path, room);
-  } else {
-    start = std::get<1>(source_).first(std::min(std::get<1>(source_).size(), kStartBytes));
-    memory_ = std::make_unique<Memory>(std::get<1>(source_), config_.buffer_size);
-    context->pb = memory_->io;
+  if (surroundings_->io) {
+    context_->pb = surroundings_->io->context();
+    context_->flags |= AVFMT_FLAG_CUSTOM_IO;  // that it is ours to close
+    start = surroundings_->io->start(room);
   }
-  const AVInputFormat* format = config_.format ? find_format(*config_.format, name_) : recognize(start);
-  if (format != nullptr && std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
-    context->max_probe_packets = 0;
+  if (format == nullptr) {
+    format = recognize(start);
+  }
+  if (format == nullptr) {
+    const int code = av_probe_input_buffer2(context_->pb, &format, url.c_str(), context_.get(), 0,
+                                            static_cast<unsigned>(context_->format_probesize));
+    if (context_->pb->bytes_read == 0) {
+      context_->pb->eof_reached = 1;  // which probing has taken back
+    }
+    fail_unless_opened(code, said);
+    fail_if_empty();
+    surroundings_->access.check(*format, name_);
+  }
+  if (std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
+    context_->max_probe_packets = 0;
   }
   declared_size_ = declared_size(start);
   is_endless_ = is_endless_wav(start);
-  AVFormatContext* opened = context.release();  // which this call frees if it fails
+  AVFormatContext* opened = context_.release();  // which this call frees if it fails
   const int code = avformat_open_input(&opened, url.c_str(), format, options.address());
-  if (code < 0) {
-    if (code == AVERROR(ENOMEM)) {
-      throw std::bad_alloc();
-    }
-    const bool is_unknown_option = code == AVERROR_OPTION_NOT_FOUND;
-    const ErrorKind kind = code == AVERROR(ENOENT) ? ErrorKind::kSourceNotFound
-                           : is_unknown_option     ? ErrorKind::kDemux
-                                                   : ErrorKind::kOpen;
-    throw av::make_error(kind, code, "open", name_);
-  }
   context_.reset(opened);
-  options.expect_all_used(ErrorKind::kDemux, "open", name_);
+  fail_unless_opened(code, said);
+  if (is_from_url) {
+    options.keep_common(options_of_url);
+  }
+  options.expect_all_used(ErrorKind::kDemux, kOpen, name_);
   if (is_whole_picture(*context_)) {
     context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
   }
   // What cannot be opened twice has to be looked into now.
   has_all_parameters_ = find_all_parameters || start.empty() || !is_header_enough(*context_);
   if (has_all_parameters_) {
-    av::check(avformat_find_stream_info(context_.get(), nullptr), ErrorKind::kOpen, "open", name_);
+    fail_unless_opened(avformat_find_stream_info(context_.get(), nullptr), said);
+    fail_if_empty();
   }
   is_at_start_ = true;
 }
 
+// Makes what libav is to read from, except where `format` opens it. Returns what libav is to call it.
+std::string Input::open_source(const AVInputFormat* format, av::Dictionary& options_of_url) {
+  auto& [watch, access, io] = *surroundings_;
+  const auto* path = std::get_if<std::string>(&source_);
+  std::string url = path != nullptr ? *path : config_.file_name;
+  const char* protocols = nullptr;  // FFmpeg knows for URLs
+  if (path == nullptr) {
+    io.emplace(std::get<1>(source_), config_.buffer_size);
+    protocols = kProtocolsOfMemory;
+    if (url.empty() && (format != nullptr || config_.protocols)) {
+      url = "./";  // what relative names in it are relative to; HLS does without such a name only if all are absolute
+    }
+  } else if (opens_its_source(format)) {
+    url = url_of(*path);
+  } else if (is_url(*path)) {
+    io.emplace(open_url(*path, watch, options_of_url, name_));
+  } else {
+    io.emplace(*path, name_, watch);
+    protocols = kProtocolsOfFiles;
+  }
+  access.restrict(*context_, protocols);
+  return url;
+}
+
+// The reason that a user can do something about comes first; what FFmpeg returns often only follows from it.
+void Input::fail_unless_opened(int code, const av::LogCapture& said) const {
+  surroundings_->watch.throw_if_over(kOpen, name_);
+  surroundings_->access.throw_if_refused(kOpen, name_);
+  if (code >= 0) {
+    return;
+  }
+  fail_if_empty();
+  const bool is_missing = code == AVERROR(ENOENT) && !surroundings_->io;
+  const ErrorKind kind = is_missing                             ? ErrorKind::kSourceNotFound
+                         : code == AVERROR_OPTION_NOT_FOUND ? ErrorKind::kDemux
+                                                                : ErrorKind::kOpen;
+  throw av::make_error(kind, code, kOpen, name_, config_.format ? said.text() : "");
+}
+
+void Input::fail_if_empty() const {
+  const auto& io = surroundings_->io;
+  if (io && io->context()->bytes_read == 0 && io->context()->eof_reached != 0 && io->context()->error == 0) {
+    throw Error(ErrorKind::kOpen, kOpen, "it is empty").in(name_);
+  }
+}
+
 void Input::reopen() {
   context_.reset();
-  memory_.reset();
   open(has_all_parameters_);
 }
 
@@ -168,27 +194,28 @@ Input Input::with_all_parameters() const { return Input(source_, name_, config_,
 
 bool Input::read(AVPacket& packet) {
   is_at_start_ = false;
+  surroundings_->watch.restart();
   // Some containers say "again" when they have only moved on to their next part.
   constexpr int kMostAttempts = 1000;
   int code = AVERROR(EAGAIN);
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
     code = av_read_frame(context_.get(), &packet);
   }
+  surroundings_->watch.throw_if_over(kRead, name_);
+  surroundings_->access.throw_if_refused(kRead, name_);
   if (code == AVERROR_EOF) {
+    expect_no_failure();
     expect_all_data();
     return false;
   }
-  if (code == AVERROR(ENOMEM)) {
-    throw std::bad_alloc();
-  }
   if (code < 0) {
-    throw av::make_error(ErrorKind::kDemux, code, "read", name_).at(stream_, time_);
+    throw av::make_error(ErrorKind::kDemux, code, kRead, name_).at(stream_, time_);
   }
   stream_ = packet.stream_index;
   time_ = seconds_of(packet, context_->streams[stream_]->time_base);
   if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && !(is_endless_ && avio_feof(context_->pb) != 0)) {
     av_packet_unref(&packet);
-    throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, "read", name_,
+    throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, kRead, name_,
                          "the data of a packet is damaged or cut off")
         .at(stream_, time_);
   }
@@ -197,6 +224,14 @@ bool Input::read(AVPacket& packet) {
     packet.pts = packet.dts = 0;  // of a picture alone
   }
   return true;
+}
+
+// Demuxers take data that cannot be read for the end of it.
+void Input::expect_no_failure() const {
+  const int failure = context_->pb != nullptr ? context_->pb->error : 0;
+  if (failure < 0 && failure != AVERROR_EOF) {
+    throw av::make_error(ErrorKind::kDemux, failure, kRead, name_).at(stream_, time_);
+  }
 }
 
 // libav takes the end of the data for the end of the media, wherever it comes.
@@ -218,7 +253,7 @@ void Input::expect_all_data() const {
     }
   }
   if (expected > static_cast<std::uint64_t>(present)) {
-    throw Error(ErrorKind::kDemux, "read",
+    throw Error(ErrorKind::kDemux, kRead,
                 "the data ends early: " + std::to_string(present) + " of " + std::to_string(expected) +
                     " bytes are there")
         .in(name_)
@@ -228,7 +263,10 @@ void Input::expect_all_data() const {
 
 bool Input::seek(int stream, std::int64_t ticks) {
   is_at_start_ = false;
-  return avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0;
+  surroundings_->watch.restart();
+  const bool is_there = avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0;
+  surroundings_->watch.throw_if_over("seek in", name_);
+  return is_there;
 }
 
 bool Input::has_reliable_times() const noexcept {

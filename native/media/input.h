@@ -1,7 +1,7 @@
 // An opened container: a file or URL by name, or data in memory that is read in place.
 //
-// Owns libav's context, and for data in memory the reader that libav calls back; the data itself belongs to the caller
-// and must outlive the Input. One thread per object.
+// Owns libav's context and what it reads from; data in memory belongs to the caller and must outlive the Input. All that may
+// block ends at the timeout, and when the caller is interrupted (CancellationScope). One thread per object.
 
 #pragma once
 
@@ -11,7 +11,9 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "av/log.h"
 #include "av/options.h"
 #include "av/owners.h"
 
@@ -22,6 +24,10 @@ struct DemuxConfig {
   av::Options format_options;
   int buffer_size = 8096;  // bytes; of data in memory
   bool tolerate_errors = false;
+  // By what a container may open others. Without it: if `format` is given by those of the source, else not at all.
+  std::optional<std::vector<std::string>> protocols;
+  std::optional<double> timeout;  // seconds; of opening, and of reading each packet
+  std::string file_name;          // of data in memory, where only that tells the format
 };
 
 // A path or URL, or data that the caller keeps alive and unchanged.
@@ -29,7 +35,8 @@ using MediaSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
 class Input {
  public:
-  // Throws Error: kSourceNotFound, kOpen (not media), kDemux (unknown format or option). `name` is what messages say.
+  // Throws Error: kSourceNotFound, kOpen (not media), kDemux (unknown format or option), kTimeout; Cancelled. `name` is what
+  // messages say.
   Input(MediaSource source, std::string name, DemuxConfig config);
   ~Input();
   Input(Input&&) noexcept;
@@ -39,7 +46,7 @@ class Input {
   bool tolerates_errors() const noexcept { return config_.tolerate_errors; }
 
   // The next packet, of whatever stream is not discarded; false at the end. Throws Error(kDemux) for damage: a read
-  // error, a packet that the container marks as corrupt, data that ends before the container says so.
+  // error, a packet that the container marks as corrupt, data that ends before the container says so; kTimeout; Cancelled.
   bool read(AVPacket& packet);
   // Whether nothing has been read since it was opened, so that `read` starts with the first packet.
   bool is_at_start() const noexcept { return is_at_start_; }
@@ -57,17 +64,22 @@ class Input {
   Input with_all_parameters() const;
 
  private:
-  struct Memory;
+  // What the context refers to, at an address that does not change.
+  struct Surroundings;
 
   Input(MediaSource source, std::string name, DemuxConfig config, bool find_all_parameters);
 
   void open(bool find_all_parameters);
+  std::string open_source(const AVInputFormat* format, av::Dictionary& options_of_url);
+  void fail_unless_opened(int code, const av::LogCapture& said) const;
+  void fail_if_empty() const;
 
   MediaSource source_;
   std::string name_;
   DemuxConfig config_;
-  std::unique_ptr<Memory> memory_;  // before the context, which reads from it until it is closed
+  std::unique_ptr<Surroundings> surroundings_;  // before the context
   av::InputPtr context_;
+  void expect_no_failure() const;
   void expect_all_data() const;
 
   std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are

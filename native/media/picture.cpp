@@ -22,7 +22,7 @@ namespace spdl {
 namespace {
 
 // Encoded data of a source that is a picture; nothing for what is better read by and by, such as a film.
-std::optional<Bytes> read_still(const ImageSource& source, Buffer& into) {
+std::optional<Bytes> read_still(const ImageSource& source, Buffer& into, std::optional<double> timeout) {
   const auto* path = std::get_if<std::string>(&source);
   if (path == nullptr) {
     return std::get<1>(source);
@@ -34,9 +34,9 @@ std::optional<Bytes> read_still(const ImageSource& source, Buffer& into) {
   }
   std::error_code ignored;
   if (first.empty() && looks_like_url(*path) && !std::filesystem::exists(*path, ignored)) {
-    return read_url(*path, into);
+    return read_url(*path, into, timeout);
   }
-  return read_file(*path, into);  // also to say what is wrong with it
+  return read_file(*path, into, timeout);  // also to say what is wrong with it
 }
 
 // What turns a picture upright. Turning wants samples that all have the same size, so YCbCr becomes RGB before, as it
@@ -64,20 +64,26 @@ av::FramePtr decode_first(const ImageSource& source, const std::optional<Bytes>&
   return data ? decode_still(source, *data) : decode_still(std::get<std::string>(source));
 }
 
-Frames demux_and_decode(const ImageSource& source, const std::string& name, const PictureOptions& options,
-                        const std::optional<std::string>& filter) {
-  Demuxer demuxer(source, name, options.demux.value_or(DemuxConfig{}));
+// `data`: of the source, where it has been read; a pipe cannot be read again.
+Frames demux_and_decode(const ImageSource& source, const std::optional<Bytes>& data, const std::string& name,
+                        const PictureOptions& options, const std::optional<std::string>& filter) {
+  DemuxConfig config = options.demux.value_or(DemuxConfig{});
+  if (const auto* path = std::get_if<std::string>(&source); path != nullptr && data) {
+    config.file_name = *path;
+  }
+  Demuxer demuxer(data ? MediaSource(*data) : source, name, std::move(config));
   return decode_packets(demuxer.demux(MediaType::kImage, std::nullopt, std::nullopt), filter,
                         options.decode.value_or(DecodeConfig{}), std::nullopt);
 }
 
 Frames load(const ImageSource& source, const std::string& name, const PictureOptions& options) {
   const bool is_plain = !options.demux && !options.decode;
+  const auto timeout = options.demux ? options.demux->timeout : std::nullopt;
   Buffer memory;
-  const auto data = is_plain || options.orient ? read_still(source, memory) : std::nullopt;
+  const auto data = is_plain || options.orient ? read_still(source, memory, timeout) : std::nullopt;
   const auto description = describe(options, data);
   if (!is_plain) {
-    return demux_and_decode(source, name, options, description);
+    return demux_and_decode(source, data, name, options, description);
   }
   Frames result;
   result.type = MediaType::kImage;

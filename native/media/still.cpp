@@ -5,7 +5,6 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <memory>
 #include <new>
 #include <utility>
 
@@ -13,11 +12,13 @@ extern "C" {
 #include "base/file.h"
 #include "base/own_call.h"
 #include "base/scratch.h"
+#include "base/watch.h"
 #include "image/draw.h"
 #include "image/header.h"
 #include "image/orientation.h"
 #include "image/sniff.h"
 #include "media/planes.h"
+#include "media/source_io.h"
 #include "media/still_decoder.h"
 
 namespace spdl {
@@ -47,19 +48,18 @@ Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const O
   return plan;
 }
 
-struct CloseIo {
-  void operator()(AVIOContext* io) const noexcept { avio_closep(&io); }
-};
-
 class FfmpegWay final : public GeneralWay {
  public:
-  std::optional<Error> read(const std::string& url, Buffer& into,
-                            std::span<const std::uint8_t>& data) const override {
+  std::optional<Error> read(const std::string& url, Buffer& into, std::span<const std::uint8_t>& data,
+                            const std::function<bool()>& is_cancelled) const override {
     const OwnCall call;
     try {
-      data = read_url(url, into);
+      const CancellationScope scope(is_cancelled);
+      data = read_url(url, into, std::nullopt);
     } catch (const Error& error) {
       return error;
+    } catch (const Cancelled& cancelled) {
+      return Error(ErrorKind::kMedia, "open", cancelled.what());
     }
     return std::nullopt;
   }
@@ -83,20 +83,20 @@ class FfmpegWay final : public GeneralWay {
 
 }  // namespace
 
-Bytes read_url(const std::string& url, Buffer& into) {
-  AVIOContext* opened = nullptr;
-  const int code = avio_open2(&opened, url.c_str(), AVIO_FLAG_READ, nullptr, nullptr);
-  if (code == AVERROR(ENOENT) || code == AVERROR_HTTP_NOT_FOUND) {
-    throw av::make_error(ErrorKind::kSourceNotFound, code, "open");
+Bytes read_url(const std::string& url, Buffer& into, std::optional<double> timeout) {
+  if (url.starts_with("file:")) {
+    return read_file(url.substr(5), into, timeout);
   }
-  av::check(code, ErrorKind::kOpen, "open");
-  const std::unique_ptr<AVIOContext, CloseIo> io(opened);
+  Watch watch(timeout);
+  av::Dictionary options({});
+  const UrlPtr io = open_url(url, watch, options, {});
   std::size_t room = std::size_t{1} << 16;
   std::size_t size = 0;
   into.reserve(room);
   while (true) {
     const auto wanted = static_cast<int>(std::min<std::size_t>(room - size, std::size_t{1} << 20));
     const int got = avio_read(io.get(), into.data() + size, wanted);
+    watch.throw_if_over("open");
     if (got == AVERROR_EOF || got == 0) {
       break;
     }
@@ -111,6 +111,9 @@ Bytes read_url(const std::string& url, Buffer& into) {
       into = std::move(larger);
       room *= 2;
     }
+  }
+  if (size == 0) {
+    throw Error(ErrorKind::kOpen, "open", "it is empty");
   }
   return {into.data(), size};
 }

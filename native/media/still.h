@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "image/batch.h"
@@ -12,7 +13,8 @@ namespace spdl {
 // Lives as long as the library is loaded. Safe from any thread; each keeps scratch memory of its own.
 const GeneralWay& general_way() noexcept;
 
-// Reads all that a URL names into `into`; the result is a view of it. Throws Error: kSourceNotFound, kOpen.
-Bytes read_url(const std::string& url, Buffer& into);
+// Reads all that a URL names into `into`; the result is a view of it. `timeout`: seconds that it may take. Throws Error:
+// kSourceNotFound, kOpen, kTimeout; Cancelled.
+Bytes read_url(const std::string& url, Buffer& into, std::optional<double> timeout);
 
 }  // namespace spdl

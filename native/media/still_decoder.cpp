@@ -92,12 +92,13 @@ void settle_range(AVFrame& frame, AVCodecID id) noexcept {
 // The next frame, if there is one by now. `packet`: null at the end of the data.
 av::FramePtr decode(AVCodecContext& context, const AVPacket* packet) {
   av::FramePtr frame = av::new_frame();
+  const av::LogCapture said;
   int code = avcodec_send_packet(&context, packet);
   code = code < 0 ? code : avcodec_receive_frame(&context, frame.get());
   if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
     return nullptr;
   }
-  av::check(code, ErrorKind::kDecode, "decode");
+  av::check(code, ErrorKind::kDecode, "decode", {}, said);
   if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
     throw Error(ErrorKind::kDecode, "decode", "the data is damaged");
   }
@@ -199,16 +200,19 @@ av::FramePtr decode_contained(Input& input, std::string_view format) {
 
 av::FramePtr decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_t> data,
                                  std::string_view format) {
+  DemuxConfig config;
+  // Some formats have no mark of their own, and only the name of the file tells.
+  if (const auto* path = std::get_if<std::string>(&source)) {
+    config.file_name = *path;
+  }
   std::optional<Input> input;
   try {
-    input.emplace(data, "", DemuxConfig{});
+    input.emplace(data, "", std::move(config));
   } catch (const Error& error) {
-    // Some formats have no mark of their own, and only the name of the file tells.
-    const auto* path = std::get_if<std::string>(&source);
-    if (error.kind() != ErrorKind::kOpen || path == nullptr) {
-      throw Error(ErrorKind::kOpen, "open", name_of(format) + ": " + error.reason());
+    if (error.kind() != ErrorKind::kOpen) {
+      throw;
     }
-    input.emplace(*path, "", DemuxConfig{});
+    throw Error(ErrorKind::kOpen, "open", name_of(format) + ": " + error.reason());
   }
   return decode_contained(*input, format);
 }

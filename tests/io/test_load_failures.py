@@ -354,3 +354,27 @@ def test_jpeg_alone_never_loads_ffmpeg() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("beyond", [1, 32, 64, 65])
+def test_a_file_larger_than_a_picture_may_be_is_refused_before_it_is_read(beyond: int, tmp_path: Path) -> None:
+    """Whatever room an earlier file left: just above the limit, reading on wrote behind it."""
+    jpeg = make_jpeg(48, 36)
+    (tmp_path / "small.jpg").write_bytes(jpeg)
+    with (tmp_path / "large.jpg").open("wb") as file:
+        file.write(jpeg)
+        file.truncate(2**30 + beyond)
+    sources = [tmp_path / "small.jpg", tmp_path / "large.jpg", tmp_path / "small.jpg"]
+    buffer = spdl.io.load_image_batch(sources, width=8, height=8, strict=False)
+    assert buffer.origins == (0, 2)
+    assert "larger than the 1073741824 bytes" in str(buffer.failures[0].error)
+
+
+def test_a_jpeg_of_an_unsupported_kind_says_which() -> None:
+    """FFmpeg's own code for it reads "Operation not permitted"."""
+    data = make_jpeg(48, 36).replace(b"\xff\xc0", b"\xff\xcb", 1)  # lossless, arithmetic (ITU-T T.81, table B.1)
+    for config in (None, spdl.io.demux_config("mjpeg")):
+        with pytest.raises(spdl.io.MediaError) as caught:
+            spdl.io.load_image(data, demux_config=config, name="item")
+        assert "permitted" not in str(caught.value)
+        assert "item" in str(caught.value)

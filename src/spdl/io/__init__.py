@@ -61,6 +61,7 @@ from ._errors import NativeLibraryError as NativeLibraryError
 from ._errors import NoCodecError as NoCodecError
 from ._errors import OpenError as OpenError
 from ._errors import SourceNotFoundError as SourceNotFoundError
+from ._errors import SourceTimeoutError as SourceTimeoutError
 from ._errors import StreamNotFoundError as StreamNotFoundError
 from ._errors import UnknownNodeError as UnknownNodeError
 from ._errors import UnsupportedFormatError as UnsupportedFormatError
@@ -172,6 +173,7 @@ __all__ = [
     "RandomResizedCrop",
     "ShorterSide",
     "SourceNotFoundError",
+    "SourceTimeoutError",
     "StreamNotFoundError",
     "UnknownNodeError",
     "UnsupportedFormatError",

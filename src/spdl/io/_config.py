@@ -1,6 +1,7 @@
 """Options that travel together: how to open containers, and how to decode what is in them."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -12,13 +13,15 @@ class DemuxConfig:
     format_options: Mapping[str, str] = field(default_factory=dict)
     buffer_size: int = 8096
     tolerate_errors: bool = False
+    protocols: Sequence[str] | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the types; native code knows which formats and options there are.
+        """Check the types; native code knows which formats, protocols and options there are.
 
         Raises:
             TypeError: A field is of the wrong type.
-            ValueError: ``buffer_size`` is less than 1.
+            ValueError: ``buffer_size`` is less than 1, or ``timeout`` is not a finite number of seconds above 0.
         """
         if self.format is not None and not isinstance(self.format, str):
             raise TypeError(f"format must be str or None, got {type(self.format).__name__}")
@@ -29,6 +32,29 @@ class DemuxConfig:
             raise ValueError(f"buffer_size must be >= 1 and < 2**30, got {self.buffer_size}")
         if not isinstance(self.tolerate_errors, bool):
             raise TypeError(f"tolerate_errors must be bool, got {type(self.tolerate_errors).__name__}")
+        object.__setattr__(self, "protocols", _as_protocols(self.protocols))
+        object.__setattr__(self, "timeout", _as_timeout(self.timeout))
+
+
+def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:
+    if protocols is None:
+        return None
+    if isinstance(protocols, str | bytes) or not isinstance(protocols, Sequence):
+        raise TypeError(f"protocols must be a sequence of names or None, got {protocols!r}")
+    for protocol in protocols:
+        if not isinstance(protocol, str):
+            raise TypeError(f"protocols must be names such as 'https', got {protocol!r}")
+    return tuple(protocols)
+
+
+def _as_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout must be a number of seconds or None, got {type(timeout).__name__}")
+    if not 0 < timeout < math.inf:
+        raise ValueError(f"timeout must be a finite number of seconds > 0, got {timeout!r}")
+    return float(min(timeout, 1e9))
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
@@ -53,24 +79,40 @@ def demux_config(
     buffer_size: int = 8096,
     *,
     tolerate_errors: bool = False,
+    protocols: Sequence[str] | None = None,
+    timeout: float | None = None,
 ) -> DemuxConfig:
-    """Say how to open a container, where FFmpeg cannot tell by itself.
+    """Say how to open a container, where FFmpeg cannot tell by itself, and what it may open in turn.
+
+    The bytes of a source choose the format that reads it, and some formats are lists of other files and hosts: HLS,
+    DASH, ``ffconcat``, SDP. Unless ``format`` or ``protocols`` is given, those are refused, and a container of any
+    other format opens nothing beside itself.
 
     Args:
-        format: FFmpeg's name of the format, for data without a header, such as ``"rawvideo"`` or ``"s16le"``.
-        format_options: Options of that format or of the protocol, as FFmpeg names them:
+        format: FFmpeg's name of the format: for data without a header, such as ``"rawvideo"`` or ``"s16le"``; or to
+            open what consists of other files, such as ``"hls"``, ``"concat"`` or ``"image2"``. It may open others by
+            the protocols that FFmpeg allows where the source comes from: files for a path, files and HTTP for data in
+            memory, and for a URL what its protocol allows (for HTTP: not files).
+        format_options: Options of that format or of a URL's protocol, as FFmpeg names them:
             ``{"video_size": "64x48", "pixel_format": "rgb24"}``.
-        buffer_size: In bytes, how much is read at a time of data in memory. Files are read by FFmpeg itself.
+        buffer_size: In bytes, how much is read at a time of data in memory.
         tolerate_errors: Whether damage ends the reading instead of raising. ``packets.num_errors`` tells.
+        protocols: By which protocols, as FFmpeg names them, the container may open others, instead of those that
+            ``format`` allows: ``("https", "tls", "tcp")``. None of them: ``()``. Without ``format``, they also allow
+            the bytes to choose a format that consists of others.
+        timeout: Seconds that opening a source may take, and after that reading each packet of it; then
+            ``SourceTimeoutError``. ``None``: as long as it takes. Looking up a host name cannot be interrupted.
 
     Returns:
-        Immutable options. Formats and options that FFmpeg does not know raise ``DemuxError`` when they are used.
+        Immutable options. Formats, protocols and options that FFmpeg does not know raise ``DemuxError`` when they are
+        used.
 
     Raises:
         TypeError: An argument is of the wrong type.
-        ValueError: ``buffer_size`` is less than 1.
+        ValueError: ``buffer_size`` is less than 1, or ``timeout`` is not a finite number of seconds above 0.
     """
-    return DemuxConfig(format, as_options("format_options", format_options), buffer_size, tolerate_errors)
+    options = as_options("format_options", format_options)
+    return DemuxConfig(format, options, buffer_size, tolerate_errors, protocols, timeout)
 
 
 @dataclass(frozen=True, slots=True)

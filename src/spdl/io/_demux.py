@@ -31,8 +31,9 @@ class Demuxer:
     Raises:
         TypeError: The source is neither a path nor a buffer of bytes.
         SourceNotFoundError: There is no such file.
-        OpenError: It cannot be read, or is not media.
-        DemuxError: The format or an option in ``demux_config`` is not known.
+        OpenError: It cannot be read, is not media, or wants to open other files or hosts: see ``demux_config``.
+        SourceTimeoutError: Opening it took longer than the timeout in ``demux_config``.
+        DemuxError: The format, a protocol or an option in ``demux_config`` is not known.
     """
 
     @traced
@@ -49,6 +50,8 @@ class Demuxer:
             format_options=dict(config.format_options),
             buffer_size=config.buffer_size,
             tolerate_errors=config.tolerate_errors,
+            protocols=None if config.protocols is None else list(config.protocols),
+            timeout=config.timeout,
         )
 
     def __enter__(self) -> Self:

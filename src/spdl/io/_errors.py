@@ -94,6 +94,10 @@ class DecodeError(_StreamError):
     """Encoded data is damaged or incomplete, or the decoder or an option is unknown."""
 
 
+class SourceTimeoutError(OpenError, DemuxError, TimeoutError):
+    """A source gave no data for longer than ``demux_config(timeout=)`` allows, while it was opened or read."""
+
+
 class FilterError(MediaError):
     """A filter description is wrong, a filter is unknown, or frames do not match it."""
 

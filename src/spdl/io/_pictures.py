@@ -34,8 +34,14 @@ def load_pictures(
     """For each source, as native code takes it, frames or why there are none. One native call without the GIL."""
     demux = decode = None
     if demux_config is not None:
-        options = dict(demux_config.format_options)
-        demux = demux_config.format, options, demux_config.buffer_size, demux_config.tolerate_errors
+        demux = (
+            demux_config.format,
+            dict(demux_config.format_options),
+            demux_config.buffer_size,
+            demux_config.tolerate_errors,
+            None if demux_config.protocols is None else list(demux_config.protocols),
+            demux_config.timeout,
+        )
     if decode_config is not None:
         decode = decode_config.decoder, dict(decode_config.decoder_options), decode_config.tolerate_errors
     return _native.media.load_pictures(

@@ -35,8 +35,9 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     # Asked as `os.PathLike` asks, which takes as long as all of the rest.
     as_path = getattr(type(source), "__fspath__", None)
     if as_path is not None:
-        path = as_path(source)
-        return path if isinstance(path, str) else os.fsdecode(path)
+        path = os.fsdecode(as_path(source))
+        # A path object is never a URL, whatever its name begins with.
+        return path if path.startswith("/") or ":" not in path else os.path.join(".", path)
     try:
         memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs know of buffers from Python 3.12 on
     except TypeError:

@@ -368,6 +368,8 @@ class Demuxer:
         format_options: dict[str, str],
         buffer_size: int,
         tolerate_errors: bool,
+        protocols: list[str] | None,
+        timeout: float | None,
     ) -> None: ...
     def close(self) -> None:
         """Close the container and let go of the source. Once more does nothing."""
@@ -1019,7 +1021,7 @@ def load_pictures(
     *,
     name: str | None,
     filter: str | None,
-    demux: tuple[str | None, dict[str, str], int, bool] | None,
+    demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
     decode: tuple[str | None, dict[str, str], bool] | None,
     orient: bool,
 ) -> list[ImageFrames | spdl.io._errors.MediaError]:
@@ -1030,8 +1032,8 @@ def load_pictures(
         sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
         name: What messages call the sources, or None for their paths or addresses.
         filter: A description of one input and one output, or None.
-        demux: Format, its options, size of the buffer, whether errors are tolerated; or None, with ``decode`` None too,
-            for the way of still images, without a demuxer where the format needs none.
+        demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
+            ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
         decode: Decoder, its options, whether errors are tolerated; or None.
         orient: Whether to turn them upright before the filter.
 

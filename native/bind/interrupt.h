@@ -1,0 +1,25 @@
+// Ctrl-C while native code blocks.
+
+#pragma once
+
+#include <optional>
+
+#include "base/watch.h"
+
+namespace spdl::bind {
+
+// While it lives, a signal whose handler raises ends blocking calls of this thread, if it is the one that handles signals.
+// Native code then throws Cancelled, which arrives in Python as what the handler raised. Made with the GIL, before it is
+// released; in automatic storage.
+class Interruptible {
+ public:
+  Interruptible();
+
+ private:
+  std::optional<CancellationScope> scope_;
+};
+
+// Sets Python's error to what the handler raised, for the translator of exceptions. The GIL is held.
+void raise_interrupt();
+
+}  // namespace spdl::bind

@@ -1,0 +1,155 @@
+#include "media/source_io.h"
+
+extern "C" {
+#include <libavformat/avio.h>
+#include <libavutil/mem.h>
+}
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "av/check.h"
+
+namespace spdl {
+namespace {
+
+constexpr const char* kOpen = "open";
+
+// What libav's own protocol for files reads at a time.
+constexpr int kFileBuffer = 1 << 15;
+
+// `file:` names a path, in libav's words.
+std::string path_of(const std::string& path) {
+  std::error_code ignored;
+  return path.starts_with("file:") && !std::filesystem::exists(path, ignored) ? path.substr(5) : path;
+}
+
+}  // namespace
+
+AVIOInterruptCB interrupt_by(Watch& watch) noexcept {
+  return {[](void* opaque) { return static_cast<Watch*>(opaque)->is_over() ? 1 : 0; }, &watch};
+}
+
+bool is_url(const std::string& path) {
+  // The one protocol of libav that has a comma where others have a colon.
+  if (!looks_like_url(path) && !path.starts_with("subfile,")) {
+    return false;
+  }
+  std::error_code ignored;
+  return !path.starts_with("file:") && !std::filesystem::exists(path, ignored);
+}
+
+UrlPtr open_url(const std::string& url, Watch& watch, av::Dictionary& options, const std::string& name) {
+  if (avio_find_protocol_name(url.c_str()) == nullptr) {
+    throw Error(ErrorKind::kSourceNotFound, kOpen,
+                "there is no such file, and FFmpeg has no protocol '" + url.substr(0, url.find(':')) + "'")
+        .in(name);
+  }
+  const AVIOInterruptCB interrupt = interrupt_by(watch);
+  AVIOContext* opened = nullptr;
+  const int code = avio_open2(&opened, url.c_str(), AVIO_FLAG_READ, &interrupt, options.address());
+  UrlPtr io(opened);
+  watch.throw_if_over(kOpen, name);
+  if (code < 0) {
+    const bool is_missing = code == AVERROR(ENOENT) || code == AVERROR_HTTP_NOT_FOUND;
+    throw av::make_error(is_missing ? ErrorKind::kSourceNotFound : ErrorKind::kOpen, code, kOpen, name);
+  }
+  return io;
+}
+
+SourceIo::SourceIo(std::span<const std::uint8_t> data, int buffer_size) : data_(data) { allocate(buffer_size, true); }
+
+SourceIo::SourceIo(const std::string& path, const std::string& name, Watch& watch) : watch_(&watch) {
+  try {
+    file_.emplace(path_of(path));
+  } catch (Error& error) {
+    error.source = name;
+    throw;
+  }
+  allocate(kFileBuffer, file_->is_seekable());
+}
+
+SourceIo::SourceIo(UrlPtr url) : url_(std::move(url)), io_(url_.get()) {}
+
+SourceIo::~SourceIo() {
+  if (!url_) {
+    av_freep(&io_->buffer);
+    avio_context_free(&io_);
+  }
+}
+
+void SourceIo::allocate(int buffer_size, bool is_seekable) {
+  auto* buffer = static_cast<std::uint8_t*>(av_malloc(static_cast<std::size_t>(buffer_size)));
+  io_ = buffer == nullptr
+            ? nullptr
+            : avio_alloc_context(buffer, buffer_size, 0, this, &read, nullptr, is_seekable ? &seek : nullptr);
+  if (io_ == nullptr) {
+    av_free(buffer);
+    throw std::bad_alloc();
+  }
+}
+
+std::span<const std::uint8_t> SourceIo::start(std::span<std::uint8_t> into) const {
+  if (url_) {
+    return {};
+  }
+  return file_ ? file_->start(into) : data_.first(std::min(data_.size(), into.size()));
+}
+
+int SourceIo::read(void* opaque, std::uint8_t* into, int size) noexcept {
+  auto& self = *static_cast<SourceIo*>(opaque);
+  if (self.file_) {
+    const std::int64_t got = self.file_->read(into, static_cast<std::size_t>(size), *self.watch_);
+    return got == -ECANCELED ? AVERROR_EXIT : got == 0 ? AVERROR_EOF : static_cast<int>(got);
+  }
+  const std::size_t count = std::min(static_cast<std::size_t>(size), self.data_.size() - self.position_);
+  if (count == 0) {
+    return AVERROR_EOF;
+  }
+  std::memcpy(into, self.data_.data() + self.position_, count);
+  self.position_ += count;
+  return static_cast<int>(count);
+}
+
+std::int64_t SourceIo::seek(void* opaque, std::int64_t offset, int whence) noexcept {
+  auto& self = *static_cast<SourceIo*>(opaque);
+  if (!self.file_) {
+    return self.seek_in_memory(offset, whence);
+  }
+  if ((whence & ~AVSEEK_FORCE) == AVSEEK_SIZE) {
+    const auto size = self.file_->size();
+    return size ? static_cast<std::int64_t>(*size) : AVERROR(ENOSYS);
+  }
+  return self.file_->seek(offset, whence & ~AVSEEK_FORCE);
+}
+
+std::int64_t SourceIo::seek_in_memory(std::int64_t offset, int whence) noexcept {
+  const auto size = static_cast<std::int64_t>(data_.size());
+  switch (whence & ~AVSEEK_FORCE) {
+    case AVSEEK_SIZE:
+      return size;
+    case SEEK_SET:
+      break;
+    case SEEK_CUR:
+      offset += static_cast<std::int64_t>(position_);
+      break;
+    case SEEK_END:
+      offset += size;
+      break;
+    default:
+      return AVERROR(EINVAL);
+  }
+  if (offset < 0) {
+    return AVERROR(EINVAL);
+  }
+  // As with a file, one may stand behind the end, and reads nothing there.
+  position_ = static_cast<std::size_t>(std::min(offset, size));
+  return offset;
+}
+
+}  // namespace spdl
