@@ -234,12 +234,7 @@ int check(int code, ErrorKind kind, const std::string& action, const std::string
   if (code >= 0) {
     return code;
   }
-  const std::string detail = said.text();
-  // Some filters say ENOMEM of options that they do not like; then they say more.
-  if (code == AVERROR(ENOMEM) && detail.empty()) {
-    throw std::bad_alloc();
-  }
-  throw make_error(kind, code, action, source, detail);
+  throw make_error(kind, code, action, source, said.text());
 }
 
 }  // namespace spdl::av

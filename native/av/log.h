@@ -55,7 +55,7 @@ class LogCapture {
   std::string lines_;
 };
 
-// `check` of check.h, with what was said as the detail; std::bad_alloc for ENOMEM without a word.
+// `check` of check.h, with what was said as the detail.
 int check(int code, ErrorKind kind, const std::string& action, const std::string& source, const LogCapture& said);
 
 }  // namespace spdl::av

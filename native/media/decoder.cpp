@@ -117,9 +117,6 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
 
   av::Dictionary options(config.options);
   const int code = avcodec_open2(context_.get(), &decoder, options.address());
-  if (code == AVERROR(ENOMEM)) {
-    throw std::bad_alloc();
-  }
   if (code < 0) {
     throw av::make_error(ErrorKind::kDecode, code, kAction, source_,
                          std::string("the decoder '") + decoder.name + "' does not open with these parameters and options");
@@ -153,6 +150,7 @@ bool RawDecoder::send(const AVPacket* packet) {
     }
   }
   context_->err_recognition = recognition_;
+  const av::LogCapture said;
   int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) {
     return false;
@@ -161,7 +159,7 @@ bool RawDecoder::send(const AVPacket* packet) {
     code = avcodec_send_packet(context_.get(), without_other_fields(*packet).get());
   }
   if (code < 0 && code != AVERROR_EOF) {
-    refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet");
+    refuse(code, packet != nullptr ? packet->pts : AV_NOPTS_VALUE, "packet", code == AVERROR(EPERM) ? said.text() : "");
     if (packet != nullptr && stands_alone(*context_)) {
       // Tolerated: a part of it may be better than nothing.
       context_->err_recognition = 0;
@@ -206,10 +204,7 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
 // decoded is no damage.
 bool RawDecoder::is_leading(std::int64_t pts) const noexcept { return start_ && pts != AV_NOPTS_VALUE && pts < *start_; }
 
-void RawDecoder::refuse(int code, std::int64_t pts, const char* what) {
-  if (code == AVERROR(ENOMEM)) {
-    throw std::bad_alloc();
-  }
+void RawDecoder::refuse(int code, std::int64_t pts, const char* what, const std::string& said) {
   if (is_leading(pts)) {
     return;
   }
@@ -224,7 +219,7 @@ void RawDecoder::refuse(int code, std::int64_t pts, const char* what) {
     detail += " at " + time_text(*seconds);
   }
   detail += " of stream " + std::to_string(stream_index_) +
-            " (with tolerate_errors=True, decoding goes on with what is left)";
+            " (with tolerate_errors=True, decoding goes on with what is left)" + (said.empty() ? "" : ": " + said);
   throw av::make_error(ErrorKind::kDecode, code, kAction, source_, detail).at(stream_index_, seconds);
 }
 

@@ -74,7 +74,8 @@ class RawDecoder {
   bool send(const AVPacket* packet);  // false: frames have to be taken out first
   av::FramePtr receive(const AVPacket* packet, bool& is_dry);
   bool is_leading(std::int64_t pts) const noexcept;
-  void refuse(int code, std::int64_t pts, const char* what);
+  // `said`: what FFmpeg said about it, where its code says nothing.
+  void refuse(int code, std::int64_t pts, const char* what, const std::string& said = {});
 
   av::CodecContextPtr context_;
   av::FramePtr spare_;

@@ -36,6 +36,29 @@ def test_what_is_not_media_is_an_open_error(data: bytes, tmp_path: Path) -> None
         spdl.io.Demuxer(data, name="item 7")
 
 
+@pytest.mark.parametrize("format", [None, "rawvideo"])
+def test_a_source_without_bytes_is_called_empty(format: str | None, tmp_path: Path) -> None:
+    """In memory, as a file, and whatever the format is to be."""
+    path = tmp_path / "empty.mp4"
+    path.touch()
+    for source in (b"", path):
+        with pytest.raises(spdl.io.OpenError, match="it is empty"):
+            spdl.io.Demuxer(
+                source, demux_config=spdl.io.demux_config(format, {"video_size": "4x4"} if format else None)
+            )
+        with pytest.raises(spdl.io.OpenError, match="it is empty"):
+            spdl.io.load_image(source)
+
+
+def test_damage_that_asks_for_much_memory_is_an_error_of_its_source() -> None:
+    """It says so in sizes that no computer has; a MemoryError would not tell in which of the files."""
+    data = bytearray(clip("short.wav", *tones(8000, 0.01)).read_bytes())
+    data[18] = 0xB7  # a size of the format chunk of 12 million bytes
+    with pytest.raises(spdl.io.OpenError, match=r"item: it takes more memory than there is") as caught:
+        spdl.io.demux_audio(bytes(data), name="item")
+    assert caught.value.source == "item"
+
+
 def test_a_folder_cannot_be_opened(tmp_path: Path) -> None:
     """Nor is it missing."""
     with pytest.raises(spdl.io.OpenError):
@@ -141,6 +164,30 @@ def test_two_threads_at_once_get_packets_or_an_error() -> None:
     assert len(outcomes) == 40
     assert all(each == 25 or "another thread" in str(each) for each in outcomes)
     assert 25 in outcomes
+
+
+def test_closing_from_several_threads_closes_once() -> None:
+    """Those that come later have nothing to do, and nothing to say but that another thread is at it."""
+    gate = threading.Barrier(4)
+    outcomes: list[str] = []
+
+    def work() -> None:
+        gate.wait()
+        try:
+            demuxer.close()
+        except spdl.io.MediaError as exc:
+            outcomes.append(f"{type(exc).__name__}: {exc}")
+
+    for _ in range(20):
+        demuxer = spdl.io.Demuxer(h264())
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with pytest.raises(spdl.io.ClosedError, match="closed"):
+            demuxer.demux_video()
+    assert outcomes == []
 
 
 # --------------------------------------------------------------------------------------------------------- damaged
