@@ -11,6 +11,7 @@
 #include "bind/bind_encoder.h"
 #include "bind/gil.h"
 #include "bind/handle.h"
+#include "bind/interrupt.h"
 #include "bind/objects.h"
 #include "media/muxer.h"
 
@@ -51,6 +52,7 @@ void add_remux_stream(MuxerObject& self, nb::handle codec) {
 
 void write(MuxerObject& self, int stream_index, nb::handle object) {
   const Handle<Packets>& packets = packets_in(object, "packets");
+  const Interruptible interruptible;
   const GilReleased released;
   const auto muxer = self.own("the muxer");
   muxer->write(stream_index, *packets.read("the packets"));
@@ -60,6 +62,7 @@ void write(MuxerObject& self, int stream_index, nb::handle object) {
 
 void register_muxer(nb::module_& module) {
   using Released = nb::call_guard<GilReleased>;
+  using ReleasedAndInterruptible = nb::call_guard<Interruptible, GilReleased>;
   nb::class_<MuxerObject>(module, "Muxer", nb::is_weak_referenceable(), kMuxerDoc)
       .def(nb::init<const nb::bytes&, std::string, const Name&>(), "destination"_a, "name"_a, "format"_a.none())
       .def("add_encode_stream", &add_encode_stream<VideoEncoder, VideoEncodeConfig>, Released(), "config"_a,
@@ -69,11 +72,11 @@ void register_muxer(nb::module_& module) {
       .def("add_remux_stream", &add_remux_stream, "codec"_a,
            nb::sig("def add_remux_stream(self, codec: AudioCodec | VideoCodec | ImageCodec) -> None"))
       .def("open", [](MuxerObject& self, const av::Options& options) { self.own("the muxer")->open(options); },
-           Released(), "options"_a)
+           ReleasedAndInterruptible(), "options"_a)
       .def("write", &write, "stream_index"_a, "packets"_a,
            nb::sig("def write(self, stream_index: int, packets: AudioPackets | VideoPackets | ImagePackets) -> None"))
-      .def("flush", [](MuxerObject& self) { self.own("the muxer")->flush(); }, Released())
-      .def("close", [](MuxerObject& self) { self.own("the muxer")->close(); }, Released());
+      .def("flush", [](MuxerObject& self) { self.own("the muxer")->flush(); }, ReleasedAndInterruptible())
+      .def("close", [](MuxerObject& self) { self.own("the muxer")->close(); }, ReleasedAndInterruptible());
 }
 
 }  // namespace spdl::bind

@@ -15,6 +15,8 @@ extern "C" {
 #include "av/check.h"
 #include "av/compat.h"
 #include "av/log.h"
+#include "media/container_codecs.h"
+#include "media/source_io.h"
 
 namespace spdl {
 namespace {
@@ -32,7 +34,7 @@ av::OutputPtr new_output(const AVOutputFormat* format, const char* format_name, 
     return av::OutputPtr(context);
   }
   if (code == AVERROR(ENOMEM)) {
-    throw std::bad_alloc();
+    throw av::make_error(ErrorKind::kMux, code, "find the format of", name);
   }
   throw Error(ErrorKind::kMux, "find the format of",
               format_name != nullptr ? "unknown format '" + std::string(format_name) + "'"
@@ -123,14 +125,17 @@ void Muxer::open(const av::Options& options) {
   check_options(options);
   av::Dictionary dictionary(options);
   const av::LogCapture said;
+  context_->interrupt_callback = interrupt_by(*watch_);
   // From here on, this object is of no more use if anything goes wrong.
   state_ = State::kClosed;
   if (memory_) {
     context_->flags |= AVFMT_FLAG_CUSTOM_IO;
     context_->pb = memory_->context();
   } else if ((context_->oformat->flags & AVFMT_NOFILE) == 0) {
-    av::check(avio_open2(&context_->pb, context_->url, AVIO_FLAG_WRITE, nullptr, dictionary.address()),
-              ErrorKind::kMux, kOpen, name_, said);
+    const int code = avio_open2(&context_->pb, context_->url, AVIO_FLAG_WRITE, &context_->interrupt_callback,
+                                dictionary.address());
+    watch_->throw_if_over(kOpen, name_);
+    av::check(code, ErrorKind::kMux, kOpen, name_, said);
   }
   try {
     av::check(avformat_write_header(context_.get(), dictionary.address()), ErrorKind::kMux, kOpen, name_, said);
@@ -169,7 +174,9 @@ void Muxer::write(int stream_index, const Packets& packets) {
     av_packet_rescale_ts(packet.get(), packets.time_base, stream.time_base);
     packet->time_base = stream.time_base;
     const av::LogCapture said;
+    watch_->restart();
     const int code = av_interleaved_write_frame(context_.get(), packet.get());
+    watch_->throw_if_over(kWrite, name_);
     has_told_ = has_told_ || (code < 0 && context_->pb != nullptr && context_->pb->error < 0);
     av::check(code, ErrorKind::kMux, kWrite, name_, said);
   }
@@ -250,12 +257,20 @@ void Muxer::expect(State wanted, const char* action) const {
 }
 
 void Muxer::expect_format_takes(AVCodecID codec, const char* action) const {
-  // Negative where the format does not say.
-  if (avformat_query_codec(context_->oformat, codec, FF_COMPLIANCE_EXPERIMENTAL) == 0) {
-    throw Error(ErrorKind::kMux, action,
-                "the format " + std::string(context_->oformat->name) + " cannot hold " + avcodec_get_name(codec))
-        .in(name_);
+  const AVOutputFormat& format = *context_->oformat;
+  if (can_hold(format, codec)) {
+    return;
   }
+  const AVMediaType type = avcodec_get_type(codec);
+  const char* kind = av_get_media_type_string(type);
+  std::string known;
+  for (const std::string& name : codecs_held(format, type)) {
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  throw Error(ErrorKind::kMux, action,
+              "the format " + std::string(format.name) + " cannot hold " + avcodec_get_name(codec) + "; of " +
+                  (kind != nullptr ? kind : "that kind") + " it holds " + (known.empty() ? "nothing" : known))
+      .in(name_);
 }
 
 // A wrong word must not cost the file that was there before. What protocols of the network hand on to others is not known

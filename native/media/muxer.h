@@ -15,6 +15,7 @@
 #include "av/memory_output.h"
 #include "av/options.h"
 #include "av/owners.h"
+#include "base/watch.h"
 #include "media/codec.h"
 #include "media/encoder.h"
 #include "media/packets.h"
@@ -62,6 +63,7 @@ class Muxer {
   void write_trailer();
   int release() noexcept;
 
+  std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();  // so that writing can be interrupted; likewise
   std::unique_ptr<av::MemoryOutput> memory_;  // before the context, which may write to it to the end
   av::OutputPtr context_;
   std::string name_;

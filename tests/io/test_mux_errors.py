@@ -9,7 +9,7 @@ import pytest
 
 import spdl.io
 from tests.io.muxing import CONFIG, SOUND, noise, packets_of, video_muxer
-from tests.support.media import h264, probed_frames
+from tests.support.media import clip, h264, pictures, probed_frames
 
 
 def test_calls_out_of_order_are_errors(tmp_path: Path) -> None:
@@ -216,3 +216,25 @@ def test_a_full_disk_is_told(format: str, num_frames: int) -> None:
             assert told
     assert any("No space left on device" in message for message in told)
     muxer.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "encoder", "held"),
+    [
+        ("x.ts", "mjpeg", "mpeg1video, mpeg2video"),
+        ("x.ts", "libvpx-vp9", "mpeg1video, mpeg2video"),
+        ("x.mpg", "ffv1", "mpeg1video, mpeg2video"),
+        ("x.h264", "mpeg4", "h264"),
+        ("x.m4v", "mjpeg", "mpeg4"),
+    ],
+)
+def test_a_codec_that_would_not_be_found_again_is_refused(name: str, encoder: str, held: str, tmp_path: Path) -> None:
+    """FFmpeg writes it without a word, as data of an unknown kind; the message lists what the format holds."""
+    pix_fmt = "yuvj420p" if encoder == "mjpeg" else "yuv420p"
+    config = spdl.io.video_encode_config(height=48, width=64, frame_rate=(25, 1), pix_fmt=pix_fmt)
+    with pytest.raises(spdl.io.MuxError, match=rf"cannot hold \w+; of video it holds {held}"):
+        spdl.io.Muxer(tmp_path / name).add_encode_stream(config, encoder=encoder)
+    packets = spdl.io.demux_video(clip("bare.avi", *pictures(duration=0.2), "-c:v", encoder, "-pix_fmt", pix_fmt))
+    assert packets.codec is not None
+    with pytest.raises(spdl.io.MuxError, match="cannot hold"):
+        spdl.io.Muxer(tmp_path / name).add_remux_stream(packets.codec)
