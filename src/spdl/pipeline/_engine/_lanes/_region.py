@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._failures import FailureRecord, log_failure
+from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._origin import describe
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._errors import WorkerDiedError
@@ -72,13 +73,14 @@ class RegionLane:
         try:
             self.workers.start()
         except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
-            self._start_error = exc
+            self._start_error = release_frames(exc)
 
     def start(self) -> None:
         name = f"spdl-{self.engine.pipeline_id}-region-{self.node.info.stage_id}"
-        if self._start_error is not None:
+        error, self._start_error = self._start_error, None
+        if error is not None:
             with self.engine.lock:
-                self.engine.fail(self.node, self._start_error, perf_counter())
+                self.engine.fail(self.node, error, perf_counter())
         self.collector = EngineThread(f"{name}-collect", self._collect)
         self.collector.start()
         self.dealer = EngineThread(f"{name}-deal", self._deal)
@@ -115,6 +117,8 @@ class RegionLane:
                         break
                     orders = node.take_orders(perf_counter())
                     if not orders:
+                        if self.stopping:  # what it was asked for was the end: nobody will wake this thread
+                            break
                         self._waiting = wake_up.release
                 if orders:
                     for order in orders:
