@@ -88,6 +88,14 @@ std::atomic<std::uint64_t>& checked_word(const Area& area, std::uint32_t index) 
   return area.word(index);
 }
 
+// The same area. Throws ValueError where only its control part is mapped: pointers to the data lead nowhere.
+const Area& mapped(const Area& area) {
+  if (!area.maps_data()) {
+    throw nb::value_error("the data of this shared memory is not mapped here");
+  }
+  return area;
+}
+
 std::uint8_t* checked_data(const Area& area, std::size_t offset, std::size_t size) {
   if (offset > area.size() || size > area.size() - offset) {
     throw nb::value_error("it does not lie within the shared memory");
@@ -125,7 +133,7 @@ std::vector<Span> checked_spans(const Area& area, const nb::sequence& items) {
 
 nb::list get(const std::shared_ptr<Area>& area, const nb::sequence& items) {
   nb::list views;
-  for (const Span& span : checked_spans(*area, items)) {
+  for (const Span& span : checked_spans(mapped(*area), items)) {
     views.append(make_view(area, span));
   }
   return views;
@@ -200,6 +208,7 @@ void reserve(Area& area, std::size_t offset, std::size_t num_bytes) {
 // Calls copy(place, position, size) for the part before the end of the data, and for what goes on at its beginning.
 template <class Copy>
 void copy_around(const Area& area, std::size_t offset, std::size_t size, Copy&& copy) {
+  mapped(area);
   if (offset > area.size() || size > area.size()) {
     throw nb::value_error("it does not lie within the shared memory");
   }
@@ -242,12 +251,14 @@ void register_area(nb::module_& module) {
       .def(nb::init<std::size_t, std::uint32_t, bool>(), "num_bytes"_a, "num_blocks"_a, nb::kw_only(), "has_bell"_a)
       .def_static(
           "attach",
-          [](int fd, std::optional<std::pair<int, int>> bell) {
+          [](int fd, std::optional<std::pair<int, int>> bell, bool maps_data) {
             const auto [read_fd, write_fd] = bell.value_or(std::pair(-1, -1));
-            return std::make_shared<Area>(fd, read_fd, write_fd);
+            return std::make_shared<Area>(fd, read_fd, write_fd, maps_data);
           },
-          "fd"_a, "bell"_a.none() = nb::none(),
-          "What another process made, by its descriptors, which the area takes over.")
+          "fd"_a, "bell"_a.none() = nb::none(), nb::kw_only(), "maps_data"_a = true,
+          "What another process made, by its descriptors, which the area takes over. Without `maps_data` it can drop\n"
+          "blocks and has no views: for a process without address space for all of it.")
+      .def_prop_ro("data_offset", &Area::data_offset, "Where the data begins in the file.")
       .def_prop_ro("num_bytes", &Area::size, "Room for data.")
       .def_prop_ro("num_blocks", &Area::num_blocks, "How many blocks there may be.")
       .def_prop_ro(
@@ -276,7 +287,7 @@ void register_area(nb::module_& module) {
       .def(
           "view",
           [](const std::shared_ptr<Area>& area, std::size_t offset, std::size_t num_bytes) {
-            return nb::cast(View{area, std::nullopt, checked_data(*area, offset, num_bytes), num_bytes});
+            return nb::cast(View{area, std::nullopt, checked_data(mapped(*area), offset, num_bytes), num_bytes});
           },
           "offset"_a, "num_bytes"_a, nb::sig("def view(self, offset: int, num_bytes: int) -> View"),
           "A part of the data. It holds no reference to a block.")
@@ -340,7 +351,13 @@ void register_shared(nb::module_& module) {
       .def("__len__", [](const View& view) { return view.size; });
   register_area(module);
   nb::class_<Sender>(module, "Sender", kSenderDoc)
-      .def(nb::init<std::shared_ptr<Area>>(), "area"_a)
+      .def(
+          "__init__",
+          [](Sender* self, std::shared_ptr<Area> area) {
+            mapped(*area);
+            new (self) Sender(std::move(area));
+          },
+          "area"_a)
       .def("put", &put, "buffers"_a,
            nb::sig("def put(self, buffers: collections.abc.Sequence[typing_extensions.Buffer]) "
                    "-> list[tuple[int, int, int]] | None"),

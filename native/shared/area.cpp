@@ -59,22 +59,27 @@ Area::Area(std::size_t size, std::uint32_t num_blocks, bool has_bell) : generati
   place(num_blocks);
 }
 
-Area::Area(int fd, int bell_read_fd, int bell_write_fd)
-    : file_(fd), bell_(bell_read_fd, bell_write_fd), generation_(fork_generation()) {
+Area::Area(int fd, int bell_read_fd, int bell_write_fd, bool maps_data)
+    : file_(fd), bell_(bell_read_fd, bell_write_fd), maps_data_(maps_data), generation_(fork_generation()) {
   const std::size_t file_size = file_.size();
   if (file_size < page_size()) {
     refuse(EINVAL, "map shared memory");
   }
-  map(file_size);
+  map(maps_data ? file_size : page_size());
   header_ = std::launder(reinterpret_cast<Header*>(base_));
   const std::uint64_t num_blocks = header_->num_blocks;
-  const bool fits = header_->magic == kMagic && num_blocks <= kMaxBlocks &&
-                    control_size(sizeof(Header), kNumWords * sizeof(Word), num_blocks) +
-                            round_up(header_->size, page_size()) ==
-                        file_size;
+  const std::size_t control =
+      num_blocks > kMaxBlocks ? 0 : control_size(sizeof(Header), kNumWords * sizeof(Word), num_blocks);
+  const bool fits =
+      header_->magic == kMagic && control != 0 && control + round_up(header_->size, page_size()) == file_size;
   if (!fits) {
     ::munmap(base_, mapped_);
     refuse(EINVAL, "map shared memory");
+  }
+  if (!maps_data) {
+    ::munmap(base_, mapped_);
+    map(control);
+    header_ = std::launder(reinterpret_cast<Header*>(base_));
   }
   place(static_cast<std::uint32_t>(num_blocks));
 }
@@ -112,7 +117,7 @@ Area::~Area() { ::munmap(base_, mapped_); }
 bool Area::is_inherited() const noexcept { return generation_ != fork_generation(); }
 
 std::shared_ptr<Area> Area::duplicate() const {
-  auto area = std::make_shared<Area>(file_.duplicate().release(), -1, -1);
+  auto area = std::make_shared<Area>(file_.duplicate().release(), -1, -1, maps_data_);
   area->bell_.open_as(bell_);
   return area;
 }

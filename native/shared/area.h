@@ -33,14 +33,16 @@ class Area {
   // Makes the file, with room for `size` bytes of data. Throws std::system_error.
   Area(std::size_t size, std::uint32_t num_blocks, bool has_bell);
   // Maps what another process made. Takes the descriptors over; the bell's are -1 where there is none. Throws
-  // std::system_error, also (EINVAL) for a file that is no area.
-  Area(int fd, int bell_read_fd, int bell_write_fd);
+  // std::system_error, also (EINVAL) for a file that is no area. Without `maps_data` only the control part is mapped: for
+  // a process without address space for the rest, which reads the file instead and drops the blocks.
+  Area(int fd, int bell_read_fd, int bell_write_fd, bool maps_data = true);
   ~Area();
   Area(const Area&) = delete;
   Area& operator=(const Area&) = delete;
 
   std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
+  bool maps_data() const noexcept { return maps_data_; }
   std::uint32_t num_blocks() const noexcept { return num_blocks_; }
   const AnonymousFile& file() const noexcept { return file_; }
   Doorbell& bell() noexcept { return bell_; }
@@ -100,6 +102,7 @@ class Area {
   std::size_t mapped_ = 0;
   std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
+  bool maps_data_ = true;
   std::uint32_t num_blocks_ = 0;
   std::uint32_t num_summaries_ = 0;
   std::uint32_t generation_ = 0;

@@ -266,3 +266,19 @@ def test_arena_slot_is_in_the_current_arena_while_it_has_room() -> None:
         slots[0][0] = slots[2][0] = 1
     finally:
         set_current(None)
+
+
+def test_a_side_that_cannot_map_the_arena_reads_it() -> None:
+    """What it gets are copies, and the sender has the memory back at once."""
+    arena = Arena(MIB)
+    sender, reader = arena.open_sender(), arena.open_reader()
+    arena.close()
+    array = np.arange(1000, dtype="f8")
+    views = reader.get(_put(sender, b"one", array, b""))
+    assert [bytes(view) for view in views] == [b"one", array.tobytes(), b""]
+    reader.drop(_put(sender, array))
+    _put(sender, b"")  # collects what was freed
+    assert sender.num_bytes_used == 0
+    reader.close()
+    with pytest.raises(ValueError, match="within"):
+        reader.drop([(0, 2 * MIB, 1)])

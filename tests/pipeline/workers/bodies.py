@@ -123,3 +123,14 @@ def fork_and_go_on() -> Iterator[int]:
     yield 0
     os.kill(pid, signal.SIGKILL)
     yield os.waitpid(pid, 0)[1]
+
+
+class Blocks:
+    """So many buffers of so many bytes each."""
+
+    def __init__(self, count: int, num_bytes: int) -> None:
+        self.count = count
+        self.num_bytes = num_bytes
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([bytes(self.num_bytes)] * self.count)

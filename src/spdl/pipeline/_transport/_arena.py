@@ -19,7 +19,18 @@ from typing import Any, Final
 
 from spdl.pipeline.lib._memory import Area, Sender, View
 
-__all__ = ["Arena", "ArenaReceiver", "ArenaSender", "arena_slot", "default_limit", "pass_descriptors", "set_current"]
+__all__ = [
+    "Arena",
+    "ArenaReceiver",
+    "ArenaSender",
+    "ReadingReceiver",
+    "arena_slot",
+    "default_limit",
+    "lacks_memory",
+    "pass_descriptors",
+    "set_current",
+    "take_descriptors",
+]
 
 #: How many buffers can be in the arena at a time.
 _NUM_BLOCKS: Final = 16384
@@ -27,6 +38,11 @@ _MOST: Final = 8 << 30
 _LEAST: Final = 64 << 20
 #: The system refuses so much address space, or so large a file: less will do. The limit is only a limit.
 _TOO_LARGE: Final = {errno.ENOMEM, errno.EFBIG, errno.EINVAL, errno.EAGAIN}
+#: Where address space is limited (``ulimit -v``), an arena takes this share of what is left. Nobody knows how many are
+#: to come, nor what else needs some: each leaves 15/16 to those after it, and 16 pairs still leave an eighth.
+_SHARE: Final = 16
+#: Then it may be as small as this. Below, there is none, and what is left is for everything else.
+_LEAST_SHARE: Final = 1 << 20
 
 
 class Arena:
@@ -35,8 +51,8 @@ class Arena:
     Picklable only as an argument of a process that is being started.
 
     Args:
-        limit: Most bytes that are in it at a time. Where the system refuses so much (``ulimit -v``, ``ulimit -f``),
-            half of it, and so on.
+        limit: Most bytes that are in it at a time. Where the process may only map so much (``ulimit -v``), at most a
+            share of what is left of that; where the system refuses it (``ulimit -f``), half of it, and so on.
 
     Raises:
         OSError: There is no shared memory, or no descriptor, to be had.
@@ -46,7 +62,8 @@ class Arena:
     def __init__(self, limit: int) -> None:
         if limit <= 0:
             raise ValueError(f"limit must be > 0, got {limit}")
-        self._area = _make_area(limit)
+        self._fd = -1
+        self._mapped = _make_area(limit)
 
     @property
     def limit(self) -> int:
@@ -54,22 +71,53 @@ class Arena:
         return self._area.num_bytes
 
     def open_sender(self) -> ArenaSender:
-        """The sending side. Once, in the process that sends."""
+        """The sending side. Once, in the process that sends.
+
+        Raises:
+            OSError: This process may not map so much: see ``lacks_memory``. Nothing need be sent this way.
+        """
         return ArenaSender(self._area.for_this_process())
 
     def open_receiver(self) -> ArenaReceiver:
-        """The receiving side, in the other process."""
+        """The receiving side, in the other process.
+
+        Raises:
+            OSError: This process may not map so much: see ``lacks_memory``. Then ``open_reader``.
+        """
         return ArenaReceiver(self._area.for_this_process())
+
+    def open_reader(self) -> ReadingReceiver:
+        """The receiving side for a process that may not map the arena."""
+        return ReadingReceiver(self._file())
 
     def close(self) -> None:
         """Close this process's descriptor. Idempotent. What was opened, and views of it, go on working."""
-        self._area.close()
+        if self._mapped is not None:
+            self._mapped.close()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    @property
+    def _area(self) -> Area:
+        if self._mapped is None:
+            self._mapped = Area.attach(self._file())
+            os.close(self._fd)
+            self._fd = -1
+        return self._mapped
+
+    def _file(self) -> int:
+        """Another descriptor of the file, which the caller owns."""
+        return os.dup(self._fd if self._mapped is None else self._mapped.fd)
 
     def __getstate__(self) -> Any:
         return pass_descriptors(self, self._area)
 
     def __setstate__(self, state: Any) -> None:
-        self._area = take_descriptors(state)
+        # Mapped when it is opened, by whoever can tell what to do if that fails.
+        (fd,) = state
+        self._fd: int = fd.detach()
+        self._mapped: Area | None = None
 
 
 class ArenaSender:
@@ -158,16 +206,71 @@ class ArenaReceiver:
         """Nothing to do: the memory stays mapped until this and all views are gone."""
 
 
+class ReadingReceiver:
+    """The receiving side where there is no address space for the arena: a ``Shelf`` whose buffers are copies.
+
+    Args:
+        fd: Of the arena's file. Taken over.
+    """
+
+    bytes_as_views = False
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.dup(fd)
+        try:
+            self._area = Area.attach(fd, maps_data=False)
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def get(self, spans: Sequence[tuple[int, int, int]]) -> list[bytearray]:
+        """A copy of each span. The memory goes back at once."""
+        buffers = []
+        try:
+            for _, offset, size in spans:
+                buffer = bytearray(size)
+                with memoryview(buffer) as rest:
+                    done = 0
+                    while done < size:
+                        done += os.preadv(self._fd, [rest[done:]], self._area.data_offset + offset + done)
+                buffers.append(buffer)
+        finally:
+            self._area.drop(spans)
+        return buffers
+
+    def drop(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        """Give back the memory of a message that nobody will look at."""
+        self._area.drop(spans)
+
+    def close(self) -> None:
+        """Close its descriptors. Idempotent."""
+        self._area.close()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def lacks_memory(error: OSError) -> bool:
+    """The system refuses so much memory or address space: an arena is done without, everything else is as usual."""
+    return error.errno in _TOO_LARGE
+
+
 def _make_area(limit: int) -> Area:
-    num_bytes = limit
+    num_bytes, least = limit, min(limit, _LEAST)
+    room = _address_room()
+    if room is not None and room // _SHARE < num_bytes:
+        least = min(limit, _LEAST_SHARE)
+        num_bytes = max(room // _SHARE, least)
     while True:
         try:
+            if room is not None and num_bytes > room // _SHARE:
+                raise OSError(errno.ENOMEM, f"only {room} bytes of address space are left")
             return Area(num_bytes, _NUM_BLOCKS, has_bell=False)
         except OSError as exc:
-            if exc.errno not in _TOO_LARGE or num_bytes <= _LEAST:
+            if exc.errno not in _TOO_LARGE or num_bytes <= least:
                 exc.add_note(f"while making shared memory of {num_bytes} bytes to send objects to another process")
                 raise
-        num_bytes = max(num_bytes // 2, _LEAST)
+        num_bytes = max(num_bytes // 2, least)
 
 
 # -- to a new process
@@ -198,6 +301,21 @@ def take_descriptors(state: Any) -> Area:
 def default_limit() -> int:
     """Most bytes in an arena, unless the user says: a quarter of the memory that is free, from 64 MiB to 8 GiB."""
     return max(_LEAST, min(_MOST, _available_memory() // 4))
+
+
+def _address_room() -> int | None:
+    """Bytes of address space that this process may still map; ``None``: no limit that it could know of."""
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return None
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError, AttributeError):
+        return None
+    return max(0, limit - used)
 
 
 def _available_memory() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ._arena import Arena, default_limit
+from ._arena import Arena, default_limit, lacks_memory
 from ._link import Link
 
 __all__ = ["LinkEnd", "link_ends", "link_pair"]
@@ -40,8 +40,8 @@ class LinkEnd:
 
     def open(self) -> Link:
         """In the process that is to use it; once."""
-        store = None if self._sending is None else self._sending.open_sender()
-        shelf = None if self._receiving is None else self._receiving.open_receiver()
+        store = _open_sender(self._sending)
+        shelf = _open_receiver(self._receiving)
         return Link(_Socket.taking(self._socket), store, shelf)
 
     def close(self) -> None:
@@ -51,6 +51,36 @@ class LinkEnd:
         for arena in arenas:
             if isinstance(arena, Arena):
                 arena.close()
+
+
+def _open_sender(arena: Any) -> Any:
+    """Its sending side; ``None``, and all goes through the socket, where there is no address space for it."""
+    try:
+        return None if arena is None else arena.open_sender()
+    except OSError as exc:
+        if not isinstance(arena, Arena) or not lacks_memory(exc):
+            raise
+        return None
+
+
+def _open_receiver(arena: Any) -> Any:
+    """Its receiving side; one that copies, where there is no address space for the arena: the sender has it."""
+    try:
+        return None if arena is None else arena.open_receiver()
+    except OSError as exc:
+        if not isinstance(arena, Arena) or not lacks_memory(exc):
+            raise
+        return arena.open_reader()
+
+
+def _make_arena(limit: int, kind: type[Arena] = Arena) -> Arena | None:
+    """An arena; ``None`` where there is no memory, or no address space, for one."""
+    try:
+        return kind(limit) if limit else None
+    except OSError as exc:
+        if not lacks_memory(exc):
+            raise
+        return None
 
 
 class _SharedArena(Arena):
@@ -80,7 +110,7 @@ def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
     """
     if limit is None:
         limit = default_limit()
-    forth, back = (_SharedArena(limit), _SharedArena(limit)) if limit else (None, None)
+    forth, back = _make_arena(limit, _SharedArena), _make_arena(limit, _SharedArena)
     one, other = socket.socketpair()
     return LinkEnd(one, forth, back), LinkEnd(other, back, forth)
 
@@ -89,7 +119,8 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
     """Both ends of a new connection.
 
     Args:
-        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory.
+        limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's memory. Where
+            there is no memory, or no address space, for it, everything goes through the socket.
         inbound_only: Only what the other end sends may use shared memory.
         arena: An explicit arena for what the other end sends, in place of the automatic one: an object with
             ``open_sender`` and ``open_receiver``. Its owner closes it.
@@ -98,13 +129,13 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
         This process's end, and the one for the other process.
 
     Raises:
-        OSError: There are no descriptors, or there is no shared memory, to be had.
+        OSError: There are no descriptors to be had.
     """
     if limit is None:
         limit = default_limit()
-    inbound = arena if arena is not None else Arena(limit) if limit else None
-    outbound = Arena(limit) if limit and not inbound_only else None
-    store = None if outbound is None else outbound.open_sender()
-    shelf = None if inbound is None else inbound.open_receiver()
+    inbound = arena if arena is not None else _make_arena(limit)
+    outbound = None if inbound_only else _make_arena(limit)
+    store = _open_sender(outbound)
+    shelf = _open_receiver(inbound)
     here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
     return Link(_Socket.taking(here), store, shelf), LinkEnd(there, inbound, outbound)

@@ -55,10 +55,15 @@ class Area:
 
     def __init__(self, num_bytes: int, num_blocks: int, *, has_bell: bool) -> None: ...
     @staticmethod
-    def attach(fd: int, bell: tuple[int, int] | None = None) -> Area:
+    def attach(fd: int, bell: tuple[int, int] | None = None, *, maps_data: bool = True) -> Area:
         """
-        What another process made, by its descriptors, which the area takes over.
+        What another process made, by its descriptors, which the area takes over. Without `maps_data` it can drop
+        blocks and has no views: for a process without address space for all of it.
         """
+
+    @property
+    def data_offset(self) -> int:
+        """Where the data begins in the file."""
 
     @property
     def num_bytes(self) -> int:
