@@ -45,7 +45,8 @@ RULES = [
     Rule(f"{P}._probe"),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
-    Rule(f"{P}.defs", allows=(f"{P}._errors",)),
+    Rule(f"{P}._numbers"),
+    Rule(f"{P}.defs", allows=(f"{P}._errors", f"{P}._numbers")),
     Rule(f"{P}._builder", allows=(f"{P}.defs", f"{P}._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
@@ -53,12 +54,15 @@ RULES = [
         allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe", f"{P}._marks"),
         lazily=(f"{P}.config",),
     ),
-    Rule(f"{P}._batching", allows=(f"{P}.defs",)),
-    Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}.lib")),
+    Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
+    Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}._numbers", f"{P}.lib")),
     # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
     Rule(f"{P}._workers", allows=(P,)),
     *(
-        Rule(f"{P}._workers.{name}", allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")))
+        Rule(
+            f"{P}._workers.{name}",
+            allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "_numbers", "lib", "_workers")),
+        )
         for name in ("_start", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
     ),
     Rule(
@@ -135,6 +139,7 @@ SHARED = {
     ("spdl.dataloader._torch", f"{P}._transport"): "batches leave worker processes as the items of pipelines do",
     ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",
     ("spdl.dataloader", f"{IO}._staging"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }

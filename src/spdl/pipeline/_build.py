@@ -12,6 +12,7 @@ from ._cpus import usable_cpus
 from ._engine import GraphOptions, build_graph
 from ._engine._lanes import IsolatedTask, IsolatedWorker
 from ._info import StageInfo
+from ._numbers import as_int, as_interval
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
@@ -87,6 +88,7 @@ def _build(
     background_tasks: Sequence[BackgroundTaskFactory],
 ) -> Pipeline[U]:
     _call_back(cfg)
+    interval = as_interval("report_stats_interval", interval)
 
     def make_region_workers(region: Region, info: StageInfo, given: int | None = num_threads) -> RegionWorkers:
         from ._workers._regions import make_workers
@@ -100,6 +102,7 @@ def _build(
     elif num_threads < 1:
         raise ValueError(f"num_threads must be >= 1, got {num_threads}")
     validate_max_failures(max_failures)
+    first_stage_id = as_int("stage_id", first_stage_id)
     wiring = Wiring(task_hook_factory, queue_class, interval)
     engine = build_graph(
         cfg,

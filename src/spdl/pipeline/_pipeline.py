@@ -13,6 +13,7 @@ from ._engine import Engine
 from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._engine._scheduler import END, EPOCH
 from ._errors import PipelineFailure, PipelineStateError
+from ._numbers import as_timeout
 from ._observe import PipelineStats
 from ._snapshot import take_stats
 
@@ -73,6 +74,7 @@ class Pipeline(Generic[T]):
             raise PipelineStateError(
                 f"cannot start pipeline {self._engine.pipeline_id}: it was {what} before; build another"
             )
+        timeout = as_timeout("timeout", timeout)
         self._was_started = True
         try:
             is_up = self._engine.start(timeout)
@@ -107,6 +109,7 @@ class Pipeline(Generic[T]):
                 left behind as a daemon, its result is discarded.
             PipelineFailure: A stage has failed and no read has raised it. Raised once.
         """
+        timeout = as_timeout("timeout", timeout)
         self._check_process()
         if not self._was_started or self._was_stopped:
             return
@@ -123,6 +126,7 @@ class Pipeline(Generic[T]):
         Args:
             timeout: As in ``start`` and in ``stop``.
         """
+        timeout = as_timeout("timeout", timeout)
         self.start(timeout=timeout)
         try:
             yield
@@ -148,6 +152,8 @@ class Pipeline(Generic[T]):
                 epoch: the next call starts the next one.
             PipelineFailure: A stage failed, and everything before the failure has been read.
         """
+        if timeout is not None:
+            timeout = as_timeout("timeout", timeout)
         if not self._was_started or self._engine.is_forked:
             self._begin()
         value = self._engine.read(timeout)
@@ -161,7 +167,7 @@ class Pipeline(Generic[T]):
         Args:
             timeout: Seconds to wait for each item.
         """
-        return _PipelineIterator(self, timeout)
+        return _PipelineIterator(self, as_timeout("timeout", timeout))
 
     def __iter__(self) -> Iterator[T]:
         return self.get_iterator()

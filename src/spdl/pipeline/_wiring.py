@@ -5,7 +5,7 @@ Which hooks must run per call, which only read counters, and the queues of merge
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class Wiring:
 
     def _make_hooks(self, info: StageInfo) -> list[TaskHook]:
         if self.task_hook_factory is not None:
-            return list(self.task_hook_factory(info))
+            return _checked_hooks(self.task_hook_factory(info), self.task_hook_factory, info)
         hook_class: Any = _config.get_default_hook_class()
         return [] if hook_class is None else [hook_class(info, interval=self.interval)]
 
@@ -94,6 +94,16 @@ class Wiring:
             if reporter.interval > 0:
                 engine.loop.background.append((f"report of {reporter.info}", reporter._run_interval))
             engine.on_ended.append(reporter._log_totals)
+
+
+def _checked_hooks(hooks: object, factory: object, info: StageInfo) -> list[TaskHook]:
+    if not isinstance(hooks, Iterable):
+        raise TypeError(f"task_hook_factory must return a list of hooks, got {hooks!r} from {factory!r} for {info}")
+    made = list(hooks)
+    for hook in made:
+        if not isinstance(hook, TaskHook):
+            raise TypeError(f"task_hook_factory must return a list of hooks, got {hook!r} in it for {info}")
+    return made
 
 
 def _checked_stage_hook(owner: TaskHook | AsyncQueue) -> Callable[[], Any]:

@@ -129,7 +129,7 @@ def test_it_pickles() -> None:
         ((0, 1.0), ValueError, "max_items must be >= 1, got 0"),
         ((1.0, 1.0), TypeError, "max_items must be an int"),
         ((1, 0), ValueError, "seconds must be > 0, got 0"),
-        ((1, -1.0), ValueError, "seconds must be >= 0, got -1.0"),
+        ((1, -1.0), ValueError, "seconds must be > 0, got -1"),
         ((1, math.nan), ValueError, "seconds"),
         ((1, "1"), TypeError, "seconds must be a number"),
     ],

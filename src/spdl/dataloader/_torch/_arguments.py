@@ -8,6 +8,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Literal
 
 from spdl.pipeline._cpus import usable_cpus
+from spdl.pipeline._numbers import as_timeout
 
 __all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "Workers", "resolve"]
 
@@ -89,9 +90,7 @@ def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
         raise ValueError(f"pin_memory_device is not supported: {hint}")
     if given.persistent_workers:
         raise ValueError(f"persistent_workers is not supported: {hint}")
-    timeout = given.timeout or 0
-    if timeout < 0:
-        raise ValueError(f"timeout must be >= 0, got {timeout}")
+    timeout = as_timeout("timeout", given.timeout) or 0
     num_workers = 1 if given.num_workers is None else given.num_workers
     if num_workers < 0:
         raise ValueError(f"num_workers must be >= 0, got {num_workers}")
@@ -134,9 +133,7 @@ def _by_rules_of_torch(given: Arguments) -> Arguments:
     num_workers = usable_cpus() if given.num_workers is None else given.num_workers
     if num_workers < 0:
         raise ValueError(f"num_workers must be >= 0 (0: no workers), got {num_workers}")
-    timeout = given.timeout or 0
-    if timeout < 0:
-        raise ValueError(f"timeout must be >= 0, got {timeout}")
+    timeout = as_timeout("timeout", given.timeout) or 0
     prefetch_factor = given.prefetch_factor
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError(f"prefetch_factor needs num_workers > 0: nothing is loaded ahead, got {prefetch_factor}")

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from spdl.pipeline.defs import Aggregator, Collate, Outputs, as_int
-
-from ._amounts import as_limit
+from spdl.pipeline._numbers import as_int, as_seconds
+from spdl.pipeline.defs import Aggregator, Collate, Outputs
 
 __all__ = ["MaxWait"]
 
@@ -50,7 +49,7 @@ class MaxWait(Aggregator[T, Any]):
             if number < 1:
                 raise ValueError(f"max_items must be >= 1, got {max_items}")
             self._inner = Collate(number)
-        self._seconds = as_limit("seconds", seconds)
+        self._seconds = as_seconds("seconds", seconds, positive=True, may_be_infinite=True)
         if not callable(clock):
             raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
         self.clock = clock

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from spdl.pipeline.defs import Outputs, as_int
+from spdl.pipeline._numbers import as_int
+from spdl.pipeline.defs import Outputs
 
 from ._amounts import as_choice, short_repr
 from ._counting import CountingAggregator

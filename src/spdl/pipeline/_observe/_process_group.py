@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._errors import WorkerDiedError
+from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
 
@@ -39,7 +40,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             else ``forkserver``, else ``spawn``.
 
     Raises:
-        ValueError: ``interval`` is not positive.
+        ValueError: ``interval`` is not above 0, or not finite.
     """
 
     def __init__(
@@ -48,10 +49,8 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         interval: float = 60.0,
         mp_context: "BaseContext | None" = None,
     ) -> None:
-        if not interval > 0:
-            raise ValueError(f"interval must be > 0 seconds, got {interval!r}")
         self._callback = callback
-        self._interval = interval
+        self._interval = as_seconds("interval", interval, positive=True)
         self._mp_context = mp_context
 
     async def run(self) -> None:

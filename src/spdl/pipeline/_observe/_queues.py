@@ -16,6 +16,7 @@ from typing import Any
 
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._marks import is_eof, is_epoch_end
+from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import percentile_of_waits
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
@@ -104,7 +105,7 @@ class StatsQueue(AsyncQueue):
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
         super().__init__(info, buffer_size=buffer_size)
-        self.interval = interval
+        self.interval = as_interval("interval", interval)
         self._meter = _Meter(self._clock)
         self._read: ChannelReader = self._meter.read
         self._lap_start = self._read()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
@@ -111,7 +112,7 @@ class TaskStatsHook(TaskHook):
 
     def __init__(self, info: StageInfo, interval: float = -1) -> None:
         self.info = info
-        self.interval = interval
+        self.interval = as_interval("interval", interval)
         self._read: CallReader | None = None
         self._lap_start = _NO_CALLS  # with a reader: what it said when the interval began
         self._total = _Tally()  # without a reader: own counts, total and of the interval

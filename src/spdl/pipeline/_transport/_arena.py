@@ -62,8 +62,8 @@ class Arena:
     def __init__(self, limit: int) -> None:
         if limit <= 0:
             raise ValueError(f"limit must be > 0, got {limit}")
-        self._fd = -1
-        self._mapped = _make_area(limit)
+        self._fd = -1  # of an arena that has arrived and was not mapped
+        self._mapped: Area | None = _make_area(limit)
 
     @property
     def limit(self) -> int:
@@ -116,8 +116,8 @@ class Arena:
     def __setstate__(self, state: Any) -> None:
         # Mapped when it is opened, by whoever can tell what to do if that fails.
         (fd,) = state
-        self._fd: int = fd.detach()
-        self._mapped: Area | None = None
+        self._fd = fd.detach()
+        self._mapped = None
 
 
 class ArenaSender:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from spdl.pipeline._errors import InternalError
 from spdl.pipeline.lib._memory import exporter_of
 
-__all__ = ["ArenaOfUnits", "CustomArena", "CustomShelf", "CustomStore", "UnitReader", "UnitWriter"]
+__all__ = ["ArenaOfUnits", "CustomArena", "CustomShelf", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
 
 
 class UnitWriter(Protocol):
@@ -45,6 +45,12 @@ class ArenaOfUnits(Protocol):
     def close(self) -> None: ...
     def unlink(self) -> None: ...
     def shutdown_arena(self) -> None: ...
+
+
+def is_arena(value: object) -> bool:
+    """Whether ``value`` has the methods of an arena of units."""
+    names = ("open_writer", "open_reader", "close", "unlink", "shutdown_arena")
+    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in names)
 
 
 class _Unit(NamedTuple):

@@ -12,7 +12,6 @@ from spdl.pipeline.lib._memory import Area
 __all__ = [
     "SHUTDOWN",
     "check_positive",
-    "check_timeout",
     "new_name",
     "nothing_mapped",
     "reserve",
@@ -29,11 +28,6 @@ _STEP = 1 << 20
 def check_positive(name: str, value: int) -> None:
     if value <= 0:
         raise ValueError(f"{name} must be > 0, got {value}")
-
-
-def check_timeout(acquire_timeout: float) -> None:
-    if not acquire_timeout >= 0:
-        raise ValueError(f"acquire_timeout must be >= 0, got {acquire_timeout}")
 
 
 def new_name(kind: str) -> str:

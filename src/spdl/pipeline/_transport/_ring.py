@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline.lib._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 from ._explicit import (
     check_positive,
-    check_timeout,
     new_name,
     nothing_mapped,
     reserve,
@@ -45,7 +45,7 @@ class SharedMemoryRingBuffer:
 
     def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
         check_positive("capacity", capacity)
-        check_timeout(acquire_timeout)
+        acquire_timeout = as_seconds("acquire_timeout", acquire_timeout, may_be_infinite=True)
         self._capacity = capacity
         self._acquire_timeout = acquire_timeout
         self._name = new_name("ring")

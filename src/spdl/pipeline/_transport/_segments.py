@@ -7,12 +7,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline.lib._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 from ._explicit import (
     check_positive,
-    check_timeout,
     new_name,
     nothing_mapped,
     reserve,
@@ -58,7 +58,7 @@ class SharedMemorySegmentPool:
     def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
         check_positive("segment_size", segment_size)
         check_positive("count", count)
-        check_timeout(acquire_timeout)
+        acquire_timeout = as_seconds("acquire_timeout", acquire_timeout, may_be_infinite=True)
         if count > _MOST_SEGMENTS:
             raise ValueError(f"count must be <= {_MOST_SEGMENTS}, got {count}")
         self._segment_size = segment_size

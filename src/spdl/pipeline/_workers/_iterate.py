@@ -10,7 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
-from spdl.pipeline._transport._custom import CustomArena
+from spdl.pipeline._numbers import as_int, as_timeout
+from spdl.pipeline._transport._custom import CustomArena, is_arena
 
 from ._child import Child
 from ._iterate_main import run
@@ -74,17 +75,19 @@ def iterate_in_subprocess(
         WorkerDiedError: The process is gone. Items that had arrived come first.
         WorkerTimeoutError: Nothing came for ``timeout`` seconds.
         PipelineStateError: It is iterated again after such an error, which ends the process.
-        TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out.
-        ValueError: There is no start method ``mp_context`` here.
+        TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out; or an argument is of the wrong
+            type.
+        ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite.
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
     initializers = _as_sequence(initializer)
+    buffer_size = as_int("buffer_size", buffer_size)
+    timeout = as_timeout("timeout", timeout, positive=True)
+    _check_arena(arena)
     warm_up(mp_context)
     options: dict[str, Any] = {}
     if arena is None or isinstance(arena, int):
-        if arena is not None and arena < 0:
-            raise ValueError(f"arena must be >= 0 bytes, got {arena}")
         options["link_limit"] = arena
     else:
         options["arena"] = explicit = CustomArena(arena)
@@ -103,6 +106,17 @@ def iterate_in_subprocess(
     worker: _Worker[T] = _Worker(child, buffer_size, timeout)
     worker.wait_ready()
     return worker
+
+
+def _check_arena(arena: object) -> None:
+    if isinstance(arena, int) and not isinstance(arena, bool):
+        if arena < 0:
+            raise ValueError(f"arena must be >= 0 bytes, got {arena}")
+    elif arena is not None and not is_arena(arena):
+        raise TypeError(
+            "arena must be None, a number of bytes, or an arena such as SharedMemoryRingBuffer, "
+            f"got {arena!r} of type {type(arena).__qualname__}"
+        )
 
 
 def _as_sequence(

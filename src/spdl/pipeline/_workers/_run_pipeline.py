@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._errors import WorkerError
+from spdl.pipeline._numbers import as_interval
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess
@@ -83,7 +84,7 @@ def run_pipeline_in_subprocess(
         config = config.get_config()
     elif not isinstance(config, PipelineConfig):
         raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
-    _check_options(num_threads, max_failures, kwargs)
+    _check_options(num_threads, max_failures, report_stats_interval, kwargs)
     options = {
         "num_threads": num_threads,
         "max_failures": max_failures,
@@ -123,7 +124,7 @@ def _lift_regions(
     return lifted
 
 
-def _check_options(num_threads: object, max_failures: object, kwargs: dict[str, Any]) -> None:
+def _check_options(num_threads: object, max_failures: object, interval: object, kwargs: dict[str, Any]) -> None:
     """Refuse here what a build there would refuse."""
     try:
         inspect.signature(iterate_in_subprocess).bind(None, **kwargs)
@@ -134,6 +135,7 @@ def _check_options(num_threads: object, max_failures: object, kwargs: dict[str, 
     if num_threads is not None and num_threads < 1:
         raise ValueError(f"num_threads must be >= 1, got {num_threads}")
     validate_max_failures(max_failures)
+    as_interval("report_stats_interval", interval)
 
 
 def _as_sequence(initializer: Any) -> Iterable[Any]:

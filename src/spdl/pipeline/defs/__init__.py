@@ -14,7 +14,6 @@ from ._aggregate import Collate as Collate
 from ._aggregate import Disaggregate as Disaggregate
 from ._aggregate import DisaggregateConfig as DisaggregateConfig
 from ._aggregate import Outputs as Outputs
-from ._arguments import as_int as as_int
 from ._arguments import validate_max_failures as validate_max_failures
 from ._merge import Merge as Merge
 from ._merge import MergeConfig as MergeConfig

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
-from ._arguments import as_int
+from spdl.pipeline._numbers import as_int
 
 __all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregate", "DisaggregateConfig", "Outputs"]
 

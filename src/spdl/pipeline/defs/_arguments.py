@@ -1,39 +1,10 @@
-"""Checks of arguments that several descriptions share: whole numbers, seconds and failure limits."""
+"""Failure limits, as several descriptions take them."""
 
-import math
-import operator
 from fractions import Fraction
 
-__all__ = ["as_int", "as_seconds", "check_max_failures", "validate_max_failures"]
+from spdl.pipeline._numbers import as_int
 
-
-def as_int(name: str, value: object) -> int:
-    """Get ``value`` as an ``int``. Integers of other kinds (NumPy's) count; ``bool`` does not.
-
-    Raises:
-        TypeError: It is no whole number; the message has ``name``.
-    """
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
-        except TypeError:
-            pass
-    raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
-
-
-def as_seconds(name: str, value: object) -> float:
-    """Get ``value`` as a finite ``float``. Real numbers of other kinds count; ``bool`` and text do not.
-
-    Raises:
-        TypeError: It is no number; the message has ``name``.
-        ValueError: It is not finite.
-    """
-    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__qualname__}")
-    number = float(value)  # type: ignore[arg-type]  # it has __float__
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}")
-    return number
+__all__ = ["check_max_failures", "validate_max_failures"]
 
 
 def check_max_failures(value: object) -> int | Fraction:

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from spdl.pipeline._errors import InvalidOpError
+from spdl.pipeline._numbers import as_int, as_timeout
 
-from ._arguments import as_int, as_seconds, check_max_failures
+from ._arguments import check_max_failures
 from ._repr import describe_callable, describe_object, layers_of
 from ._retry import Retry, as_retry
 
@@ -142,8 +143,7 @@ def Pipe(
         raise ValueError(
             f"isolate=True cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
         )
-    if timeout is not None and (timeout := as_seconds("timeout", timeout)) <= 0:
-        raise ValueError(f"timeout must be > 0 seconds, or None for no limit, got {timeout:g}")
+    timeout = as_timeout("timeout", timeout, positive=True)
     return PipeConfig(
         default_name if name is None else name,
         call,

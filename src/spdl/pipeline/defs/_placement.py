@@ -5,7 +5,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import Any, Final, final
 
-from ._arguments import as_int
+from spdl.pipeline._numbers import as_int
+
 from ._repr import describe_callable
 
 __all__ = [

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from ._arguments import as_int, as_seconds
+from spdl.pipeline._numbers import as_finite, as_int
 
 __all__ = ["Retry", "as_retry"]
 
@@ -53,7 +53,7 @@ class Retry:
             ("max_delay", 0.0, math.inf),
             ("jitter", 0.0, 1.0),
         ):
-            value = as_seconds(name, getattr(self, name))
+            value = as_finite(name, getattr(self, name))
             if not lowest <= value <= highest:
                 accepted = f">= {lowest:g}" if highest == math.inf else f"in [{lowest:g}, {highest:g}]"
                 raise ValueError(f"{name} must be {accepted}, got {value:g}")

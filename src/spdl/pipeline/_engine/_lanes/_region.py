@@ -113,11 +113,9 @@ class RegionLane:
         try:
             while True:
                 with engine.lock:
-                    if self.stopping:
-                        break
-                    orders = node.take_orders(perf_counter())
+                    orders = [] if self.stopping else node.take_orders(perf_counter())
                     if not orders:
-                        if self.stopping:  # what it was asked for was the end: nobody will wake this thread
+                        if self.stopping:  # maybe only now, by the end that was taken: then nobody wakes this thread
                             break
                         self._waiting = wake_up.release
                 if orders:
