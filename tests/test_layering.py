@@ -63,7 +63,7 @@ RULES = [
             f"{P}._workers.{name}",
             allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "_numbers", "lib", "_workers")),
         )
-        for name in ("_start", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
+        for name in ("_start", "_main_module", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
     ),
     Rule(
         f"{P}._workers._child_main",

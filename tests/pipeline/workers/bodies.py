@@ -134,3 +134,7 @@ class Blocks:
 
     def __iter__(self) -> Iterator[bytes]:
         return iter([bytes(self.num_bytes)] * self.count)
+
+
+def exit_at_once() -> list[int]:
+    os._exit(1)

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from functools import partial
 
@@ -9,7 +11,7 @@ import pytest
 
 from spdl.pipeline import iterate_in_subprocess
 from spdl.pipeline._workers._start import context_of
-from tests.support.child import run_child
+from tests.support.child import environment, run_child
 
 from . import bodies
 
@@ -164,6 +166,56 @@ gate.set()
 """
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-W', 'error', '-c', {code!r}], check=True)"
     run_child(script).check("0 1 2 True True")
+
+
+_WITHOUT_FILE = """
+from functools import partial
+import operator, threading
+from spdl.pipeline import PipelineBuilder, WorkerDiedError, iterate_in_subprocess, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.pipeline.workers import bodies
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+builder = PipelineBuilder().add_source(range(3)).pipe(operator.neg).add_sink()
+for method in ("spawn", "forkserver", None):
+    print(*run_pipeline_in_subprocess(builder, num_threads=1, mp_context=method))
+builder = PipelineBuilder().add_source(range(3)).to(ProcessPoolExecutorConfig(1)).pipe(operator.neg)
+with (pipeline := builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)).auto_stop():
+    print(*pipeline)
+def three():
+    return range(3)
+try:
+    iterate_in_subprocess(three)
+except TypeError as error:
+    print("three" in str(error), "move it to a module" in str(error), "__name__" in str(error))
+try:
+    iterate_in_subprocess(bodies.exit_at_once)
+except WorkerDiedError as error:
+    print("__name__" in "".join(error.__notes__))
+print(globals().get("__file__"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "file"), [("-", "<stdin>"), ("-c", "None")])
+def test_a_program_without_a_file_starts_processes(how: str, file: str) -> None:
+    """Of what can be imported. What is defined in the program itself is named, and nobody is told of a guard."""
+    command = [sys.executable, "-W", "error", how, *([_WITHOUT_FILE] if how == "-c" else [])]
+    done = subprocess.run(command, input=_WITHOUT_FILE, capture_output=True, text=True, env=environment(), timeout=60)
+    expected = ["0", "-1", "-2"] * 4 + ["True", "True", "False", "False", file]
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, expected, "")
+
+
+@pytest.mark.slow
+def test_a_program_whose_file_was_removed_starts_processes() -> None:
+    """Its main module cannot be imported any more."""
+    run_child(f"""{_SCRIPT}
+import pathlib
+if __name__ == "__main__":
+    pathlib.Path(__file__).unlink()
+    for method in ("spawn", "forkserver"):
+        print(*iterate_in_subprocess(partial(bodies.Range, 3), mp_context=method))
+""").check("0 1 2 0 1 2")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
 from spdl.pipeline._transport import NOTHING
 from spdl.pipeline._transport._arena import default_limit
 from spdl.pipeline._workers._child import Child, wait_any
+from spdl.pipeline._workers._main_module import guard_note
 from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
 
 from ._messages import FromWorker, ToWorker
@@ -33,11 +34,6 @@ _PRELOADED: Final = "spdl.dataloader._torch._preloaded"
 _LEAST: Final = 64 << 20
 #: Seconds that workers may take to start before that counts as time for a batch.
 _START: Final = 60.0
-#: Said of a worker that has died before its first answer.
-_GUARD: Final = (
-    "It died while it started. A main module that loads data when it is imported needs the guard"
-    " `if __name__ == '__main__':`, because every worker imports it"
-)
 _numbers: Final = itertools.count(1)
 
 
@@ -214,7 +210,7 @@ class Crew:
             return None
         except BaseException as exc:
             if isinstance(exc, WorkerDiedError) and child not in self._heard:
-                exc.add_note(_GUARD)
+                exc.add_note(guard_note("loads data"))
             self.close()
             raise
         if frame.kind != FromWorker.READY:

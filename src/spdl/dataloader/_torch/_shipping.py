@@ -26,7 +26,7 @@ from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
 from spdl.pipeline._transport._pickling import LARGE, MemoryPickler
-from spdl.pipeline._workers._child_main import can_import_main
+from spdl.pipeline._workers._main_module import can_import_main, refusal
 
 __all__ = ["Bare", "Shipment", "UnshippableError"]
 
@@ -216,9 +216,7 @@ class _Pickler(MemoryPickler):
             and isinstance(obj, type | types.FunctionType)
             and getattr(obj, "__module__", None) == "__main__"
         ):
-            raise pickle.PicklingError(
-                f"{obj.__qualname__!r} is defined in an interactive main module, which a new process cannot import"
-            )
+            raise pickle.PicklingError(refusal(obj.__qualname__))
         return super().reducer_override(obj)
 
     def _goes_apart(self, kind: type) -> bool:

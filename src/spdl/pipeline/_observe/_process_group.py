@@ -16,6 +16,7 @@ from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
+from spdl.pipeline._workers._main_module import without_lost_main
 
 if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
     from multiprocessing.connection import Connection
@@ -139,7 +140,8 @@ async def _start(process: "BaseProcess") -> None:
     def start() -> None:
         error: Exception | None = None
         try:
-            process.start()
+            with without_lost_main():
+                process.start()
         except Exception as exc:  # noqa: BLE001 - handed over to the task
             error = exc
         loop.call_soon_threadsafe(settle, error)

@@ -6,7 +6,6 @@ Imported by the fork server and by every child, so it imports little.
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import signal
 import sys
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl.pipeline._transport._arena import set_current
 from spdl.pipeline.lib._memory import exit_on_hangup
 
+from ._main_module import can_import_main, refusal
 from ._protocol import AnyChild, Phase
 
 if TYPE_CHECKING:
     from spdl.pipeline._transport import LinkEnd
 
-__all__ = ["Call", "UnpicklableError", "can_import_main", "run"]
+__all__ = ["Call", "UnpicklableError", "run"]
 
 #: Seconds between the end of the parent, or its word that it is done with the child, and the end of the child.
 GRACE: Final = 1.0
@@ -91,9 +91,7 @@ class _Pickler(ForkingPickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if getattr(obj, "__module__", None) == "__main__" and isinstance(obj, type | _FunctionType):
-            raise pickle.PicklingError(
-                f"{obj.__qualname__!r} is defined in an interactive main module, which a new process cannot import"
-            )
+            raise pickle.PicklingError(refusal(obj.__qualname__))
         return NotImplemented
 
 
@@ -105,15 +103,6 @@ def _dump(obj: Any) -> bytes:
     pickler = ForkingPickler if can_import_main() else _Pickler
     pickler(stream, pickle.HIGHEST_PROTOCOL).dump(obj)
     return stream.getvalue()
-
-
-def can_import_main() -> bool:
-    """False at a prompt, in a notebook, and for ``python -c`` and programs read from stdin."""
-    main = sys.modules.get("__main__")
-    if getattr(main, "__spec__", None) is not None:
-        return True
-    path = getattr(main, "__file__", None)
-    return path is not None and os.path.exists(path)
 
 
 def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:

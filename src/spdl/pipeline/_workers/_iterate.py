@@ -15,6 +15,7 @@ from spdl.pipeline._transport._custom import CustomArena, is_arena
 
 from ._child import Child
 from ._iterate_main import run
+from ._main_module import guard_note
 from ._protocol import FromIterator, ToIterator
 from ._start import warm_up
 
@@ -160,10 +161,7 @@ class _Worker(Generic[T]):
         try:
             frame = self.receive()
         except WorkerDiedError as exc:
-            exc.add_note(
-                "It died while it started. A main module that starts processes when it is imported needs the guard"
-                " `if __name__ == '__main__':`"
-            )
+            exc.add_note(guard_note("starts processes"))
             raise
         assert frame.kind == FromIterator.READY
 

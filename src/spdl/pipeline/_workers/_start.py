@@ -15,6 +15,8 @@ from typing import Any, Final, cast
 
 from spdl.pipeline._errors import WorkerError
 
+from ._main_module import without_lost_main
+
 __all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock", "warm_up"]
 
 #: What the fork server imports before it forks, so that no child has to.
@@ -81,7 +83,7 @@ def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
     from multiprocessing.forkserver import ensure_running
 
     _preload(*modules)
-    with suppress(OSError), lock:  # what is wrong shows when the process is started
+    with suppress(OSError), lock, without_lost_main():  # what is wrong shows when the process is started
         _check_descriptors()
         ensure_running()
 
@@ -117,7 +119,7 @@ def launch(
     process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
     try:
         _check_descriptors()
-        with lock, _as_parent():
+        with lock, _as_parent(), without_lost_main():
             process.start()
     except (EOFError, ConnectionError) as exc:
         if method != "forkserver":

@@ -1,0 +1,66 @@
+"""The main module: whether a new process can import it, and starting one where it cannot.
+
+``multiprocessing`` has every new process import the main module of its parent from its file. A program read from stdin
+has a ``__file__`` too, ``<stdin>``, and a script may have been removed since: the process would die before it does
+anything, whatever it was started for. Where the module cannot be imported nothing in it can be sent either, so the
+process is started without.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["can_import_main", "guard_note", "refusal", "without_lost_main"]
+
+
+def can_import_main() -> bool:
+    """False at a prompt, in a notebook, and for ``python -c`` and programs read from stdin."""
+    main = sys.modules.get("__main__")
+    if getattr(main, "__spec__", None) is not None:
+        return True
+    path = getattr(main, "__file__", None)
+    return path is not None and os.path.exists(path)
+
+
+def refusal(qualname: str) -> str:
+    """Why what is called so, in the main module, cannot be sent to another process."""
+    return (
+        f"{qualname!r} is defined in an interactive main module (a prompt, a notebook, python -c, a program read from"
+        " stdin), which a new process cannot import: move it to a module, that is a .py file, and import it from there"
+    )
+
+
+def guard_note(what: str) -> str:
+    """What may be wrong where a process died while it started.
+
+    Args:
+        what: What the main module would do when it is imported: ``loads data``.
+    """
+    if not can_import_main():
+        return "It died while it started; its message is on stderr"
+    return (
+        f"It died while it started; its message is on stderr. A main module that {what} when it is imported needs the"
+        " guard `if __name__ == '__main__':`, because every new process imports it"
+    )
+
+
+@contextmanager
+def without_lost_main() -> Iterator[None]:
+    """Where the main module cannot be imported, have ``multiprocessing`` start processes that do not try.
+
+    It asks the module for its ``__file__``. To be held for the moments in which it does.
+    """
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    if path is None or can_import_main():
+        yield
+        return
+    assert main is not None
+    main.__file__ = None
+    try:
+        yield
+    finally:
+        main.__file__ = path
