@@ -4,6 +4,7 @@ import faulthandler
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -198,6 +199,39 @@ class FailsToIterate(Counting):
 class FailsToUnpickle(Numbers):
     def __setstate__(self, state: Any) -> None:
         raise ValueError("not here")
+
+
+class Leaving:
+    """A sample whose unpickling asks for the end of the process."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, (3,)
+
+
+class ExitsOnArrival(Numbers):
+    """Of its samples, number 1 does."""
+
+    def __getitem__(self, index: int) -> Any:
+        return Leaving() if index == 1 else index
+
+
+class ExitsOnDeparture(Numbers):
+    """Pickling it asks for the end of the process."""
+
+    def __getstate__(self) -> Any:
+        sys.exit(3)
+
+
+class LeavingError(Exception):
+    """Unpickling it does."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, (3,)
+
+
+class RaisesWhatExits(Numbers):
+    def __getitem__(self, index: int) -> Any:
+        raise LeavingError("no sample")
 
 
 class SlowToUnpickle(Numbers):

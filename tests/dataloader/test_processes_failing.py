@@ -16,10 +16,13 @@ from spdl.pipeline import WorkerDiedError, WorkerError  # noqa: E402
 
 from .process_datasets import (  # noqa: E402
     Counting,
+    ExitsOnArrival,
+    ExitsOnDeparture,
     Failing,
     FailsToIterate,
     FailsToUnpickle,
     Numbers,
+    RaisesWhatExits,
     SlowToUnpickle,
     as_is,
     fail_to_init,
@@ -175,6 +178,19 @@ def test_a_dataset_that_does_not_unpickle_says_why() -> None:
     """The error of the worker names it."""
     with pytest.raises(WorkerError, match="the dataset cannot be unpickled there: not here"):
         next(begin(FailsToUnpickle()))
+
+
+def test_pickling_that_asks_for_an_exit_is_an_error_only() -> None:
+    """Of a batch, of an exception, and of the dataset. The consumer and the workers go on."""
+    batches = begin(ExitsOnArrival(3), num_workers=1)
+    assert next(batches) == 0
+    with pytest.raises(RuntimeError, match="unpickling ended with SystemExit: 3"):
+        next(batches)
+    assert list(batches) == [2]
+    with pytest.raises(WorkerError, match="no sample"):
+        next(begin(RaisesWhatExits(1)))
+    with pytest.raises(TypeError, match=r"the dataset cannot be sent .* \(SystemExit\)"):
+        begin(ExitsOnDeparture(1), mp_context="forkserver")
 
 
 @pytest.mark.parametrize("name", ["dataset", "collate_fn", "worker_init_fn"])

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -118,6 +119,28 @@ class Unloadable:
 
     def __repr__(self) -> str:
         return f"Unloadable({self.item})"
+
+
+class ExitsOnArrival(Unloadable):
+    """Unpickling it asks for the end of the process."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, (self.item,)
+
+
+class ExitsOnDeparture(Unloadable):
+    """Pickling it does."""
+
+    def __reduce__(self) -> Any:
+        sys.exit(self.item)
+
+
+def exit_on_arrival_for_odd(item: int) -> Any:
+    return ExitsOnArrival(item) if item % 2 else item
+
+
+def exit_on_departure_for_odd(item: int) -> Any:
+    return ExitsOnDeparture(item) if item % 2 else item
 
 
 def _refuse(item: int) -> Any:

@@ -62,15 +62,21 @@ def test_origins_go_on_after_the_region() -> None:
 
 
 def test_what_does_not_pickle_costs_itself_only() -> None:
-    """Items in, and outputs out; to be pickled, and to be unpickled."""
-    for source in ([0, lambda: 1, 2], [0, ops.Unloadable(1), 2]):
+    """Items in, and outputs out; to be pickled, and to be unpickled. Even if that asks for the end of the process."""
+    for item in (lambda: 1, ops.Unloadable(1), ops.ExitsOnDeparture(1), ops.ExitsOnArrival(1)):
+        source = [0, item, 2]
         pipeline = pipeline_of(ops.with_pid, source=source, workers=ONE)
         with pipeline.auto_stop():
             assert [item for item, _ in pipeline] == [0, 2]
         stage = pipeline.stats().stages[1]
         assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (3, 2, 1)
         assert stage.failures[0].origin == 1
-    for op in (ops.unpicklable_for_odd, ops.unloadable_for_odd):
+    for op in (
+        ops.unpicklable_for_odd,
+        ops.unloadable_for_odd,
+        ops.exit_on_arrival_for_odd,
+        ops.exit_on_departure_for_odd,
+    ):
         pipeline = pipeline_of(op, source=range(4), workers=ONE)
         with pipeline.auto_stop():
             assert list(pipeline) == [0, 2]

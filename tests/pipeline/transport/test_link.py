@@ -315,3 +315,56 @@ def test_a_forked_child_holds_no_end_of_the_connection() -> None:
         finally:
             os.close(done)
             assert os.waitpid(pid, 0)[1] == 0
+
+
+class Leaving:
+    """Pickling or unpickling it raises what is no ``Exception``."""
+
+    def __init__(self, kind: type[BaseException], *, at_departure: bool = False) -> None:
+        self.kind = kind
+        self.at_departure = at_departure
+
+    def __reduce__(self) -> Any:
+        if self.at_departure:
+            raise self.kind
+        return _raise, (self.kind,)
+
+
+def _raise(kind: type[BaseException]) -> None:
+    raise kind
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, BaseException])
+def test_pickling_code_cannot_end_whoever_runs_it(kind: type[BaseException]) -> None:
+    """A SystemExit of a payload is a failure of that payload, on either side; the next one arrives."""
+    with pair() as (here, there):
+        with pytest.raises(RuntimeError, match=f"^pickling ended with {kind.__name__}") as info:
+            here.send(1, 0, Leaving(kind, at_departure=True))
+        assert type(info.value.__cause__) is kind
+        here.send(1, 0, Leaving(kind))
+        here.send(1, 0, 5)
+        with pytest.raises(RuntimeError, match=f"^unpickling ended with {kind.__name__}") as info:
+            there.recv(10).load()
+        assert type(info.value.__cause__) is kind
+        assert there.recv(10).load() == 5
+
+
+def test_a_ctrl_c_while_unpickling_stays_one() -> None:
+    """In the main thread; other threads get none, so there it is the payload's."""
+    with pair() as (here, there):
+        here.send(1, 0, Leaving(KeyboardInterrupt))
+        here.send(1, 0, Leaving(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            there.recv(10).load()
+        caught: list[BaseException] = []
+
+        def load() -> None:
+            try:
+                there.recv(10).load()
+            except BaseException as exc:
+                caught.append(exc)
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        thread.join()
+        assert [type(each) for each in caught] == [RuntimeError]

@@ -138,3 +138,24 @@ class Blocks:
 
 def exit_at_once() -> list[int]:
     os._exit(1)
+
+
+class ExitsOnArrival:
+    """Unpickling it asks for the end of the process."""
+
+    def __reduce__(self) -> Any:
+        return sys.exit, (3,)
+
+    def __call__(self) -> list[int]:
+        return []
+
+
+class ExitsOnDeparture(ExitsOnArrival):
+    """Pickling it does."""
+
+    def __reduce__(self) -> Any:
+        sys.exit(3)
+
+
+def one_that_exits_on_arrival() -> list[Any]:
+    return [1, ExitsOnArrival()]

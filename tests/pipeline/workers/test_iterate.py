@@ -132,3 +132,15 @@ def test_wrong_arguments_are_refused() -> None:
         iterate(range(5))
     with pytest.raises(TypeError, match="initializer"):
         iterate(partial(bodies.Range, 5), initializer=[3])
+
+
+def test_pickling_that_asks_for_an_exit_is_an_error_only() -> None:
+    """Of an item that arrives here, of the function that arrives there, and of one that is to be sent."""
+    iterator = iter(iterate_in_subprocess(bodies.one_that_exits_on_arrival))
+    assert next(iterator) == 1
+    with pytest.raises(WorkerError, match="cannot be unpickled here: unpickling ended with SystemExit: 3"):
+        next(iterator)
+    with pytest.raises(WorkerError, match="SystemExit"):
+        iterate_in_subprocess(bodies.ExitsOnArrival())
+    with pytest.raises(TypeError, match=r"cannot be pickled: 3 \(SystemExit\)"):
+        iterate_in_subprocess(bodies.ExitsOnDeparture(), mp_context="forkserver")

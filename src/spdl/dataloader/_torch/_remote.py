@@ -50,7 +50,7 @@ def _dump(exc: BaseException) -> bytes | None:
         data = pickle.dumps(exc)
         # Many pickle well and then cannot be made: their __init__ wants other arguments than they keep.
         return data if type(pickle.loads(data)) is type(exc) else None
-    except Exception:  # noqa: BLE001 - the exception's own methods are the user's
+    except BaseException:  # noqa: BLE001 - the exception's own methods are the user's, and may ask for an exit
         return None
 
 
@@ -59,6 +59,8 @@ def _load(data: bytes | None) -> BaseException | None:
         return None
     try:
         exc = pickle.loads(data)
-    except Exception:  # noqa: BLE001 - its module may not exist here
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - its module may not exist here, or its own methods ask for an exit
         return None
     return exc if isinstance(exc, BaseException) else None

@@ -75,9 +75,9 @@ class Shipment:
                 pickler = _Pickler(file)
                 try:
                     pickler.dump(tuple(parts.values()))
-                except (OSError, MemoryError):
+                except (OSError, MemoryError, KeyboardInterrupt):
                     raise
-                except Exception as exc:
+                except BaseException as exc:
                     raise UnshippableError(_explain(parts, exc)) from exc
                 self._spans = _write(file, pickler.buffers)
                 self._size = file.tell()
@@ -159,11 +159,11 @@ def _write(file: IO[bytes], buffers: list[pickle.PickleBuffer]) -> list[tuple[in
     return spans
 
 
-def _explain(parts: dict[str, Any], error: Exception) -> str:
+def _explain(parts: dict[str, Any], error: BaseException) -> str:
     for name, part in parts.items():
         try:
             _Pickler(_Nowhere()).dump(part)
-        except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
             return f"{name} cannot be sent to worker processes: it cannot be pickled: {exc} ({type(exc).__name__})"
     return f"{', '.join(parts)} cannot be sent to worker processes: {error} ({type(error).__name__})"
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 from spdl.pipeline.lib._memory import Writer
 
 from ._custom import CustomStore
-from ._pickling import NOTHING, Encoded, Encoder, Form, decode
+from ._pickling import NOTHING, Encoded, Encoder, Form, contained, decode
 from ._stores import Shelf, Store
 from ._waiting import wait_readable
 
@@ -80,24 +80,35 @@ class Frame:
         return self._num_deep
 
     def load(self) -> Any:
-        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory."""
+        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory.
+
+        Raises:
+            Exception: What unpickling raises; what is no ``Exception`` as the cause of a ``RuntimeError``, except for
+                Ctrl-C.
+        """
         link, self._link = self._link, None
         assert link is not None, "a frame is loaded or discarded once"
         places = self._places
-        if places is None:
-            form = self._form
-            if form == _RAW:
-                return self._head
-            if form == _PICKLE:
-                return pickle.loads(self._head)
-            buffers: list[Any] = []
-        elif type(places) is bytes:
-            buffers = link._get(_load_spans(places))
-        else:
-            buffers = places
-        self._places = None
-        as_views = link.shelf is not None and link.shelf.bytes_as_views
-        return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
+        try:
+            if places is None:
+                form = self._form
+                if form == _RAW:
+                    return self._head
+                if form == _PICKLE:
+                    return pickle.loads(self._head)
+                buffers: list[Any] = []
+            elif type(places) is bytes:
+                buffers = link._get(_load_spans(places))
+            else:
+                buffers = places
+            self._places = None
+            as_views = link.shelf is not None and link.shelf.bytes_as_views
+            return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
+        except BaseException as exc:
+            error = contained(exc, "unpickling")
+            if error is exc:
+                raise
+            raise error from exc
 
     def discard(self) -> None:
         """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
@@ -144,9 +155,15 @@ class Link:
         """Take ``payload`` apart and put its buffers in the store. Give it to ``send_encoded``, or to ``discard``.
 
         Raises:
-            Exception: What pickling raises; what the store raises (``BufferError``).
+            Exception: What pickling raises, as ``Frame.load`` does; what the store raises (``BufferError``).
         """
-        encoded = self._encoder.encode(payload)
+        try:
+            encoded = self._encoder.encode(payload)
+        except BaseException as exc:
+            error = contained(exc, "pickling")
+            if error is exc:
+                raise
+            raise error from exc
         if encoded.buffers and self.store is not None:
             with self._put_lock:
                 encoded.spans = self.store.put(encoded.buffers)

@@ -20,13 +20,14 @@ import marshal
 import math
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
 from spdl.pipeline.lib._memory import copy_to_bytes, exporter_of
 
-__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "MemoryPickler", "decode", "encode"]
+__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "MemoryPickler", "contained", "decode", "encode"]
 
 #: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
 LARGE: Final = 4096
@@ -53,6 +54,28 @@ class Form(IntEnum):
     BYTEARRAY = 4
     RAW = 5  # the head is the object: bytes
     ARRAY = 6  # the only buffer is its memory, the head the rest, by marshal
+
+
+def contained(exc: BaseException, doing: str) -> BaseException:
+    """What to raise for ``exc``, which came out of the user's pickling code.
+
+    A ``SystemExit`` of a ``__setstate__`` is no wish to exit of whoever happens to receive the object, nor is any other
+    exception that is no ``Exception``: it is told as a ``RuntimeError``, which costs that object only. Ctrl-C stays
+    what it is, where it can be one: in the main thread.
+
+    Args:
+        exc: What was raised.
+        doing: What was tried: ``unpickling``.
+    """
+    if isinstance(exc, Exception):
+        return exc
+    if isinstance(exc, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        return exc
+    try:
+        text = str(exc)
+    except BaseException:  # noqa: BLE001 - the user's
+        text = ""
+    return RuntimeError(f"{doing} ended with {type(exc).__name__}{': ' if text else ''}{text}")
 
 
 class Encoded:

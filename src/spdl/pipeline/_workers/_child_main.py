@@ -55,17 +55,17 @@ class Call:
     def __reduce__(self) -> tuple[Any, ...]:
         try:
             return _ArrivedCall, (_dump(self._parts),)
-        except OSError:  # not an object's fault: no descriptors left
+        except (OSError, KeyboardInterrupt):  # not an object's fault: no descriptors left
             raise
-        except Exception as exc:
+        except BaseException as exc:
             raise UnpicklableError(self._explain(exc)) from exc
 
-    def _explain(self, error: Exception) -> str:
+    def _explain(self, error: BaseException) -> str:
         body, args = self._parts
         for part in (body, *args):
             try:
                 _dump(part)
-            except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+            except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
                 from spdl.pipeline._engine._failures import short_repr
 
                 why = f"{exc} ({type(exc).__name__})"

@@ -29,7 +29,9 @@ def find_unpicklable(config: PipelineConfig[Any], options: Mapping[str, Any]) ->
             pickle.dumps(part)
         except RuntimeError:  # locks and queues of multiprocessing, which travel with a new process only
             continue
-        except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+        except KeyboardInterrupt:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
             return f"{name}: it cannot be pickled: {exc} ({type(exc).__name__})"
     return None
 
