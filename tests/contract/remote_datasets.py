@@ -63,7 +63,7 @@ class Weighty(Numbers):
 
 
 class Waiting(Numbers):
-    """The first sample is there once another was loaded. Worker processes meet in a pipe of the file system."""
+    """The first sample is there once somebody has written to a pipe of the file system."""
 
     def __init__(self, size: int, path: Path) -> None:
         super().__init__(size)
@@ -72,9 +72,7 @@ class Waiting(Numbers):
 
     def __getitem__(self, index: int) -> Any:
         if index == 0:
-            self.path.read_bytes()  # until somebody has written to it
-        elif index == 1:
-            self.path.write_bytes(b"go")
+            self.path.read_bytes()
         return index
 
 
