@@ -197,4 +197,4 @@ def test_a_script_without_a_guard_is_told_so() -> None:
     ended = run_child(_START + "print('once')\nlist(begin(Numbers()).iterate())\n")
     assert ended.returncode == 1
     assert "Put what the script does under `if __name__ == '__main__':`" in ended.stderr
-    assert "It died while it started. A main module" in ended.stderr
+    assert "A main module that loads data when it is imported needs the guard" in ended.stderr

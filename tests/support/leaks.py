@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from spdl.pipeline._workers._template import kept
 from tests.support import interpreters
 
 __all__ = ["GRACE", "Snapshot", "TaskComplaints", "find_leaks"]
@@ -97,8 +98,9 @@ def _differences(before: Snapshot) -> list[str]:
     now = _descriptors()
     opened = {fd: target for fd, target in now.items() if before.descriptors.get(fd) != target}
     if opened:
-        kept = _pipes_of(_kept()) | interpreters.kept_sockets()
-        opened = {fd: target for fd, target in opened.items() if target not in kept}
+        templates, ours = kept()  # a process of ours that stays, as the fork server does
+        pipes = _pipes_of(_kept() | templates) | interpreters.kept_sockets()
+        opened = {fd: target for fd, target in opened.items() if target not in pipes and fd not in ours}
     return [
         *(f"thread {thread.name!r}{' (daemon)' if thread.daemon else ''} is still alive" for thread in threads),
         *(f"child process {pid} is left: {_command(pid)}" for pid in sorted(children)),

@@ -86,6 +86,16 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
+def test_the_fork_server_imports_numpy_if_it_is_used_here() -> None:
+    """As its children would, each for itself."""
+    run_child(f"""{_SCRIPT}
+if __name__ == "__main__":
+    import numpy
+    print("numpy" in list(iterate_in_subprocess(bodies.modules, mp_context="forkserver")))
+""").check("True")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_that_iterates_does_without_the_engine(method: str) -> None:
     """It takes longer to import than a process takes to start."""

@@ -16,6 +16,7 @@ from spdl.pipeline._transport._arena import default_limit
 from spdl.pipeline._workers._child import Child, wait_any
 from spdl.pipeline._workers._main_module import guard_note
 from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
+from spdl.pipeline._workers._template import find_template
 
 from ._messages import FromWorker, ToWorker
 from ._process_main import Duty, Turnstile, serve
@@ -113,6 +114,9 @@ class Crew:
     def _start(self, plan: Plan, base_seed: int, luggage: Shipment | Bare, context: BaseContext) -> None:
         number = next(_numbers)
         limit = max(_LEAST, default_limit() // plan.num_workers)
+        template = (
+            find_template(context, [_PRELOADED, *sorted(luggage.modules)]) if isinstance(luggage, Shipment) else None
+        )
         with ExitStack() as stack:
             turnstile = _make_turnstile(plan)
             if turnstile is not None:
@@ -137,6 +141,7 @@ class Crew:
                     mp_context=context,
                     link_limit=limit,
                     inbound_only=True,
+                    template=template,
                 )
                 self._children.append(child)
                 self._waiting.append(child)

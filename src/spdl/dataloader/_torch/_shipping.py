@@ -70,6 +70,8 @@ class Shipment:
         self._names = list(parts)
         self._fd = _open_memory()
         self._apart: list[Any] = []
+        #: Modules that whoever unpickles it imports.
+        self.modules: frozenset[str] = frozenset()
         try:
             with open(self._fd, "wb", closefd=False) as file:
                 pickler = _Pickler(file)
@@ -82,6 +84,7 @@ class Shipment:
                 self._spans = _write(file, pickler.buffers)
                 self._size = file.tell()
             self._apart = pickler.apart
+            self.modules = frozenset(pickler.modules)
         except BaseException:
             self.close()
             raise
@@ -191,6 +194,7 @@ class _Pickler(MemoryPickler):
         self._can_import_main = can_import_main()
         self._kinds: dict[type, bool] = {}  # those seen, and whether they travel apart
         self._registered = _registered_kinds()
+        self.modules: set[str] = set()
 
     def _collect(self, buffer: pickle.PickleBuffer) -> bool:
         """True: pickle writes it into the stream."""
@@ -211,12 +215,10 @@ class _Pickler(MemoryPickler):
         if is_apart and (not kind.__module__.startswith("torch") or _is_shared(obj)):
             self.apart.append(obj)
             return _take_apart, (len(self.apart) - 1,)
-        if (
-            not self._can_import_main
-            and isinstance(obj, type | types.FunctionType)
-            and getattr(obj, "__module__", None) == "__main__"
-        ):
-            raise pickle.PicklingError(refusal(obj.__qualname__))
+        if isinstance(obj, type | types.FunctionType) and isinstance(module := obj.__module__, str):
+            if module == "__main__" and not self._can_import_main:
+                raise pickle.PicklingError(refusal(obj.__qualname__))
+            self.modules.add(module)
         return super().reducer_override(obj)
 
     def _goes_apart(self, kind: type) -> bool:

@@ -27,6 +27,7 @@ from spdl.pipeline._transport import Frame, Link, link_pair, wait_readable
 from . import _start
 from ._child_main import Call, UnpicklableError, run
 from ._protocol import AnyChild, Phase
+from ._template import ForkedProcess, Template, TemplateGone
 
 __all__ = ["Child", "wait_any"]
 
@@ -48,7 +49,9 @@ class Child:
         what: Names the child in errors.
     """
 
-    def __init__(self, process: BaseProcess, link: Link, what: str, at_end: Callable[[], None] | None) -> None:
+    def __init__(
+        self, process: BaseProcess | ForkedProcess, link: Link, what: str, at_end: Callable[[], None] | None
+    ) -> None:
         assert process.pid is not None
         self.link = link
         self.pid = process.pid
@@ -78,6 +81,7 @@ class Child:
         daemon: bool = True,
         link_limit: int | None = None,
         at_end: Callable[[], None] | None = None,
+        template: Template | None = None,
         **link_options: Any,
     ) -> Child:
         """Start a process that runs ``body(link, *args)`` in its main thread and then ends.
@@ -94,6 +98,7 @@ class Child:
             daemon: As for ``multiprocessing.Process``: a daemon may not have children itself.
             link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's.
             at_end: Called once, when the connection has ended; at once if the process cannot be started. Not in forks.
+            template: Forks the process, as long as it can.
             link_options: Further arguments of ``link_pair``.
 
         Raises:
@@ -102,7 +107,9 @@ class Child:
             WorkerError: The system cannot start a process.
         """
         try:
-            return cls._try_start(mp_context, body, args, name, what, daemon, link_limit, at_end, link_options)
+            return cls._try_start(
+                mp_context, body, args, name, what, daemon, link_limit, at_end, template, link_options
+            )
         except BaseException:
             _call(at_end)
             raise
@@ -135,11 +142,18 @@ class Child:
         daemon: bool,
         link_limit: int | None,
         at_end: Callable[[], None] | None,
+        template: Template | None,
         link_options: dict[str, Any],
     ) -> Child:
         link, there = link_pair(link_limit, **link_options)
         try:
-            process = _start.launch(context, run, (there, Call(what, body, args)), name=name, daemon=daemon)
+            process: BaseProcess | ForkedProcess | None = None
+            arguments = there, Call(what, body, args)
+            if template is not None:
+                with suppress(TemplateGone):
+                    process = template.launch(run, arguments, name=name, daemon=daemon)
+            if process is None:
+                process = _start.launch(context, run, arguments, name=name, daemon=daemon)
             return cls(process, link, what, at_end)
         except BaseException:
             link.close()

@@ -23,6 +23,8 @@ __all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "l
 _PRELOADED: Final = "spdl.pipeline._workers._preloaded"
 #: And this, if the module on the left is used here: it takes longer to import than a process takes to start.
 _ENGINE: Final = "spdl.pipeline._engine", "spdl.pipeline._workers._preloaded_engine"
+#: And these, if they are used here: whatever processes are started for probably has to do with them.
+_LARGE: Final = "numpy", "torch"
 #: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
 _NUM_DESCRIPTORS: Final = 16
 
@@ -151,8 +153,8 @@ def _as_parent() -> Iterator[None]:
         current.daemon = True
 
 
-def forget(process: BaseProcess) -> None:
-    """In a forked child: a process of the parent's.
+def forget(process: object) -> None:
+    """Have ``multiprocessing`` know nothing of a process: in a forked child, one of the parent's.
 
     ``multiprocessing`` does this only in children that it has forked itself. In others, its exit would wait for the
     process, which fails, or terminate it. Its list has no public access.
@@ -173,6 +175,7 @@ def _preload(*further: str) -> None:
     ours = [_PRELOADED, *further]
     if _ENGINE[0] in sys.modules:
         ours.append(_ENGINE[1])
+    ours += [name for name in _LARGE if name in sys.modules]
     if isinstance(modules, list) and not set(ours) <= set(modules):
         forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
 
