@@ -1,0 +1,1 @@
+"""What does an epoch cost whose worker processes do not outlive it?"""
