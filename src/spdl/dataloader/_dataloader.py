@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from spdl._reports import add_note, log, shown
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
 
@@ -197,7 +198,7 @@ def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
             aggregator, {id(each): each for each in called if getattr(each, "__self__", None) is not aggregator}
         )
     except Exception as exc:
-        exc.add_note(f"while copying {aggregator!r}: each iteration of a DataLoader works with a copy of its own")
+        add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with a copy of its own")
         raise
 
 
@@ -231,4 +232,5 @@ class _Iteration(Iterator[Output]):
         try:
             pipeline.stop()
         except PipelineFailure as exc:
-            _LOG.error("a loader's source failed, and the iterator was closed before it came to that", exc_info=exc)
+            text = "a loader's source failed, and the iterator was closed before it came to that"
+            log(_LOG, logging.ERROR, text, exc_info=exc)

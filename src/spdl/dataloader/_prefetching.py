@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
+from spdl._reports import add_note, log
 from spdl.io._cuda import get_torch
 from spdl.io._staging import Moved, Mover, Staging, record_use
 
@@ -197,7 +198,7 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
                 handover.put(moved)
                 del moved
             except BaseException as exc:  # noqa: BLE001 - likewise
-                exc.add_note(f"while moving a batch to {device}")
+                add_note(exc, f"while moving a batch to {device}")
                 has_failed = True
                 handover.put(_not_the_end(exc))
             del batch  # while this waits, the consumer alone decides how long it lives
@@ -225,7 +226,7 @@ def _close(batches: Iterator[Any]) -> None:
     try:
         close()
     except Exception as exc:  # noqa: BLE001 - nobody is there to get it
-        _LOG.error("closing the iterator of a loader failed", exc_info=exc)
+        log(_LOG, logging.ERROR, "closing the iterator of a loader failed", exc_info=exc)
 
 
 def _end(handover: _Handover, thread: threading.Thread, pid: int) -> None:
@@ -236,7 +237,9 @@ def _end(handover: _Handover, thread: threading.Thread, pid: int) -> None:
         return
     thread.join(_JOIN_TIMEOUT)
     if thread.is_alive() and not sys.is_finalizing():
-        _LOG.warning(
+        log(
+            _LOG,
+            logging.WARNING,
             "a loader has not returned from next() within %g s after its epoch was ended; its thread is left behind",
             _JOIN_TIMEOUT,
         )

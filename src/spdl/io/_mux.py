@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, overload
 
+from spdl._reports import add_note
+
 from . import _native
 from ._encode import AudioEncodeConfig, VideoEncodeConfig, as_native_config
 from ._errors import MediaError
@@ -176,7 +178,7 @@ class Muxer:
         except MediaError as exc:
             if error is None:
                 raise
-            error.add_note(str(exc))
+            add_note(error, str(exc))
 
     def __repr__(self) -> str:
         return f"Muxer({self._name!r})"

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import add_note
+
 from . import _native
 from ._errors import ArchiveError
 from ._npy import load_npy
@@ -100,7 +102,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
         try:
             return load_npy(data)
         except ArchiveError as exc:
-            exc.add_note(f"in entry {name!r} of the archive")
+            add_note(exc, f"in entry {name!r} of the archive")
             raise
 
     def __iter__(self) -> Iterator[str]:

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from spdl._reports import log
+
 from . import _native
 from ._errors import BatchLoadError, NativeLibraryError
 from ._types import LoadFailure, Source
@@ -62,9 +64,16 @@ def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, 
     """
     for failure in failures:
         if failure.index < num_sources:
-            _LG.error("Image %d of a batch of %d: %s", failure.index, num_sources, failure.error)
+            log(_LG, logging.ERROR, "Image %d of a batch of %d: %s", failure.index, num_sources, failure.error)
         else:
-            _LG.error("Spare %d of a batch of %d: %s", failure.index - num_sources, num_sources, failure.error)
+            log(
+                _LG,
+                logging.ERROR,
+                "Spare %d of a batch of %d: %s",
+                failure.index - num_sources,
+                num_sources,
+                failure.error,
+            )
     if num_missing > most_missing:
         raise BatchLoadError(_summary(failures, num_sources, num_missing), failures=failures)
 

@@ -18,6 +18,8 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import IO, Any, ParamSpec, TypeVar
 
+from spdl._reports import log
+
 _LG = logging.getLogger(__name__)
 
 _P = ParamSpec("_P")
@@ -102,7 +104,7 @@ class Tracer:
         except OSError as exc:
             # The program that is traced shall not fail for it.
             self._file = None
-            _LG.error("cannot write the trace: %s. The rest of it is lost.", exc)
+            log(_LG, logging.ERROR, "cannot write the trace: %s. The rest of it is lost.", exc)
 
 
 class Event(ContextDecorator):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._reports import add_note, log, shown
+
 from . import config as _config
 from ._cpus import usable_cpus
 from ._engine import GraphOptions, build_graph
@@ -72,7 +74,7 @@ def build_pipeline(
             background_tasks=[*(_config.get_default_background_tasks() or ()), *(background_tasks or ())],
         )
     except Exception as exc:
-        exc.add_note(f"while building\n{pipeline_cfg!r}")
+        add_note(exc, f"while building\n{shown(pipeline_cfg)}")
         raise
 
 
@@ -120,7 +122,7 @@ def _build(
     )
     wiring.attach(engine)
     for factory in background_tasks:
-        engine.loop.background.append((getattr(factory, "__name__", repr(factory)), _runner(factory)))
+        engine.loop.background.append((getattr(factory, "__name__", None) or shown(factory), _runner(factory)))
     return Pipeline(engine, repr(cfg))
 
 
@@ -138,10 +140,12 @@ def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
 
 
 def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
+    at = shown(position)
     if is_compact_log():
-        _LOG.error("stage %s dropped item %s (source position %s): %s", stage, item, position, describe_error(error))
+        text = "stage %s dropped item %s (source position %s): %s"
+        log(_LOG, logging.ERROR, text, stage, item, at, describe_error(error))
     else:
-        _LOG.error("stage %s dropped item %s (source position %s)", stage, item, position, exc_info=error)
+        log(_LOG, logging.ERROR, "stage %s dropped item %s (source position %s)", stage, item, at, exc_info=error)
 
 
 def _call_back(cfg: PipelineConfig[Any]) -> None:
@@ -151,7 +155,7 @@ def _call_back(cfg: PipelineConfig[Any]) -> None:
     try:
         callback(cfg)
     except Exception as exc:  # noqa: BLE001 - an observer must not break the build
-        _LOG.error("the build callback %r failed", callback, exc_info=exc)
+        log(_LOG, logging.ERROR, "the build callback %s failed", shown(callback), exc_info=exc)
 
 
 def default_num_threads() -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spdl._reports import log
 from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, StatsQueue, TaskHook, TaskStatsHook
 from spdl.pipeline._observe import set_compact_log as set_compact_log
 from spdl.pipeline.defs import PipelineConfig
@@ -189,7 +190,14 @@ def is_diagnostic_mode_enabled() -> bool:
     value = os.environ.get(_DIAGNOSTIC_MODE, "")
     word = value.strip().lower()
     if word not in _ON + _OFF:
-        _LOG.warning("%s=%r is ignored: it must be one of %s", _DIAGNOSTIC_MODE, value, ", ".join(_ON + _OFF[1:]))
+        log(
+            _LOG,
+            logging.WARNING,
+            "%s=%r is ignored: it must be one of %s",
+            _DIAGNOSTIC_MODE,
+            value,
+            ", ".join(_ON + _OFF[1:]),
+        )
     return word in _ON
 
 

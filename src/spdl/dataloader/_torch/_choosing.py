@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from spdl._reports import log, notes_of, text_of
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._workers._start import context_of
@@ -246,11 +247,11 @@ class _Continued(Iterator[Any]):
         run = ThreadRun(self._plan)
         self._batches = run.iterate()
         self._indices.end_epoch()
-        _LOG.info("%s", self._choice)
+        log(_LOG, logging.INFO, "%s", self._choice)
         self._tell(self._choice, run)
 
     def _resort_to_threads(self, error: Exception) -> None:
-        why = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
+        why = " ".join(" ".join([text_of(error), *notes_of(error)]).split())
         reason = f"processes would be faster, but cannot be started: {why}"
         self._choice = replace(self._choice, workers="thread", reason=reason, may_change=False)
         self._continue_in_threads()
@@ -269,7 +270,7 @@ class _Continued(Iterator[Any]):
         self._local = None
         self._batches = self._processes.iterate_with(crew)
         self._indices.end_epoch()
-        _LOG.info("%s", self._choice)
+        log(_LOG, logging.INFO, "%s", self._choice)
 
     def __next__(self) -> Any:
         starting = self._starting
@@ -293,7 +294,7 @@ class _Continued(Iterator[Any]):
         self._local = None
         starting, self._starting = self._starting, None
         if starting is not None:
-            _LOG.info("%s", self._choice)
+            log(_LOG, logging.INFO, "%s", self._choice)
             starting.abandon()
         batches, self._batches = self._batches, None
         close = getattr(batches, "close", None)
@@ -313,7 +314,7 @@ def _make(choice: Choice, plan: Plan) -> Run:
 
 
 def _say(tell: Tell, choice: Choice, run: Run) -> None:
-    _LOG.info("%s", choice)
+    log(_LOG, logging.INFO, "%s", choice)
     tell(choice, run)
 
 

@@ -10,6 +10,7 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import add_note
 from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
 from spdl.pipeline._transport import NOTHING
 from spdl.pipeline._transport._arena import default_limit
@@ -215,7 +216,7 @@ class Crew:
             return None
         except BaseException as exc:
             if isinstance(exc, WorkerDiedError) and child not in self._heard:
-                exc.add_note(guard_note("loads data"))
+                add_note(exc, guard_note("loads data"))
             self.close()
             raise
         if frame.kind != FromWorker.READY:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
+from spdl._reports import add_note
+
 from ._fetching import fetch_samples
 from ._intra_op import IntraOpLimit
 from ._plan import Plan
@@ -28,7 +30,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, error: BaseException, note: str) -> "Outcome":
-        error.add_note(note)
+        add_note(error, note)
         return cls(None, error)
 
     @property

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import log, shown, text_of
 from spdl.dataloader._losses import Losses
 from spdl.pipeline import PipelineStateError
 from spdl.pipeline._transport import NOTHING
@@ -155,7 +156,9 @@ class _Batches(Iterator[Any]):
                 if not self._plan.drop_failures:
                     raise exc
                 self._losses.add(exc, indices, is_batch=self._plan.is_batched)
-                _logger.error("batch %d was dropped, indices %r: %s", number - self._first, indices, exc, exc_info=exc)
+                text = "batch %d was dropped, indices %s: %s"
+                what = (number - self._first, shown(indices), text_of(exc))
+                log(_logger, logging.ERROR, text, *what, exc_info=exc)
                 continue
             batch = frame.load()
             return batch if self._plan.pin is None else self._plan.pin(batch)

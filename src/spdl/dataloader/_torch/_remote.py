@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import NamedTuple
 
+from spdl._reports import add_note
 from spdl.pipeline._workers._remote_errors import RemoteFailure
 
 __all__ = ["RemoteException"]
@@ -42,7 +43,7 @@ class RemoteException(NamedTuple):
 
 
 def _add_notes(exc: BaseException, remote: RemoteException) -> None:
-    exc.add_note(f"{remote.where}. Traceback there:\n{remote.failure.traceback.rstrip()}")
+    add_note(exc, f"{remote.where}. Traceback there:\n{remote.failure.traceback.rstrip()}")
 
 
 def _dump(exc: BaseException) -> bytes | None:

@@ -3,6 +3,8 @@
 import os
 from dataclasses import dataclass
 
+from spdl._reports import name_of, text_of
+
 __all__ = ["describe_error", "is_compact_log", "raised_at", "set_compact_log"]
 
 _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
@@ -43,8 +45,8 @@ def is_compact_log() -> bool:
 
 def describe_error(exc: BaseException) -> str:
     """Get an exception in one line, with the place that raised it: ``ValueError: bad size (decode.py:12:resize)``."""
-    first_line, _, rest = str(exc).partition("\n")
-    text = type(exc).__name__ + (f": {first_line}" if first_line else "") + (" …" if rest else "")
+    first_line, _, rest = text_of(exc).partition("\n")
+    text = name_of(exc) + (f": {first_line}" if first_line else "") + (" …" if rest else "")
     where = raised_at(exc)
     return text if where is None else f"{text} ({where})"
 

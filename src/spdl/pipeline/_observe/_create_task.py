@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spdl._reports import log, name_of
 from spdl.pipeline._observe._compact_log import describe_error, is_compact_log, raised_at
 
 __all__ = ["create_task"]
@@ -75,7 +76,7 @@ def _log_outcome(task: asyncio.Task[Any], log_cancelled: bool, suppression: _Sup
     name = task.get_name()
     if task.cancelled():
         if log_cancelled:
-            _LOG.warning("Task [%s] was cancelled.", name)
+            log(_LOG, logging.WARNING, "Task [%s] was cancelled.", name)
         return
     exc = task.exception()
     if exc is None:
@@ -83,28 +84,30 @@ def _log_outcome(task: asyncio.Task[Any], log_cancelled: bool, suppression: _Sup
     if suppression is not None and not _is_news(task, exc, suppression):
         return
     if isinstance(exc, TimeoutError):
-        _LOG.error("Task [%s] timed out: %s", name, describe_error(exc))
+        log(_LOG, logging.ERROR, "Task [%s] timed out: %s", name, describe_error(exc))
     elif is_compact_log():
-        _LOG.error("Task [%s] failed: %s", name, describe_error(exc))
+        log(_LOG, logging.ERROR, "Task [%s] failed: %s", name, describe_error(exc))
     else:
-        _LOG.error("Task [%s] failed.", name, exc_info=exc)
+        log(_LOG, logging.ERROR, "Task [%s] failed.", name, exc_info=exc)
 
 
 def _is_news(task: asyncio.Task[Any], exc: BaseException, suppression: _Suppression) -> bool:
     """Count an error; tell whether to log it in full. Logs a count instead where one is due."""
-    where = f"{type(exc).__name__} at {raised_at(exc)}"
+    where = f"{name_of(exc)} at {raised_at(exc)}"
     seen = _SEEN.setdefault(task.get_loop(), Counter())
     seen[where] += 1
     excess = seen[where] - suppression.threshold
     if excess < 0:
         return True
     if excess == 0:
-        _LOG.warning(
+        log(
+            _LOG,
+            logging.WARNING,
             "%s: %d errors so far; further ones are only counted, every %d.",
             where,
             seen[where],
             suppression.warning_interval,
         )
     elif excess % suppression.warning_interval == 0:
-        _LOG.warning("%s: %d errors so far.", where, seen[where])
+        log(_LOG, logging.WARNING, "%s: %d errors so far.", where, seen[where])
     return False

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from spdl._reports import log
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
@@ -63,7 +64,8 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         import multiprocessing
 
         if multiprocessing.current_process().daemon:
-            _LOG.warning("The process group is not monitored: this process is daemonic and cannot start a child.")
+            text = "The process group is not monitored: this process is daemonic and cannot start a child."
+            log(_LOG, logging.WARNING, text)
             return
         context = self._mp_context if self._mp_context is not None else _default_context()
         reader, writer = context.Pipe(duplex=False)
@@ -106,9 +108,8 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             try:
                 await self._callback(usage)
             except Exception:  # noqa: BLE001 - the user's code: one failed report is no reason to end the monitor
-                _LOG.exception(
-                    "Callback of the process group monitor failed; the next sample is in %g s.", self._interval
-                )
+                text = "Callback of the process group monitor failed; the next sample is in %g s."
+                log(_LOG, logging.ERROR, text, self._interval, exc_info=True)
 
 
 def _default_context() -> "BaseContext":

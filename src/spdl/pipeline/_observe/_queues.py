@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._marks import is_eof, is_epoch_end
 from spdl.pipeline._numbers import as_interval
@@ -147,7 +148,7 @@ class StatsQueue(AsyncQueue):
 
         Override it to send them elsewhere. An exception is logged and the next interval goes on.
         """
-        _LOG.info("[%s queue] %s", self.info, _describe(stats))
+        log(_LOG, logging.INFO, "[%s queue] %s", self.info, _describe(stats))
 
     def _attach(self, read: ChannelReader) -> None:
         """Take all statistics from a channel of the engine from now on."""
@@ -165,7 +166,7 @@ class StatsQueue(AsyncQueue):
 
     def _log_totals(self) -> None:
         """Log what has gone through the queue in all."""
-        _LOG.info("[%s queue] %s", self.info, _describe(_between(_NOTHING, self._read())))
+        log(_LOG, logging.INFO, "[%s queue] %s", self.info, _describe(_between(_NOTHING, self._read())))
 
 
 def check_observer(queue: object) -> AsyncQueue:

@@ -5,6 +5,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from spdl._reports import log
+
 __all__ = ["report_around_stage", "report_every"]
 
 _LOG = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ async def report_every(interval: float, report: Callable[[], Awaitable[None]], w
         try:
             await report()
         except Exception:  # noqa: BLE001 - a report is the user's code; it must not end the others
-            _LOG.exception("Report of %s failed; the next is in %g s.", what, interval)
+            log(_LOG, logging.ERROR, "Report of %s failed; the next is in %g s.", what, interval, exc_info=True)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
@@ -149,7 +150,8 @@ class TaskStatsHook(TaskHook):
 
         Override it to send them elsewhere. An exception is logged and the next interval goes on.
         """
-        _LOG.info("[%s] %s in the last %s", self.info, _describe(stats), duration(self.interval))
+        text = "[%s] %s in the last %s"
+        log(_LOG, logging.INFO, text, self.info, _describe(stats), duration(self.interval))
 
     def _attach(self, read: CallReader) -> None:
         """Take all statistics from the engine's counters from now on."""
@@ -165,7 +167,7 @@ class TaskStatsHook(TaskHook):
 
     def _log_totals(self) -> None:
         """Log what the stage has done in all."""
-        _LOG.info("[%s] %s", self.info, _describe(self._total_stats()))
+        log(_LOG, logging.INFO, "[%s] %s", self.info, _describe(self._total_stats()))
 
     def _total_stats(self) -> TaskPerfStats:
         return self._total.stats() if self._read is None else _between(_NO_CALLS, self._read())

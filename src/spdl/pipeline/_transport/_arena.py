@@ -17,6 +17,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
+from spdl._reports import add_note
 from spdl.pipeline.lib._memory import Area, Sender, View
 
 __all__ = [
@@ -268,7 +269,8 @@ def _make_area(limit: int) -> Area:
             return Area(num_bytes, _NUM_BLOCKS, has_bell=False)
         except OSError as exc:
             if exc.errno not in _TOO_LARGE or num_bytes <= least:
-                exc.add_note(f"while making shared memory of {num_bytes} bytes to send objects to another process")
+                what = f"while making shared memory of {num_bytes} bytes to send objects to another process"
+                add_note(exc, what)
                 raise
         num_bytes = max(num_bytes // 2, least)
 

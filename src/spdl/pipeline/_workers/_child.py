@@ -21,6 +21,7 @@ from multiprocessing.util import Finalize
 from time import monotonic
 from typing import Any, Final
 
+from spdl._reports import log
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
 from spdl.pipeline._transport import Frame, Link, link_pair, wait_readable
 
@@ -320,8 +321,9 @@ def _call(at_end: Callable[[], None] | None) -> None:
     try:
         if at_end is not None:
             at_end()
-    except Exception:
-        logging.getLogger("spdl.pipeline").warning("what goes with a child could not be ended", exc_info=True)
+    except Exception:  # noqa: BLE001 - the child is ended all the same
+        text = "what goes with a child could not be ended"
+        log(logging.getLogger("spdl.pipeline"), logging.WARNING, text, exc_info=True)
 
 
 def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Child]:

@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import add_note
 from spdl.pipeline._engine._lanes._isolated import IsolatedReply, IsolatedTask
 from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl.pipeline._transport import wait_readable
@@ -130,7 +131,7 @@ class IsolatedChild:
         stack = None if self._crash is None else _tidy(_read(self._crash))
         error = WorkerDiedError(text, exit_code=exc.exit_code, remote_traceback=stack)
         if stack:
-            error.add_note(f"it crashed at\n{stack}")
+            add_note(error, f"it crashed at\n{stack}")
         return error
 
     def kill(self) -> None:

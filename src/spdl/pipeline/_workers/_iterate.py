@@ -9,6 +9,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from spdl._reports import add_note
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl.pipeline._numbers import as_int, as_timeout
 from spdl.pipeline._transport._custom import CustomArena, is_arena
@@ -161,7 +162,7 @@ class _Worker(Generic[T]):
         try:
             frame = self.receive()
         except WorkerDiedError as exc:
-            exc.add_note(guard_note("starts processes"))
+            add_note(exc, guard_note("starts processes"))
             raise
         assert frame.kind == FromIterator.READY
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from spdl._reports import log, name_of
 from spdl.pipeline._transport import Link
 from spdl.pipeline._transport._pickling import LARGE
 
@@ -161,5 +162,5 @@ def _close(iterator: object) -> None:
         return
     try:
         close()
-    except Exception:
-        logging.getLogger("spdl.pipeline").warning("closing %r failed", type(iterator).__name__, exc_info=True)
+    except BaseException:  # noqa: BLE001 - the iterator's last words, which nobody waits for
+        log(logging.getLogger("spdl.pipeline"), logging.WARNING, "closing %r failed", name_of(iterator), exc_info=True)

@@ -13,6 +13,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
 from spdl.pipeline._transport import LinkEnd, link_ends
 from spdl.pipeline.defs import PipeConfig, PipelineConfig
@@ -79,8 +80,8 @@ class LiftedWorkers:
             return error
         text = "\n".join([str(error), *map(str, deaths)])
         explained = WorkerDiedError(text, exit_code=deaths[0].exit_code, remote_traceback=error.remote_traceback)
-        for note in getattr(error, "__notes__", ()):
-            explained.add_note(note)
+        for note in notes_of(error):
+            add_note(explained, note)
         return explained
 
     def stop(self) -> None:

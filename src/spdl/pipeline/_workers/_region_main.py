@@ -15,6 +15,7 @@ from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import add_note
 from spdl.pipeline._engine._drain import Drain
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._region_workers import Then
@@ -142,7 +143,7 @@ class _Received:
             try:
                 value = frame.load()
             except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
-                exc.add_note("the item cannot be put together in the worker")
+                add_note(exc, "the item cannot be put together in the worker")
                 drain.refuse(frame.number, self.stage, "(not unpickled)", exc)
                 continue
             drain.next_position(frame.number)
@@ -267,7 +268,7 @@ class _Conversation:
             try:
                 encoded = link.encode(entry[0])
             except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
-                exc.add_note(f"the output cannot be sent by {self.who}")
+                add_note(exc, f"the output cannot be sent by {self.who}")
                 self.drain.fail_output(entry, self.stage, short_repr(entry[0]), exc)
                 refused.append(entry)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from spdl._reports import add_note, name_of, shown, text_of
 from spdl.pipeline._errors import WorkerError
 
 __all__ = ["RemoteFailure"]
@@ -25,14 +26,10 @@ class RemoteFailure(NamedTuple):
         import traceback  # slow to import, and rarely needed
 
         try:
-            message = _cut(str(exc))
-        except Exception as error:  # noqa: BLE001 - the user's __str__
-            message = f"<its message cannot be shown: {type(error).__name__}>"
-        try:
             lines = "".join(traceback.format_exception(exc))
-        except Exception as error:  # noqa: BLE001 - notes and attributes of the user's
-            lines = f"<its traceback cannot be shown: {type(error).__name__}>\n"
-        return cls(type(exc).__qualname__, message, _cut(lines))
+        except BaseException as error:  # noqa: BLE001 - notes and attributes of the user's
+            lines = f"<its traceback cannot be shown: {name_of(error)}>\n"
+        return cls(shown(exc, lambda exc: str(type(exc).__qualname__)), _cut(text_of(exc)), _cut(lines))
 
     def __str__(self) -> str:
         return f"{self.message} ({self.type_name})" if self.message else self.type_name
@@ -44,7 +41,7 @@ class RemoteFailure(NamedTuple):
             attempt: What failed, as the message is to begin: ``Failed to fetch the next item``.
         """
         error = WorkerError(f"{attempt}: {self}", remote_traceback=self.traceback)
-        error.add_note(f"Traceback in the worker:\n{self.traceback.rstrip()}")
+        add_note(error, f"Traceback in the worker:\n{self.traceback.rstrip()}")
         return error
 
 

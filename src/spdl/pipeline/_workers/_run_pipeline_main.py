@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from spdl._reports import cause_of, name_of, notes_of, text_of
 from spdl.pipeline._errors import PipelineError, PipelineFailure
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import MergeConfig, PipelineConfig
@@ -106,15 +107,12 @@ def _told(failure: PipelineFailure) -> PipelineError:
     """The failure with its stages in the text: the text is what crosses to the other process."""
     lines = [f"{failure.message} ({len(failure.exceptions)}):"]
     for error in failure.exceptions:
-        lines += [f"  {type(error).__name__}: {error}", *(f"    {note.strip()}" for note in _notes(error))]
+        text = text_of(error)
+        lines += [f"  {name_of(error)}: {text}", *(f"    {note.strip()}" for note in notes_of(error))]
         # A limit that was crossed says little without the failure that crossed it.
-        if (cause := error.__cause__) is not None and str(cause) not in str(error):
-            lines += [f"    because of {type(cause).__name__}: {cause}"]
+        if (cause := cause_of(error)) is not None and (why := text_of(cause)) not in text:
+            lines += [f"    because of {name_of(cause)}: {why}"]
     return PipelineError("\n".join(lines))
-
-
-def _notes(error: BaseException) -> Sequence[str]:
-    return getattr(error, "__notes__", ())
 
 
 def take_along() -> Callable[[], None]:
