@@ -114,8 +114,8 @@ def pipeline(*stages: Any) -> PipelineConfig[Any]:
 
 
 def test_pipe_leaves_defaults_out() -> None:
-    """Only the place of the op is always there."""
-    assert repr(Pipe(op)) == f"op(op={__name__}.op at {place_of(op)})"
+    """Only the concurrency and the place of the op are always there."""
+    assert repr(Pipe(op)) == f"op(concurrency=1, op={__name__}.op at {place_of(op)})"
 
 
 def test_pipe_shows_what_was_chosen() -> None:
@@ -133,7 +133,7 @@ def test_pipe_shows_what_was_chosen() -> None:
 def test_pipe_shows_what_becomes_of_failing_calls() -> None:
     """A plain number of attempts is shown as one."""
     config = Pipe(op, name="x", isolate=True, retry=3, timeout=20)
-    assert repr(config).startswith("x(isolate=True, retry=3, timeout=20, op=")
+    assert repr(config).startswith("x(concurrency=1, isolate=True, retry=3, timeout=20, op=")
     assert "retry=Retry(3, delay=1), op=" in repr(Pipe(op, retry=Retry(3, delay=1)))
 
 
@@ -165,7 +165,7 @@ def test_location_of_a_script_has_no_module() -> None:
     """``__main__`` says nothing."""
     scope: dict[str, Any] = {"__name__": "__main__"}
     exec(compile("def f(item): ...", "script.py", "exec"), scope)
-    assert repr(Pipe(scope["f"])) == "f(op=f at script.py:1)"
+    assert repr(Pipe(scope["f"])) == "f(concurrency=1, op=f at script.py:1)"
 
 
 # -- sources

@@ -57,9 +57,7 @@ class PipeConfig(Generic[T, U]):
         return describe_callable(self._op)
 
     def __repr__(self) -> str:
-        options = []
-        if self._concurrency != 1:
-            options.append(f"concurrency={self._concurrency}")
+        options = [f"concurrency={self._concurrency}"]
         if self._executor is not None:
             options.append(f"executor={describe_object(self._executor)}")
         if self._output_order != "completion":
