@@ -100,28 +100,30 @@ class Ledger:
         self.sources = [Positions() for _ in range(num_sources)]
 
     def release(self, origin: Origin) -> None:
-        """Count out what came from ``origin``. Iterative for chains: a generator of generators may be deep."""
+        """Count out what came from ``origin``, which may be nested as deep as the pipeline is long."""
+        if type(origin) is int:
+            self.sources[0].consume(origin)
+            return
+        rest: list[Origin] = []
         while True:
             if type(origin) is int:
                 self.sources[0].consume(origin)
-                return
-            if isinstance(origin, Part):
+            elif isinstance(origin, Part):
                 branch = origin.branch
+                branch.live -= 1
+                if not branch.live and not branch.open:
+                    if branch.on_gone is None:
+                        origin = branch.parent
+                        continue
+                    branch.on_gone()
             elif isinstance(origin, SourcePosition):
                 self.sources[origin.source].consume(origin.position)
-                return
             else:
                 assert isinstance(origin, tuple)
-                for one in origin:
-                    self.release(one)
+                rest.extend(reversed(origin))
+            if not rest:
                 return
-            branch.live -= 1
-            if branch.live or branch.open:
-                return
-            if branch.on_gone is not None:
-                branch.on_gone()
-                return
-            origin = branch.parent
+            origin = rest.pop()
 
     def end_branch(self, branch: Branch) -> None:
         """No more outputs will come from ``branch``."""
@@ -133,12 +135,29 @@ class Ledger:
                 self.release(branch.parent)
 
 
+class _Around(NamedTuple):
+    """What is to be put around the ``num`` descriptions made last."""
+
+    num: int
+    output: int | None  # its number; ``None``: they are one aggregate
+
+
 def describe(origin: Origin) -> object:
     """The origin as plain values: an index, ``(origin, k)``, or a tuple of origins."""
-    if isinstance(origin, Part):
-        return (describe(origin.branch.parent), origin.index)
-    if isinstance(origin, SourcePosition):
+    if type(origin) is int:
         return origin
-    if isinstance(origin, tuple):
-        return tuple(describe(one) for one in origin)
-    return origin
+    todo: list[Origin | _Around] = [origin]
+    done: list[object] = []
+    while todo:
+        each = todo.pop()
+        if isinstance(each, _Around):
+            inner = tuple(done[len(done) - each.num :])
+            del done[len(done) - each.num :]
+            done.append(inner if each.output is None else (*inner, each.output))
+        elif isinstance(each, Part):
+            todo += [_Around(1, each.index), each.branch.parent]
+        elif isinstance(each, tuple) and not isinstance(each, SourcePosition):
+            todo += [_Around(len(each), None), *reversed(each)]
+        else:
+            done.append(each)
+    return done[0]
