@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline
+from spdl.pipeline import Pipeline, PipelineFailure
+from spdl.pipeline._engine._stages import Wait
 
 from .gated import Gated, of
 from .running import TIMEOUT, await_event
@@ -292,3 +293,117 @@ def test_threads_may_take_turns() -> None:
         reader.join(TIMEOUT)
     assert items == list(range(10))
     assert list(pipeline) == []
+
+
+class Readers:
+    """Threads that read one pipeline, each until it is told of the end, and what each of them saw."""
+
+    def __init__(self, pipeline: Pipeline[Any], num: int) -> None:
+        self.pipeline = pipeline
+        self.taken: list[list[Any]] = [[] for _ in range(num)]
+        self.endings: list[BaseException | None] = [None] * num
+        self.threads = [threading.Thread(target=self.read, args=(index,)) for index in range(num)]
+        for thread in self.threads:
+            thread.start()
+
+    def read(self, index: int) -> None:
+        try:
+            while True:
+                self.taken[index].append(self.pipeline.get_item(timeout=TIMEOUT))
+        except (EOFError, TimeoutError, PipelineFailure) as exc:
+            self.endings[index] = exc
+
+    def join(self) -> list[Any]:
+        for thread in self.threads:
+            thread.join(TIMEOUT)
+        return sorted(item for taken in self.taken for item in taken)
+
+
+def wait_for_readers(pipeline: Pipeline[Any], num: int) -> None:
+    """Until that many wait for an item."""
+    done = threading.Event()
+    while pipeline._engine.sink.num_waits < num:
+        assert not done.wait(0.001)
+
+
+def test_all_readers_are_told_of_the_end() -> None:
+    """Four threads wait as the source ends: none waits on, and each item was for one of them."""
+    source = Gated(5)
+    pipeline = of(source)
+    readers = Readers(pipeline, 4)
+    wait_for_readers(pipeline, 4)
+    source.open()
+    assert readers.join() == [0, 1, 2, 3, 4]
+    assert [type(ending) for ending in readers.endings] == [EOFError] * 4
+
+
+def test_all_readers_are_told_of_a_failure() -> None:
+    """Each gets a PipelineFailure of its own."""
+    gate = threading.Event()
+
+    def give() -> Iterator[int]:
+        yield 0
+        await_event(gate)
+        raise LookupError("source")
+
+    pipeline = of(give())
+    readers = Readers(pipeline, 3)
+    wait_for_readers(pipeline, 3)
+    gate.set()
+    assert readers.join() == [0]
+    assert [type(ending) for ending in readers.endings] == [PipelineFailure] * 3
+    assert len(set(map(id, readers.endings))) == 3
+
+
+def test_all_readers_are_told_of_a_stop() -> None:
+    """A stop from yet another thread ends all reads."""
+    source = Gated(5)
+    pipeline = of(source)
+    readers = Readers(pipeline, 3)
+    wait_for_readers(pipeline, 3)
+    source.open(0, 1)
+    pipeline.stop()
+    source.open()
+    readers.join()
+    assert [type(ending) for ending in readers.endings] == [EOFError] * 3
+
+
+def test_a_pipeline_is_started_once_by_readers_that_are_all_the_first() -> None:
+    """Whoever comes second reads what the first has started."""
+    for _ in range(20):
+        pipeline = of(range(8))
+        assert Readers(pipeline, 4).join() == list(range(8))
+
+
+def test_an_item_for_a_reader_that_has_given_up_is_for_the_next() -> None:
+    """Woken for an item, and gone before it could take it: somebody else who waits gets it."""
+    source = Gated(1)
+    pipeline = of(source)
+    pipeline.start()
+    sink, lock = pipeline._engine.sink, pipeline._engine.lock
+    gone = threading.Event()
+    first = Wait(gone.set, 0.0)
+    with lock:
+        sink.begin_wait(first)
+    readers = Readers(pipeline, 1)
+    wait_for_readers(pipeline, 2)
+    source.open(0)
+    await_event(gone)
+    with lock:
+        sink.end_wait(first, 0.0)
+    source.open()
+    assert readers.join() == [0]
+
+
+def test_waits_of_several_readers_are_all_counted() -> None:
+    """``consumer_wait`` is the time of all of them, and nobody is counted for ever."""
+    source = Gated(3)
+    pipeline = of(source)
+    readers = Readers(pipeline, 2)
+    wait_for_readers(pipeline, 2)
+    source.open()
+    assert readers.join() == [0, 1, 2]
+    stats = pipeline.stats()
+    assert stats.stages[-1].starved > 0
+    assert stats.consumer_wait > 0
+    assert pipeline._engine.sink.num_waits == 0

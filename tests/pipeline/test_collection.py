@@ -6,6 +6,8 @@ from tests.support.child import run_child
 
 pytestmark = pytest.mark.slow
 
+_BOUND_KINDS = ("sync", "async_", "both", "generator", "executor", "timeout", "aggregate", "router")
+
 _START = """
 from tests.support.in_child import *
 from spdl.pipeline import PipelineBuilder
@@ -95,20 +97,90 @@ print("end")
 
 
 def test_an_op_bound_to_the_owner_of_the_pipeline_does_not_keep_it() -> None:
-    """An object whose method is the op, and which holds the pipeline, ends by ``stop`` at exit at the latest."""
+    """The op belongs to an object that holds the pipeline. Once all threads wait, nothing else holds it."""
     run_child(f"""{_START}
+from concurrent.futures import ThreadPoolExecutor
+from spdl.pipeline.defs import Aggregator, Pipe
+
+class Pairs(Aggregator):
+    def __init__(self, owner):
+        self.owner = owner
+
+    def accumulate(self, item):
+        return [item]
+
+    def flush(self):
+        return None
+
 class Loader:
-    def __init__(self):
-        self.pipeline = PipelineBuilder().add_source(closing(endless())).pipe(self.load).add_sink().build()
+    def __init__(self, add_stages, owns_source):
+        self.executor = ThreadPoolExecutor(2)
+        self.pairs = Pairs(self)
+        builder = PipelineBuilder().add_source(closing(self.give() if owns_source else endless()))
+        self.pipeline = add_stages(self, builder).add_sink().build(num_threads=3)
+
+    def give(self):
+        yield from endless()
 
     def load(self, item):
         return item
 
+    async def load_async(self, item):
+        return item
+
+    def load_some(self, item):
+        yield item
+
+    def route(self, item):
+        return item % 2
+
+kinds = dict(
+    sync=lambda self, builder: builder.pipe(self.load, concurrency=2),
+    async_=lambda self, builder: builder.pipe(self.load_async, concurrency=2),
+    both=lambda self, builder: builder.pipe(self.load_async).pipe(self.load),
+    generator=lambda self, builder: builder.pipe(self.load_some),
+    executor=lambda self, builder: builder.pipe(self.load, executor=self.executor),
+    timeout=lambda self, builder: builder.pipe(self.load, timeout=60),
+    aggregate=lambda self, builder: builder.aggregate(self.pairs),
+    router=lambda self, builder: builder.path_variants(self.route, [[Pipe(self.load)], [Pipe(str)]]),
+)
+for kind, add_stages in kinds.items():
+    for owns_source in (False, True):
+        loader = Loader(add_stages, owns_source)
+        loader.pipeline.get_item()
+        found = weakref.ref(loader)
+        del loader
+        collect(found)
+        join_others()
+        print(kind)
+""").check(" ".join(f"closed {kind} closed {kind}" for kind in _BOUND_KINDS))
+
+
+def test_what_a_call_in_flight_keeps_is_collected_after_it() -> None:
+    """A thread that runs an op holds what the op belongs to, as any caller does; no longer than the call."""
+    run_child(f"""{_START}
+gate = threading.Event()
+
+class Loader:
+    def __init__(self):
+        self.pipeline = PipelineBuilder().add_source([1]).pipe(self.load).add_sink().build(num_threads=1)
+
+    def load(self, item):
+        reached.set()
+        gate.wait()
+        return item
+
 loader = Loader()
-loader.pipeline.get_item()
+loader.pipeline.start()
+reach()
+found = weakref.ref(loader)
 del loader
 gc.collect()
-""").check("closed")
+print(found() is not None)
+gate.set()
+collect(found)
+join_others()
+""").check("True")
 
 
 def test_collected_on_another_thread() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.child import run_child
+from tests.support.child import Ended, run_child
 
 pytestmark = pytest.mark.slow
 
@@ -102,19 +102,89 @@ with pipeline.auto_stop():
 """).check("0 caught 1 2 3 4")
 
 
-def test_ctrl_c_while_stop_waits_for_an_op_ends_the_process() -> None:
-    """A second Ctrl-C need not wait until the stuck op's time is over: stop is left at once, and so is the exit."""
-    ended = run_child(f"""{_START}
-hurry(0.1)
-pipeline = PipelineBuilder().add_source(range(9)).pipe(block).add_sink().build()
+#: Ops may block for an hour, and what stop waits for is said soon. When it is said, Ctrl-C is pressed again.
+_PATIENT = """
+import logging
+from spdl.pipeline._engine import _ending
+
+hurry(3600)
+_ending._SILENT_SECONDS = 0.02
+
+class PressAgain(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), flush=True)
+        interrupt_when_blocked()
+
+logging.getLogger("spdl.pipeline").addHandler(PressAgain())
+pipeline = PipelineBuilder().add_source(range(9)).pipe(block, name="stuck").add_sink().build()
+"""
+
+
+def _check_left_at_once(ended: Ended) -> None:
+    """The first Ctrl-C has said what is waited for, and the second has ended it."""
+    assert ended.returncode == -2, ended
+    said, *more = ended.stdout.splitlines()
+    assert "is stopping and waits up to 3.6e+03 s for calls that have not returned:" in said, ended
+    assert ":stuck: item 0" in more[0], ended
+    assert "Ctrl-C" in more[1], ended
+    assert len(more) == 2, ended
+    assert "KeyboardInterrupt" in ended.stderr, ended
+    ended.check_no_complaint()
+
+
+def test_ctrl_c_says_what_auto_stop_waits_for_and_the_second_leaves_at_once() -> None:
+    """Neither the end of the ``with`` block nor the exit waits for the op that is stuck."""
+    ended = run_child(f"""{_START}{_PATIENT}
+with pipeline.auto_stop():
+    reach()
+    interrupt_when_blocked()
+    for item in pipeline: pass
+""")
+    _check_left_at_once(ended)
+
+
+def test_ctrl_c_says_what_the_exit_waits_for_and_the_second_leaves_at_once() -> None:
+    """The same for a script that never stops its pipeline."""
+    ended = run_child(f"""{_START}{_PATIENT}
 pipeline.start()
 reach()
 interrupt_when_blocked()
+for item in pipeline: pass
+""")
+    _check_left_at_once(ended)
+
+
+def test_ctrl_c_while_stop_waits_for_an_op_ends_the_process() -> None:
+    """A second Ctrl-C need not wait until the stuck op's time is over: stop is left at once, and so is the exit."""
+    ended = run_child(f"""{_START}{_PATIENT}
+pipeline.start()
+reach()
 pipeline.stop(timeout=3600)
 """)
-    assert ended.returncode == -2, ended
-    assert ended.stderr.startswith("Traceback"), ended
+    _check_left_at_once(ended)
+
+
+def test_a_collection_that_waits_is_left_by_ctrl_c() -> None:
+    """What is dropped while an op is stuck says so, and the program goes on when it is told to."""
+    ended = run_child(f"""{_START}{_PATIENT}
+pipeline.start()
+reach()
+del pipeline
+print("went on")
+""")
+    assert ended.returncode == 0, ended
+    assert ":stuck: item 0" in ended.stdout, ended
+    assert ended.stdout.endswith("went on\n"), ended
     ended.check_no_complaint()
+
+
+def test_a_stop_that_needs_no_patience_says_nothing() -> None:
+    """Calls that return in time are nobody's business."""
+    run_child(f"""{_START}
+pipeline = PipelineBuilder().add_source(range(99)).pipe(str, concurrency=2).add_sink().build()
+with pipeline.auto_stop():
+    pipeline.get_item()
+""").check()
 
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])

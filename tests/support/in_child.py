@@ -1,10 +1,11 @@
 """What scripts run by ``child.run_child`` share: sources and ops that block, and a Ctrl-C at the right moment."""
 
 import asyncio
+import gc
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = [
     "async_blocked_source",
     "block",
     "blocked_source",
+    "collect",
     "hurry",
     "interrupt_when_blocked",
     "never",
@@ -58,6 +60,13 @@ async def async_blocked_source(num_items: int = 0) -> AsyncIterator[int]:
         yield item
     reached.set()
     await asyncio.Event().wait()
+
+
+def collect(found: Callable[[], object]) -> None:
+    """Collect until a weak reference is dead, which is when the threads that use its object have gone to sleep."""
+    while found() is not None:
+        gc.collect()
+        never.wait(0.005)
 
 
 def hurry(seconds: float = 0.2) -> None:

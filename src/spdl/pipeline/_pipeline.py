@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
-import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
+
+from spdl._reports import log
 
 from ._engine import Engine
 from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
@@ -28,7 +30,12 @@ class Pipeline(Generic[T]):
     """A built pipeline. Made by ``PipelineBuilder.build`` or ``build_pipeline``.
 
     Neither ``start`` nor ``stop`` is needed: the first read starts it; exhaustion, collection and interpreter exit
-    stop it. Reads are for one thread at a time; ``stop`` and ``stats`` may be called from any thread.
+    stop it. All methods are thread-safe. Where several threads read, each item goes to one of them; of the end, and of
+    a failure, all are told.
+
+    A pipeline that nobody refers to any more is stopped, also if its ops are methods of the object that held it. Async
+    sources, merge ops, stage hooks, background tasks and stages in other processes keep what they belong to: stop such
+    a pipeline.
 
     .. code-block:: python
 
@@ -44,9 +51,15 @@ class Pipeline(Generic[T]):
         self._was_stopped = False
         self._failure_raised = False
         self._was_joined = False
-        # The engine does not know the handle, so the handle can be collected while the engine runs. The interpreter's
-        # exit stops all engines together, so it is not for the finalizer.
-        weakref.finalize(self, abandon, engine).atexit = False
+        self._beginning = threading.Lock()  # of several threads whose read is the first, one starts
+
+    def __del__(self) -> None:
+        # Neither the engine nor its threads know the handle, so it can be collected while they run. A finalizer of
+        # ``weakref`` would hold the engine, with the user's ops, and these may hold the handle. The interpreter's exit
+        # stops all engines together, and before this is called.
+        engine = getattr(self, "_engine", None)
+        if engine is not None:
+            abandon(engine)
 
     def __str__(self) -> str:
         return f"<Pipeline {self._engine.pipeline_id}, {self._engine.state.value}>\n{self._description}"
@@ -134,7 +147,8 @@ class Pipeline(Generic[T]):
             try:
                 self.stop(timeout=timeout)
             except Exception as exc:  # noqa: BLE001 - the body's exception is what the caller must see
-                _LOG.error("stopping pipeline %d failed as well", self._engine.pipeline_id, exc_info=exc)
+                text = "stopping pipeline %d failed as well"
+                log(_LOG, logging.ERROR, text, self._engine.pipeline_id, exc_info=exc)
             raise
         self.stop(timeout=timeout)
 
@@ -185,8 +199,9 @@ class Pipeline(Generic[T]):
 
     def _begin(self) -> None:
         self._check_process()
-        if not self._was_started:
-            self.start()
+        with self._beginning:
+            if not self._was_started:
+                self.start()
 
     def _check_process(self) -> None:
         if self._engine.is_forked:
@@ -220,7 +235,7 @@ class Pipeline(Generic[T]):
         text = f"pipeline {self._engine.pipeline_id} has stopped, but not all of it:\n{describe_stuck(stuck, bound)}"
         if timeout is not None:
             raise TimeoutError(text)
-        _LOG.warning("%s", text)
+        log(_LOG, logging.WARNING, "%s", text)
 
 
 class _PipelineIterator(Iterator[T]):

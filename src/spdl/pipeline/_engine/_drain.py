@@ -14,7 +14,7 @@ from ._channel import MARK
 from ._lanes._remote import describe_failure
 from ._origin import Origin, Part, Positions, SourcePosition, describe
 from ._region_workers import Descent, FailedItem, Report, Then
-from ._stages import SourceNode
+from ._stages import SourceNode, Wait
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
@@ -103,10 +103,7 @@ class Drain:
     def note_news(self) -> None:
         """Under the lock."""
         self._has_news = True
-        sink = self.engine.sink
-        waiting, sink.waiting = sink.waiting, None
-        if waiting is not None:
-            waiting()
+        self.engine.sink.wake_all()
 
     def refuse(self, position: int, stage: str, item: str, error: BaseException) -> None:
         """An item that does not get as far as the source has failed. On the source's thread."""
@@ -159,7 +156,7 @@ class Drain:
                 if self._has_news or (for_items and (inbox.items or inbox.closed)):
                     self._has_news = False
                     return
-                sink.waiting = self._arrived.release
+                sink.waiting.append(Wait(self._arrived.release, 0.0))
             self._arrived.acquire()
 
     def must_report(self) -> bool:

@@ -6,8 +6,10 @@ import reprlib
 import traceback
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from spdl._reports import add_note, name_of, shown
 from spdl.pipeline._errors import FailureLimitError, PipelineError
 
 from ._origin import Origin, describe
@@ -71,12 +73,15 @@ class Limit:
 def as_stage_failure(exc: BaseException, what: str) -> Exception:
     """What a stage fails with after ``what`` raised ``exc``. A group cannot hold ``SystemExit`` and the like."""
     if isinstance(exc, Exception):
-        exc.add_note(f"in {what}")
+        add_note(exc, f"in {what}")
         return exc
-    failure = PipelineError(f"{what} raised {type(exc).__name__}, which is no ordinary exception; the stage is stopped")
+    failure = PipelineError(f"{what} raised {name_of(exc)}, which is no ordinary exception; the stage is stopped")
     failure.__cause__ = exc
     return failure
 
+
+#: How often a traceback may begin anew. Once is usual; more for an error of a pipeline inside an op.
+_MOST_RAISED: Final = 8
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
@@ -85,10 +90,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
 
 def short_repr(value: Any) -> str:
     """At most some 80 characters; never raises, whatever the item's ``__repr__`` does."""
-    try:
-        text = _SHORT.repr(value)
-    except Exception:  # noqa: BLE001 - the repr is the user's
-        return f"<{type(value).__name__} object, its repr failed>"
+    text = shown(value, _SHORT.repr)
     return text if len(text) <= 160 else text[:157] + "..."
 
 
@@ -101,8 +103,32 @@ def log_failure(
     """
     position = describe(origin)
     text = short_repr(value)
-    error.add_note(f"in pipeline stage {stage}, source position {position}, item {text}, op defined at {location}")
+    where = f"in pipeline stage {stage}, "
+    what = f"source position {shown(position)}, item {text}, op defined at {location}"
+    add_note(error, where + what, in_place_of=where)
     report(stage, text, position, error)
-    # The ledger outlives the call: keep the lines of the traceback, let go of what its frames hold.
-    traceback.clear_frames(error.__traceback__)
+    _let_go(error)
     return FailureRecord(str(stage), position, text, error)
+
+
+def _let_go(error: BaseException) -> None:
+    """The ledger outlives the call: keep the lines of the traceback, let go of what its frames hold.
+
+    An exception object that is raised again goes on with the traceback it has. What repeats it is cut off.
+    """
+    first = last = _traceback_of(error)
+    if first is None:
+        return
+    traceback.clear_frames(first)
+    code = first.tb_frame.f_code  # of the engine or an executor: it recurs where calls began
+    num_begun = 0
+    while last is not None and last.tb_next is not None:
+        num_begun += last.tb_next.tb_frame.f_code is code
+        if num_begun == _MOST_RAISED:
+            last.tb_next = None
+        last = last.tb_next
+
+
+def _traceback_of(error: BaseException) -> TracebackType | None:
+    found = object.__getattribute__(error, "__traceback__")
+    return found if isinstance(found, TracebackType) else None

@@ -6,11 +6,12 @@ Hooks are async, so with them every op becomes an async one on the loop, which h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, IsolatedTask, StartIsolated
-from spdl.pipeline._engine._lanes._executor import is_process_pool
+from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
 from spdl.pipeline._engine._lanes._remote import (
     call_remotely,
     collect_remotely,
@@ -28,6 +29,7 @@ from spdl.pipeline._engine._stages import (
     timed_async,
     to_its_end,
 )
+from spdl.pipeline._engine._stages._call import WrongParameters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,11 +95,10 @@ class Ops:
             return lambda item: to_its_end(job.call(op, item, item))
         end = self.end_in_time(config, info)
         if not is_process_pool(executor):
-            return lambda item: end(asyncio.get_running_loop().run_in_executor(executor, op, item))
+            return lambda item: _called_there(end(_submit(executor, info, call_there, op, item)))
 
         async def remote(item: Any) -> Any:
-            call = asyncio.get_running_loop().run_in_executor(executor, call_remotely, op, item)
-            outcome = await end(call)
+            outcome = await end(_submit(executor, info, call_remotely, op, item))
             value, error = unpack_remote(outcome)
             if error is not None:
                 raise error
@@ -123,13 +124,12 @@ class Ops:
         if not is_process_pool(executor):
 
             async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-                return await end(asyncio.get_running_loop().run_in_executor(executor, function, argument))
+                return await _called_there(end(_submit(executor, info, call_there, function, argument)))
 
             return lambda item: steps_on_thread(call, op, item)
 
         async def remote(item: Any) -> AsyncIterator[Any]:
-            call = asyncio.get_running_loop().run_in_executor(executor, collect_remotely, op, item)
-            outcome = await end(call)
+            outcome = await end(_submit(executor, info, collect_remotely, op, item))
             collected = unpack_remote_generator(outcome)
             for value in collected.values:
                 yield value
@@ -137,3 +137,25 @@ class Ops:
                 raise collected.error
 
         return remote
+
+
+def _submit(executor: Executor, info: StageInfo, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    future: object = executor.submit(function, *args)
+    if not isinstance(future, Future):
+        raise WrongParameters from no_future(executor, info, future)
+    return asyncio.wrap_future(future)
+
+
+def call_there(function: Callable[[Any], Any], argument: Any) -> tuple[Any, BaseException | None]:
+    """On a thread of an executor: the result, or the error. A future of asyncio's takes no ``StopIteration``."""
+    try:
+        return function(argument), None
+    except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+        return None, exc
+
+
+async def _called_there(call: Awaitable[tuple[Any, BaseException | None]]) -> Any:
+    value, error = await call
+    if error is not None:
+        raise error
+    return value

@@ -15,9 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import add_note, log, name_of
 from spdl.pipeline._errors import InternalError
 
 from ._channel import MARK
@@ -25,7 +27,7 @@ from ._ending import Stuck, join_all, register
 from ._lanes import LoopLane, PoolLane
 from ._lanes._deadlines import Deadlines
 from ._origin import Ledger
-from ._stages import CallStage, Sink
+from ._stages import CallStage, Sink, SourceNode, Turns, Wait
 
 if TYPE_CHECKING:
     from ._failures import FailureRecord, FailureReporter, Limit
@@ -74,7 +76,7 @@ class Engine:
         self.isolated: list[IsolatedLane] = []
         self.sources: list[SourceLane] = []
         self.regions: list[RegionLane] = []
-        self.deadlines = Deadlines(self)
+        self.deadlines = Deadlines(pipeline_id)
         #: Set when the pipeline ends or is stopped: calls that wait before another attempt give up.
         self.stopped = threading.Event()
         self.state = EngineState.NEW
@@ -94,6 +96,9 @@ class Engine:
         self.given_up: set[object] = set()  # threads and futures that a join has left behind; touched by joins only
         self._is_forgotten = False
         self.is_abandoned = False  # nobody holds it any more, or the interpreter exits
+        self.is_left = False  # who waited for its threads was interrupted: nobody is to wait again
+        self._is_broken = False
+        self.turns = Turns()
         self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
 
     # -- start
@@ -125,6 +130,31 @@ class Engine:
                 source.start()
             return True
 
+    # -- what comes of what, under the lock
+
+    def advance(self, node: Node, now: float) -> None:
+        """Have ``node`` move what it can: items, marks, the end.
+
+        What that lets its neighbours move is moved after it and not inside it, so a chain of nodes needs no stack.
+        """
+        turns = self.turns
+        if turns.is_taken:
+            turns.waiting.append(node)
+            return
+        turns.is_taken = True
+        node.advance(now)
+        turns.is_taken = False
+        if turns.waiting:
+            self.advance_rest(now)
+
+    def advance_rest(self, now: float) -> None:
+        """Second part of ``advance``: what has waited for its end."""
+        turns = self.turns
+        turns.is_taken = True
+        while turns.waiting:
+            turns.waiting.popleft().advance(now)
+        turns.is_taken = False
+
     # -- failure and the end of nodes, under the lock
 
     def fail(self, node: Node, error: BaseException, now: float) -> None:
@@ -132,7 +162,7 @@ class Engine:
         if node.cancelled:
             return
         info = node.info
-        error.add_note(f"Pipeline stage: {info.pipeline_id}:{info.stage_id}:{info.stage_name}")
+        add_note(error, f"Pipeline stage: {info.pipeline_id}:{info.stage_id}:{info.stage_name}")
         self.stage_failures.append((info.stage_name, error))
         was_ended = node.ended
         doomed = self._upstream_of(node)
@@ -199,25 +229,30 @@ class Engine:
 
     def broken(self, error: BaseException) -> None:
         """A broken invariant of the engine: make it an error that the consumer sees, never a hang."""
+        if self._is_broken:
+            return
+        self._is_broken = True
         if not isinstance(error, InternalError):
             wrapped = InternalError(
-                f"the engine of pipeline {self.pipeline_id} is broken by {error!r}; please report this"
+                f"the engine of pipeline {self.pipeline_id} is broken by a {name_of(error)}; please report this"
             )
             wrapped.__cause__ = error
             error = wrapped
-        self.log.critical("pipeline %d is broken", self.pipeline_id, exc_info=error)
         self.stage_failures.append(("engine", error))
         self.state = EngineState.FAILED
         for node in self.nodes:
             node.cancelled = node.ended = True
             if isinstance(node, CallStage):
                 node.limit = 0
-        sink = self.sink
-        sink.inbox.closed = True
-        if sink.waiting is not None:
-            sink.waiting()
-            sink.waiting = None
+            elif isinstance(node, SourceNode):
+                with suppress(Exception):  # whatever is broken
+                    node.drop_work()
+        self.sink.inbox.closed = True
+        self.sink.wake_all()
         self._release_lanes()
+        self.to_close.append(
+            partial(log, self.log, logging.CRITICAL, "pipeline %d is broken", self.pipeline_id, exc_info=error)
+        )
 
     # -- counts, under the lock
 
@@ -236,10 +271,9 @@ class Engine:
     # -- user code that must not run under the lock
 
     def close_later(self, generator: Any) -> None:
-        """Under the lock: close a generator as soon as somebody is without the lock."""
-        close = getattr(generator, "close", None)
-        if close is not None:
-            self.to_close.append(close)
+        """Under the lock: close a generator, if it is one, as soon as somebody is without the lock."""
+        if generator is not None:
+            self.to_close.append(partial(_close, generator))
 
     def close_generators(self) -> None:
         while True:
@@ -249,13 +283,17 @@ class Engine:
                 return
             try:
                 close()
-            except BaseException as exc:
-                self.log.error("closing a generator of pipeline %d failed", self.pipeline_id, exc_info=exc)
+            except BaseException as exc:  # noqa: BLE001 - the user's last words, which nobody waits for
+                text = "closing a generator of pipeline %d failed"
+                log(self.log, logging.ERROR, text, self.pipeline_id, exc_info=exc)
 
     # -- reading
 
     def read(self, timeout: float | None) -> Any:
-        """The next item, ``EPOCH`` or ``END``. ``TimeoutError`` if nothing comes in time."""
+        """The next item, ``EPOCH`` or ``END``. ``TimeoutError`` if nothing comes in time.
+
+        For any number of threads: each item goes to one of them, the end to all.
+        """
         channel = self.sink.inbox
         items = channel.items
         with self.lock:
@@ -279,40 +317,37 @@ class Engine:
         return channel.closed, END
 
     def _read_waiting(self, timeout: float | None) -> Any:
-        sink = self.sink
         arrived = threading.Lock()
         arrived.acquire()
         began = perf_counter()
         deadline = None if timeout is None else began + timeout
-        sink.counters.begin_starved(began)
+        wait = Wait(arrived.release, began)
+        is_late = False
         try:
             while True:
                 with self.lock:
                     found, value = self._next()
                     if found:
+                        self._end_wait(wait)
                         return value
-                    sink.waiting = arrived.release
+                    if is_late:  # and it has not come at the last moment
+                        raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
+                    self.sink.begin_wait(wait)
                 if deadline is None:
                     arrived.acquire()
                 else:
                     remaining = deadline - perf_counter()
-                    if remaining <= 0 or not arrived.acquire(timeout=min(remaining, threading.TIMEOUT_MAX)):
-                        with self.lock:
-                            found, value = self._next()  # it may have come at the last moment
-                        if found:
-                            return value
-                        raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
+                    is_late = remaining <= 0 or not arrived.acquire(timeout=min(remaining, threading.TIMEOUT_MAX))
         finally:
-            now = perf_counter()
-            sink.waiting = None
-            sink.counters.end_starved(now)
-            self.consumer_wait += now - began
+            if not wait.is_over:
+                with self.lock:
+                    self._end_wait(wait)
 
     async def read_async(self, timeout: float | None) -> Any:  # noqa: ASYNC109 - the contract has it
         """``read`` for a coroutine: waits without blocking its loop. Cancellation loses no item."""
         loop = asyncio.get_running_loop()
-        sink = self.sink
         began = perf_counter()
+        wait: Wait | None = None
         try:
             async with asyncio.timeout(timeout):
                 while True:
@@ -321,17 +356,23 @@ class Engine:
                         if found:
                             return value
                         arrived = loop.create_future()
-                        sink.waiting = _threadsafe(loop, arrived)
-                    sink.counters.begin_starved(began)
+                        if wait is None:
+                            wait = Wait(_threadsafe(loop, arrived), began)
+                        wait.wake = _threadsafe(loop, arrived)
+                        self.sink.begin_wait(wait)
                     await arrived
         except TimeoutError:
             raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s") from None
         finally:
-            now = perf_counter()
-            with self.lock:
-                sink.waiting = None
-                sink.counters.end_starved(now)
-                self.consumer_wait += now - began
+            if wait is not None:
+                with self.lock:
+                    self._end_wait(wait)
+
+    def _end_wait(self, wait: Wait) -> None:
+        """Under the lock."""
+        now = perf_counter()
+        self.sink.end_wait(wait, now)
+        self.consumer_wait += now - wait.began
 
     # -- the end
 
@@ -365,7 +406,11 @@ class Engine:
 
         Returns what is still running.
         """
-        stuck = join_all(self, timeout)
+        try:
+            stuck = join_all(self, timeout)
+        except BaseException:  # Ctrl-C: whoever waits has had enough
+            self.is_left = True
+            raise
         with self.lock:
             if self.state is EngineState.STOPPING:
                 self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
@@ -375,7 +420,10 @@ class Engine:
         if is_over:
             self._forget()
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception as exc:  # noqa: BLE001 - a report, which may be the user's
+                log(self.log, logging.ERROR, "a report of pipeline %d failed", self.pipeline_id, exc_info=exc)
         return stuck
 
     def _forget(self) -> None:
@@ -387,6 +435,12 @@ class Engine:
         self.loop.hooks.clear()
         self.loop.background.clear()
         self.loop.merges.clear()
+
+
+def _close(generator: Any) -> None:
+    close = getattr(generator, "close", None)
+    if close is not None:
+        close()
 
 
 def _threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:

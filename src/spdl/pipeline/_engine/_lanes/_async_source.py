@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import log, name_of
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._errors import PipelineError
 
@@ -34,7 +36,7 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
                 break
     except asyncio.CancelledError as exc:
         if not node.ended:
-            error = PipelineError(f"the async source {type(node.iterable).__name__} was cancelled from inside")
+            error = PipelineError(f"the async source {name_of(node.iterable)} was cancelled from inside")
             error.__cause__ = exc
         else:
             task.uncancel()
@@ -49,7 +51,8 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
         elif not was_ended:
             node.end(perf_counter())
     if was_ended and error is not None:
-        engine.log.error("the source of pipeline %d raised after it was cancelled", engine.pipeline_id, exc_info=error)
+        text = "the source of pipeline %d raised after it was cancelled"
+        log(engine.log, logging.ERROR, text, engine.pipeline_id, exc_info=error)
 
 
 class _RoomWaiter:

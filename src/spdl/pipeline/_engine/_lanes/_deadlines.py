@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from spdl._reports import add_note
 from spdl.pipeline._errors import StageTimeoutError
 
-from ._base import EngineThread
+from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
+    from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._engine._ticket import Ticket
 
 __all__ = ["Deadlines", "FlushTime", "close_given_up"]
@@ -47,8 +50,8 @@ class FlushTime(NamedTuple):
 class Deadlines:
     """Has a lock of its own, which is never held while another is taken."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, pipeline_id: int) -> None:
+        self.pipeline_id = pipeline_id  # the thread waits in here: it must not refer to the engine
         self.thread: EngineThread | None = None
         self.is_needed = False  # set by the graph
         self._running: dict[Ticket, _Running] = {}
@@ -60,7 +63,7 @@ class Deadlines:
 
     def start(self) -> None:
         if self.is_needed:
-            self.thread = EngineThread(f"spdl-{self.engine.pipeline_id}-deadlines", self._watch)
+            self.thread = EngineThread(f"spdl-{self.pipeline_id}-deadlines", Task(None, self._watch))
             self.thread.start()
 
     def stop(self) -> None:
@@ -147,10 +150,18 @@ class Deadlines:
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
                     self._next = 0.0  # awake: nobody needs to wake it
             for ticket, running in late:
-                running.give_up(ticket, self._error(ticket, running))
+                self._tell(ticket.stage, partial(running.give_up, ticket, self._error(ticket, running)))
             for stage, time in due:
-                stage.on_deadline(time.deadline)
-            stage = time = None  # type: ignore[assignment] # an aggregator must not live on in this frame
+                self._tell(stage, partial(stage.on_deadline, time.deadline))
+            # An aggregator, or an op, must not live on in this frame.
+            late = due = ticket = running = stage = time = None  # type: ignore[assignment]
+
+    def _tell(self, stage: CallStage, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+            with stage.engine.lock:
+                stage.engine.broken(exc)
 
     def _error(self, ticket: Ticket, running: _Running) -> StageTimeoutError:
         from spdl.pipeline._engine._ending import stack_of
@@ -162,7 +173,7 @@ class Deadlines:
             seconds=running.seconds,
         )
         if running.thread_id is not None:
-            error.add_note(f"it is at\n{stack_of(running.thread_id)}")
+            add_note(error, f"it is at\n{stack_of(running.thread_id)}")
         return error
 
 

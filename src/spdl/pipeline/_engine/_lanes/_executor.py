@@ -11,15 +11,17 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl.pipeline._engine._failures import log_failure
+from spdl._reports import describe_exception, name_of
+from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
 from spdl.pipeline._engine._stages._generator import GeneratorStage
 from spdl.pipeline._engine._stages._timed import give_up
 from spdl.pipeline._errors import PipelineError
 
-from ._base import EngineThread
+from ._base import EngineThread, Task
 from ._deadlines import close_given_up
 from ._remote import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._engine._ticket import Ticket
+    from spdl.pipeline._info import StageInfo
 
-__all__ = ["ExecutorLane", "is_process_pool"]
+__all__ = ["ExecutorLane", "is_process_pool", "no_future"]
 
 #: Before 3.12.1, a process pool that breaks while it holds a cancelled call loses its managing thread, as
 #: ``set_exception`` raises there, and the exit of the interpreter then waits for the pool's workers for ever.
@@ -52,6 +55,14 @@ def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) ->
     return function(argument)
 
 
+def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
+    """What a stage fails with whose executor gives something else than it is asked for."""
+    return TypeError(
+        f"submit() of executor {name_of(executor)} of stage {info} must return a concurrent.futures.Future, "
+        f"got {short_repr(given)}"
+    )
+
+
 class ExecutorLane:
     """The submitting thread of one stage."""
 
@@ -62,15 +73,17 @@ class ExecutorLane:
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None  # set by the graph
         self.thread: EngineThread | None = None
-        self.waiting: Callable[[], None] | None = None
+        self.waiting = False  # the submitting thread sleeps
+        self.work = Task(engine, self._submit_all)
         self.stopping = False
         self.tickets: set[Ticket] = set()  # submitted, and not yet completed
+        self.unsettled: set[Ticket] = set()  # of these, those of which nobody is finding out how they ended
         self.is_claiming = False  # the submitting thread never waits with the lock held
 
     # -- under the lock
 
     def offer(self, stage: CallStage) -> None:
-        if self.waiting is not None and stage.ready():
+        if self.waiting and stage.ready():
             self._wake()
 
     def cancel_calls(self, stage: CallStage) -> None:
@@ -83,14 +96,15 @@ class ExecutorLane:
     def lose_call(self, ticket: Ticket) -> None:
         """A call has been given up: nobody waits for it any more."""
         self.tickets.discard(ticket)
+        self.unsettled.discard(ticket)
         if ticket.handle is not None and self.may_cancel:
             self.engine.to_close.append(ticket.handle.cancel)
         self.offer(ticket.stage)
 
     def _wake(self) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            waiting()
+        if self.waiting and self.thread is not None:
+            self.waiting = False
+            self.thread.wake(self.work)
 
     def stop(self) -> None:
         self.stopping = True
@@ -101,38 +115,38 @@ class ExecutorLane:
     def start(self) -> None:
         assert self.stage is not None
         name = f"spdl-{self.engine.pipeline_id}-submit-{self.stage.info.stage_id}"
-        self.thread = EngineThread(name, self._submit_all)
+        self.thread = EngineThread(name, self.work)
         self.thread.start()
 
-    def _submit_all(self, thread: EngineThread) -> None:
+    def _submit_all(self, thread: EngineThread) -> bool:
+        """Body of the submitting thread. True: there is nothing to submit, and it sleeps."""
         engine, stage = self.engine, self.stage
         assert stage is not None
         lock = engine.lock
-        wake_up = threading.Lock()
-        wake_up.acquire()
-        ticket: Ticket | None = None
         while True:
+            ticket: Ticket | None = None
             with lock:
                 if stage.ready():
                     ticket = stage.take(perf_counter())
                     self.tickets.add(ticket)
+                    self.unsettled.add(ticket)
                 elif self.stopping:
                     break
                 else:
-                    self.waiting = wake_up.release
+                    self.waiting = True
             if engine.to_close:
                 engine.close_generators()
             if ticket is None:
-                wake_up.acquire()
-            else:
-                self._submit(thread, ticket)
-                ticket = None
+                return True
+            self._submit(thread, ticket)
         engine.close_generators()
+        return False
 
     def _submit(self, thread: EngineThread, ticket: Ticket) -> None:
         stage = ticket.stage
         function, argument = self._task(ticket)
         timeout: float | None = getattr(stage, "timeout", None)
+        future: Any
         thread.ticket = ticket
         try:
             if self.is_remote:
@@ -143,20 +157,27 @@ class ExecutorLane:
             else:
                 future = self.executor.submit(function, argument)
         except BaseException as exc:  # noqa: BLE001 - the executor is the user's
-            self._settle_broken(ticket, exc, refused=isinstance(exc, RuntimeError))
-            self._complete(ticket)
+            self._finish(ticket, partial(self._settle_broken, ticket, exc, refused=isinstance(exc, RuntimeError)))
             return
         finally:
             thread.ticket = None
+        if not isinstance(future, Future):
+            self._finish(ticket, partial(self._settle_no_future, ticket, future))
+            return
         ticket.handle = future
         if timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
             # When a worker elsewhere begins cannot be seen: the time it waits for one counts.
             self.engine.deadlines.watch(ticket, timeout, give_up)
-        future.add_done_callback(lambda done: self._done(ticket, done))
+        try:
+            future.add_done_callback(lambda done: self._done(ticket, done))
+        except BaseException as exc:  # noqa: BLE001 - a future of the user's own class
+            self._finish(ticket, partial(self._settle_broken, ticket, exc))
+            return
         with self.engine.lock:
             stop = ticket.cancelled
         if stop and self.may_cancel:
-            future.cancel()
+            self.engine.to_close.append(future.cancel)
+            self.engine.close_generators()
 
     def _task(self, ticket: Ticket) -> tuple[Callable[[Any], Any], Any]:
         if isinstance(ticket.stage, GeneratorStage) and not self.is_remote:
@@ -165,10 +186,30 @@ class ExecutorLane:
 
     def _done(self, ticket: Ticket, future: Future[Any]) -> None:
         """Callback of the future, on a thread of the executor."""
-        stage = ticket.stage
         if not self.engine.deadlines.forget(ticket):
             close_given_up(ticket, self.engine)
             return
+        self._finish(ticket, partial(self._settle, ticket, future))
+
+    def _finish(self, ticket: Ticket, settle: Callable[[], None]) -> None:
+        """Find out how a call has ended, and complete it: once, whatever future and executor do.
+
+        An exception out of a callback would be logged by the future and lost.
+        """
+        with self.engine.lock:
+            if ticket not in self.unsettled:
+                return
+            self.unsettled.discard(ticket)
+        try:
+            settle()
+        except BaseException as exc:  # noqa: BLE001 - the future is the user's; on the main thread it may be a Ctrl-C
+            ticket.exhausted = True
+            what = f"executor {name_of(self.executor)} of stage {ticket.stage.info}"
+            ticket.fatal = as_stage_failure(exc, what)
+        self._complete(ticket)
+
+    def _settle(self, ticket: Ticket, future: Future[Any]) -> None:
+        stage = ticket.stage
         # Asked for, not raised: a traceback through here would keep the pool's own threads and descriptors alive.
         if future.cancelled():
             ticket.exhausted = True
@@ -180,7 +221,6 @@ class ExecutorLane:
             self._settle_broken(ticket, exc)
         else:
             self._settle_result(ticket, future.result())
-        self._complete(ticket)
 
     def _settle_result(self, ticket: Ticket, result: Any) -> None:
         stage = ticket.stage
@@ -205,13 +245,18 @@ class ExecutorLane:
         ticket.exhausted = True
         if refused or isinstance(exc, BrokenExecutor):
             error = PipelineError(
-                f"executor {type(self.executor).__name__} of stage {stage.info} takes no more calls: "
-                f"{type(exc).__name__}: {exc}. A worker died, or the executor was shut down before the pipeline ended."
+                f"executor {name_of(self.executor)} of stage {stage.info} takes no more calls: "
+                f"{describe_exception(exc)}. A worker died, or the executor was shut down before the pipeline ended."
             )
             error.__cause__ = exc
             ticket.fatal = error
         else:
             stage.settle_error(ticket, exc)
+
+    def _settle_no_future(self, ticket: Ticket, given: object) -> None:
+        """It would give nothing for the items after this one either."""
+        ticket.exhausted = True
+        ticket.fatal = no_future(self.executor, ticket.stage.info, given)
 
     def _complete(self, ticket: Ticket) -> None:
         engine, stage = self.engine, ticket.stage

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
+from spdl._reports import add_note
 from spdl.pipeline._engine._stages._call import WrongParameters
 from spdl.pipeline._engine._stages._generator import Collected, GeneratorStage
 from spdl.pipeline._engine._stages._hooked import JobStage
@@ -225,7 +226,7 @@ class IsolatedLane(PoolLane):
                 error, may_retry, is_known = as_error(reply.failure), reply.may_retry, True
             if retry is None or not may_retry or attempt >= retry.attempts:
                 if retry is not None and attempt > 1:
-                    error.add_note(f"attempt {attempt} of {retry.attempts}; those before failed too")
+                    add_note(error, f"attempt {attempt} of {retry.attempts}; those before failed too")
                 return value, error
             attempt += 1
             if seat.cut.wait(retry.delay_before(attempt, self.random.random)):
@@ -253,13 +254,14 @@ class IsolatedLane(PoolLane):
                 self.num_failed_starts += 1  # threads may count at once; a lost count costs one more start
                 if isinstance(exc, WorkerDiedError) and self.num_failed_starts < _MAX_FAILED_STARTS:
                     continue
-                exc.add_note(
-                    f"isolated stage {task.info} cannot start its processes; none of its items was tried there"
+                add_note(
+                    exc, f"isolated stage {task.info} cannot start its processes; none of its items was tried there"
                 )
                 if isinstance(exc, WorkerDiedError):
-                    exc.add_note(
+                    add_note(
+                        exc,
                         f"{self.num_failed_starts} of them in a row died before they were ready. They import the main "
-                        "module: is what it runs under \"if __name__ == '__main__':\"?"
+                        "module: is what it runs under \"if __name__ == '__main__':\"?",
                     )
                 # The error is kept; the frames it came through would keep the child's descriptors.
                 raise _CannotStart from exc.with_traceback(None)
@@ -301,7 +303,7 @@ def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeou
         seconds=task.timeout,
     )
     if exc.remote_traceback:
-        error.add_note(f"it was at\n{exc.remote_traceback}")
+        add_note(error, f"it was at\n{exc.remote_traceback}")
     return error
 
 

@@ -13,16 +13,18 @@ import logging
 import os
 import sys
 import traceback
+import weakref
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import log, shown
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._async_source import iterate_async_source
-from ._base import EngineThread
+from ._base import EngineThread, Task
 from ._merge_op import run_merge_op
 
 if TYPE_CHECKING:
@@ -46,7 +48,95 @@ class _Slot:
     def __init__(self) -> None:
         self.task: asyncio.Task[None] | None = None
         self.ticket: Ticket | None = None
-        self.idle: asyncio.Future[None] | None = None
+        self.idle: asyncio.Future[LoopLane] | None = None
+
+
+class _Root:
+    """All that the loop's thread refers to while no call runs, so that an engine that nobody uses can be collected.
+
+    Whoever wakes the thread hands it the lane. Sources, merge ops, stage hooks and background tasks are in the middle
+    of something, though, and keep it.
+    """
+
+    def __init__(self, lane: LoopLane) -> None:
+        self.lane: LoopLane | None = lane
+        self.engine = weakref.ref(lane.engine)
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    def run(self, thread: EngineThread) -> None:
+        """Body of the thread."""
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._live())
+        except BaseException as exc:  # noqa: BLE001 - nobody else would see it
+            self.report(exc)
+        finally:
+            engine = self.engine()
+            if engine is not None:
+                engine.loop._stop_kicks()
+                engine.hooks_entered.set()
+                engine.close_generators()
+
+    def report(self, exc: BaseException) -> None:
+        engine = self.engine()
+        if engine is not None:  # else nobody reads
+            with engine.lock:
+                engine.broken(exc)
+
+    async def _live(self) -> None:
+        lane, self.lane = self.lane, None
+        assert lane is not None
+        over = await lane._begin(self)
+        lane = None
+        lane = await over
+        await lane._finish(self)
+
+    def on_wake_fd(self, wake_fd: int) -> None:
+        if sys.platform == "linux":
+            os.eventfd_read(wake_fd)
+        lane, self.lane = self.lane, None
+        if lane is not None:
+            lane._on_kick()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            self.report(exc)
+
+
+async def _serve(slot: _Slot, lane: LoopLane) -> None:
+    """Body of a slot's task, which refers to nothing while it is idle."""
+    found = weakref.ref(lane)
+    while await lane._work(slot):
+        idle, slot.idle = slot.idle, None
+        assert idle is not None
+        del lane
+        try:
+            lane = await idle
+        except asyncio.CancelledError:  # by an op: the engine cancels calls, not slots
+            revived = found()
+            if revived is None:
+                return
+            lane = revived
+            lane._revive(slot)
+            await _forget_cancellation()
+        del idle
+
+
+async def _forget_cancellation() -> None:
+    """Whatever has cancelled the current task, it goes on."""
+    task = asyncio.current_task()
+    assert task is not None
+    while task.cancelling():
+        task.uncancel()
+    with suppress(asyncio.CancelledError):  # one that has not been delivered
+        await asyncio.sleep(0)
 
 
 class LoopLane:
@@ -69,16 +159,17 @@ class LoopLane:
         self._to_wake: list[asyncio.Future[None]] = []
         self._to_cancel: list[_Slot] = []
         self._tasks_to_cancel: list[int] = []
+        self._root: _Root | None = None
         self._left: set[int] = set()  # nodes whose stage hooks are to leave
         self._leave: dict[int, asyncio.Future[None]] = {}  # what a holder of hooks waits for until then
         # on the loop's thread only
-        self._idle: list[_Slot] = []
+        self._idle: list[tuple[_Slot, asyncio.Future[LoopLane]]] = []
         self._slots: list[_Slot] = []  # each slot's ticket is guarded by the lock
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._node_tasks: dict[int, asyncio.Task[Any]] = {}  # async sources and merge ops, by id of the node
         self._holders: list[tuple[Node, asyncio.Task[None]]] = []  # who keeps the stage hooks of a node entered
         self._max_slots = 0
-        self._over: asyncio.Future[None] | None = None
+        self._over: asyncio.Future[LoopLane] | None = None
+        self._background: list[asyncio.Task[None]] = []
         self._num_entering = 0
 
     def is_needed(self) -> bool:
@@ -154,6 +245,8 @@ class LoopLane:
         if not self._kicked and self.loop is not None:
             self._kicked = True
             if self._wake_fd is not None and sys.platform == "linux":
+                assert self._root is not None
+                self._root.lane = self
                 os.eventfd_write(self._wake_fd, 1)
             else:
                 self.loop.call_soon_threadsafe(self._on_kick)
@@ -162,49 +255,43 @@ class LoopLane:
 
     def start(self) -> None:
         """Start the loop's thread; ``engine.hooks_entered`` is set when all stage hooks have been entered."""
-        self.thread = EngineThread(f"spdl-{self.engine.pipeline_id}-loop", self._run)
+        self._root = _Root(self)
+        self.thread = EngineThread(f"spdl-{self.engine.pipeline_id}-loop", Task(None, self._root.run))
         self.thread.start()
 
-    def _run(self, thread: EngineThread) -> None:
-        engine = self.engine
-        try:
-            with asyncio.Runner() as runner:
-                runner.run(self._main())
-        except BaseException as exc:  # noqa: BLE001 - nobody else would see it
-            with engine.lock:
-                engine.broken(exc)
-        finally:
-            self._stop_kicks()
-            engine.hooks_entered.set()
-
-    async def _main(self) -> None:
+    async def _begin(self, root: _Root) -> asyncio.Future[LoopLane]:
+        """Start what runs on the loop. Returns the future that gets this lane when all of it may end."""
         engine = self.engine
         loop = asyncio.get_running_loop()
         self._max_slots = sum(stage.limit for stage in self.stages)
-        self._over = loop.create_future()
+        self._over = over = loop.create_future()
         self._num_entering = len(self.hooks)
         self._entered = asyncio.Event()
         with engine.lock:
             self.loop = loop
             if sys.platform == "linux":
                 self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-                loop.add_reader(self._wake_fd, self._on_wake_fd, self._wake_fd)
-        background = [loop.create_task(self._in_background(name, make), name=name) for name, make in self.background]
-        self._holders = [(node, loop.create_task(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
-        holders = [task for _, task in self._holders]
-        if holders:
+                loop.add_reader(self._wake_fd, root.on_wake_fd, self._wake_fd)
+        self._background = [root.spawn(self._in_background(name, make)) for name, make in self.background]
+        for task, (name, _) in zip(self._background, self.background, strict=True):
+            task.set_name(name)
+        self._holders = [(node, root.spawn(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
+        if self._holders:
             await self._entered.wait()  # no item may reach a stage before its hooks
         engine.hooks_entered.set()
         for source in self.sources:
-            self._node_tasks[id(source)] = self._spawn(iterate_async_source(engine, source))
+            self._node_tasks[id(source)] = root.spawn(iterate_async_source(engine, source))
         for node, op, inputs, output in self.merges:
-            self._node_tasks[id(node)] = self._spawn(run_merge_op(engine, node, op, inputs, output))
+            self._node_tasks[id(node)] = root.spawn(run_merge_op(engine, node, op, inputs, output))
         with engine.lock:
             self._kick()
-        await self._over
-        for task in background:
+        return over
+
+    async def _finish(self, root: _Root) -> None:
+        """Wait for what runs on the loop. It is told that all is over."""
+        for task in self._background:
             task.cancel()
-        await asyncio.gather(*holders, *background, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*root.tasks, return_exceptions=True)
         self._stop_kicks()
 
     def _stop_kicks(self) -> None:
@@ -217,25 +304,16 @@ class LoopLane:
                 loop.remove_reader(wake_fd)
             os.close(wake_fd)
 
-    def _on_wake_fd(self, wake_fd: int) -> None:
-        if sys.platform == "linux":
-            os.eventfd_read(wake_fd)
-        self._on_kick()
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_done)
-        return task
-
-    def _task_done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            with self.engine.lock:
-                self.engine.broken(exc)
-
     def _on_kick(self) -> None:
         """On the loop: do what the other threads asked for."""
+        try:
+            self._do_as_asked()
+        except BaseException as exc:  # noqa: BLE001 - the loop would log it and go on
+            with self.engine.lock:
+                self._kicked = False
+                self.engine.broken(exc)
+
+    def _do_as_asked(self) -> None:
         engine = self.engine
         with engine.lock:
             self._kicked = False
@@ -257,7 +335,7 @@ class LoopLane:
             if (task := self._node_tasks.get(key)) is not None:
                 task.cancel()
         if over and self._over is not None and not self._over.done():
-            self._over.set_result(None)
+            self._over.set_result(self)
             with engine.lock:
                 while self._idle:
                     self._wake_slot()
@@ -284,17 +362,29 @@ class LoopLane:
         elif len(self._slots) < self._max_slots and not self.stopping:
             slot = _Slot()
             self._slots.append(slot)
-            slot.task = self._spawn(self._work(slot))
+            assert self._root is not None
+            slot.task = self._root.spawn(_serve(slot, self))
             self.num_waking += 1
 
     def _wake_slot(self) -> None:
-        idle = self._idle.pop().idle
-        assert idle is not None
-        idle.set_result(None)
+        _, idle = self._idle.pop()
+        if not idle.done():  # else it was cancelled, and is about to be revived
+            idle.set_result(self)
         self.num_waking += 1
 
-    async def _work(self, slot: _Slot) -> None:
-        """Body of a slot: complete one ticket and claim the next under a single acquisition of the lock."""
+    def _revive(self, slot: _Slot) -> None:
+        """An idle slot was cancelled. It does as if it had been woken."""
+        with self.engine.lock:
+            idle = [(each, future) for each, future in self._idle if each is not slot]
+            if len(idle) < len(self._idle):
+                self._idle = idle
+                self.num_waking += 1
+
+    async def _work(self, slot: _Slot) -> bool:
+        """Complete one ticket and claim the next under a single acquisition of the lock.
+
+        True: there was nothing more to claim, and the slot is idle.
+        """
         engine, lock = self.engine, self.engine.lock
         ticket: Ticket | None = None
         was_waking = True
@@ -317,29 +407,31 @@ class LoopLane:
                         if self._max_slots > 1:
                             self._pass_on()
                     elif self.stopping:
-                        return
+                        return False
                     else:
                         slot.idle = asyncio.get_running_loop().create_future()
-                        self._idle.append(slot)
+                        self._idle.append((slot, slot.idle))
                 finally:
                     self.is_claiming = False
             if engine.to_close:
                 engine.close_generators()
             if ticket is None:
-                assert slot.idle is not None
-                await slot.idle
-                was_waking = True
-                now = perf_counter()
-                continue
+                return True
+            stage = ticket.stage
             try:
-                await ticket.stage.run_async(ticket)
-                num_calls += 1
-                if num_calls % _CALLS_PER_TURN == 0:
+                await stage.run_async(ticket)
+            except asyncio.CancelledError as exc:
+                if not (ticket.cancelled or stage.cancelled):
+                    stage.settle_error(
+                        ticket, RuntimeError(f"a call of stage {stage.info} was cancelled: {shown(exc)}")
+                    )
+            num_calls += 1
+            assert slot.task is not None
+            if num_calls % _CALLS_PER_TURN == 0:
+                with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
-            except asyncio.CancelledError:
-                # The engine cancels calls, not slots. The runner cancels slots, when the loop is torn down.
-                if not (ticket.cancelled or ticket.stage.cancelled) or slot.task is None or slot.task.uncancel() > 0:
-                    raise
+            if slot.task.cancelling():  # the engine cancels calls, not slots; and an op may cancel what it runs in
+                await _forget_cancellation()
             now = perf_counter()
 
     # -- hooks and background tasks
@@ -387,4 +479,5 @@ class LoopLane:
         except asyncio.CancelledError:
             raise
         except BaseException as exc:  # noqa: BLE001 - a background task's error is logged only
-            _LOG.error("background task %s of pipeline %d failed", name, self.engine.pipeline_id, exc_info=exc)
+            text = "background task %s of pipeline %d failed"
+            log(_LOG, logging.ERROR, text, name, self.engine.pipeline_id, exc_info=exc)

@@ -12,14 +12,13 @@ Workers are started as they are needed, by the same rule.
 
 from __future__ import annotations
 
-import threading
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
 from spdl.pipeline._engine._ticket import Ticket
 
-from ._base import EngineThread
+from ._base import EngineThread, Task
 from ._deadlines import close_given_up
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ class PoolLane:
         self.stages: list[CallStage] = []  # the most downstream first; set by the graph
         self.threads: list[EngineThread] = []
         self.num_started = 0
-        self.idle: list[Any] = []  # locks that idle workers wait on
+        self.idle: list[EngineThread] = []
+        self.work = Task(engine, self._work)
         self.num_waking = 0  # woken, or started, and not yet at the lock
         self.busy = 0  # calls running, on workers and on helping source threads
         self.is_claiming = False  # a worker holds the lock and will claim before it lets go
@@ -56,7 +56,9 @@ class PoolLane:
 
     def _wake(self) -> None:
         self.num_waking += 1
-        self.idle.pop().release()
+        thread = self.idle.pop()  # ``wake`` is written out here: it is the hot path
+        thread.task = self.work
+        thread.wake_up.release()
 
     def claim(self, now: float) -> Ticket | None:
         """The most downstream ticket that can run, if a thread's worth of calls is free."""
@@ -158,7 +160,7 @@ class PoolLane:
         self.start_worker()
 
     def start_worker(self) -> None:
-        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{len(self.threads)}", self._work)
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{len(self.threads)}", self.work)
         try:
             thread.start()
         except RuntimeError:  # no threads left, or the interpreter exits: those that are there do the work
@@ -178,11 +180,12 @@ class PoolLane:
     def leave(self, thread: EngineThread) -> None:
         """The thread is about to end."""
 
-    def _work(self, thread: EngineThread) -> None:
-        """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock."""
+    def _work(self, thread: EngineThread) -> bool:
+        """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock.
+
+        True: there was nothing more to claim, and the worker is idle.
+        """
         engine, lock = self.engine, self.engine.lock
-        wake_up = threading.Lock()
-        wake_up.acquire()
         ticket: Ticket | None = None
         was_waking = True
         now = perf_counter()
@@ -205,7 +208,7 @@ class PoolLane:
                     elif self.stopping:
                         break
                     else:
-                        self.idle.append(wake_up)
+                        self.idle.append(thread)
                 except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
                     engine.broken(exc)
                     break
@@ -213,18 +216,17 @@ class PoolLane:
                     self.is_claiming = False
             if engine.to_close:
                 engine.close_generators()
-            if ticket is not None:
-                if must_start:
-                    self.start_worker()
-                thread.ticket = ticket
-                self.run(thread, ticket)
-                thread.ticket = None
-                if ticket.given_up:  # another thread has this one's place
-                    close_given_up(ticket, engine)
-                    break
-            else:
-                wake_up.acquire()
-                was_waking = True
+            if ticket is None:
+                return True
+            if must_start:
+                self.start_worker()
+            thread.ticket = ticket
+            self.run(thread, ticket)
+            thread.ticket = None
+            if ticket.given_up:  # another thread has this one's place
+                close_given_up(ticket, engine)
+                break
             now = perf_counter()
         self.leave(thread)
         engine.close_generators()
+        return False

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from spdl._reports import add_note, shown
 from spdl.pipeline._engine._failures import FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._origin import describe
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._errors import WorkerDiedError
 
-from ._base import EngineThread
+from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
@@ -81,9 +82,9 @@ class RegionLane:
         if error is not None:
             with self.engine.lock:
                 self.engine.fail(self.node, error, perf_counter())
-        self.collector = EngineThread(f"{name}-collect", self._collect)
+        self.collector = EngineThread(f"{name}-collect", Task(self.engine, self._collect))
         self.collector.start()
-        self.dealer = EngineThread(f"{name}-deal", self._deal)
+        self.dealer = EngineThread(f"{name}-deal", Task(self.engine, self._deal))
         self.dealer.start()
 
     def stop_workers(self) -> None:
@@ -139,7 +140,7 @@ class RegionLane:
             held = self.node.workers[worker].held.get(position)
             if held is None:
                 continue
-            error.add_note(f"the item cannot be sent to {self.workers.describe(worker)}")
+            add_note(error, f"the item cannot be sent to {self.workers.describe(worker)}")
             record = self._log(held.origin, values[position], error)
             with self.engine.lock:
                 self.node.refuse(worker, position, record, perf_counter())
@@ -187,7 +188,8 @@ class RegionLane:
             if type(value) is Unreadable:
                 held = [node.workers[event.worker].held[p] for p in (*descent.whole, *descent.parts)]
                 origin = held[0].origin if len(held) == 1 else tuple(one.origin for one in held)
-                value.error.add_note(f"an output of {self.workers.describe(event.worker)} cannot be put together here")
+                who = self.workers.describe(event.worker)
+                add_note(value.error, f"an output of {who} cannot be put together here")
                 records.append(self._log(origin, None, value.error))
         return records
 
@@ -209,7 +211,7 @@ class RegionLane:
             error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
             text = one.describe()
             position = describe(one.origin)
-            error.add_note(f"in pipeline stage {node.info}, source position {position}, item {text}")
+            add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}")
             engine.report_failure(node.info, text, position, error)
             records[number] = FailureRecord(str(node.info), position, text, error)
         with engine.lock:

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from spdl._reports import name_of, text_of
 from spdl.pipeline._engine._stages._generator import Collected
 from spdl.pipeline._errors import RemoteOpError
 
@@ -36,18 +37,14 @@ class RemoteFailure(NamedTuple):
 
 def describe_failure(exc: BaseException) -> RemoteFailure:
     """In the child: what crosses of an exception. Never raises, whatever the exception's own methods do."""
+    name, text = name_of(exc), text_of(exc)
     try:
-        return _describe(exc)
-    except Exception as error:  # noqa: BLE001 - the user's __str__, or attributes that print themselves
-        text = f"<it cannot be shown: {type(error).__name__}>"
-        return RemoteFailure(type(exc).__name__, text, "?:0:?", f"{type(exc).__name__}: {text}\n")
-
-
-def _describe(exc: BaseException) -> RemoteFailure:
-    frames = traceback.extract_tb(exc.__traceback__)
-    last = frames[-1] if frames else None
-    place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}" if last else "?:0:?"
-    return RemoteFailure(type(exc).__name__, str(exc), place, "".join(traceback.format_exception(exc)))
+        frames = traceback.extract_tb(exc.__traceback__)
+        last = frames[-1] if frames else None
+        place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}" if last else "?:0:?"
+        return RemoteFailure(name, text, place, "".join(traceback.format_exception(exc)))
+    except BaseException:  # noqa: BLE001 - attributes of the user's that the traceback shows
+        return RemoteFailure(name, text, "?:0:?", f"{name}: {text}\n")
 
 
 def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFailure | None]:

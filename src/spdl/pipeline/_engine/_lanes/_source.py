@@ -9,15 +9,16 @@ all take less than 20 us; a long call ends the help.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import logging
+from collections.abc import Generator, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._stages._source import SourceNode
 
-from ._base import EngineThread
+from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
@@ -37,28 +38,47 @@ class SourceLane:
     def __init__(self, engine: Engine, node: SourceNode) -> None:
         self.engine = engine
         self.node = node
-        self.thread: EngineThread | None = (
-            None  # made at the start: a thread made before a fork cannot be started after
-        )
+        # Made at the start: a thread made before a fork cannot be started after.
+        self.thread: EngineThread | None = None
+        self._work = Task(engine, self._go_on)
+        self._passes: Generator[None, None, None] | None = None  # what the thread does; it sleeps at each ``yield``
+        self._is_collected = False  # with the engine, while the thread slept
+        self._num_helped = 0
 
     def start(self) -> None:
         suffix = f"-{self.node.number}" if self.node.shares_ledger else ""
-        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-source{suffix}", self._iterate)
-        thread.start()
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-source{suffix}", self._work)
+        self._passes = self._iterate(thread)
         self.thread = thread
+        thread.start()
 
-    def _iterate(self, thread: EngineThread) -> None:
+    def _go_on(self, thread: EngineThread) -> bool:
+        """Body of the thread. True: there is no room, and ``_wake`` will be called when there is."""
+        assert self._passes is not None
+        for _ in self._passes:
+            return True
+        self._passes = None
+        return False
+
+    def _wake(self) -> None:
+        """Under the lock."""
+        assert self.thread is not None
+        self.thread.wake(self._work)
+
+    def _iterate(self, thread: EngineThread) -> Generator[None, None, None]:
         node, engine = self.node, self.engine
         error: BaseException | None = None
         try:
-            while self._one_pass(thread) and node.continuous:
+            while (yield from self._one_pass(thread)) and node.continuous:
                 with engine.lock:
-                    if not self._wait_for_room(thread) or node.ended:
+                    if not (yield from self._wait_for_room(thread)) or node.ended:
                         break
                     node.out.put_mark(perf_counter())
-                    if not self._wait_for_room(thread):
+                    if not (yield from self._wait_for_room(thread)):
                         break
-        except BaseException as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
+        except BaseException as exc:  # the source is the user's; its error fails the stage
+            if self._is_collected:
+                raise
             where = f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
             error = as_stage_failure(exc, where)
         thread.in_source = False
@@ -69,12 +89,11 @@ class SourceLane:
             elif not was_ended:
                 node.end(perf_counter())
         if was_ended and error is not None:
-            engine.log.error(
-                "the source of pipeline %d raised after it was cancelled", engine.pipeline_id, exc_info=error
-            )
+            text = "the source of pipeline %d raised after it was cancelled"
+            log(engine.log, logging.ERROR, text, engine.pipeline_id, exc_info=error)
         engine.close_generators()
 
-    def _one_pass(self, thread: EngineThread) -> bool:
+    def _one_pass(self, thread: EngineThread) -> Generator[None, None, bool]:
         """Iterate the source once. False: the pipeline wants no more. Its iterator is closed on early end only."""
         node, engine = self.node, self.engine
         lock, pool, counters, clock = engine.lock, engine.pool, node.counters, perf_counter
@@ -98,49 +117,70 @@ class SourceLane:
                         self._run_cheap(thread, ticket)
                     else:
                         node.emit(value, now)
-                        if len(items) > capacity and not node.has_room() and not self._wait_for_room(thread):
-                            return False
+                        if len(items) > capacity and not node.has_room():
+                            self._num_helped = 0
+                            while (may_go_on := self._help(thread)) is None:
+                                lock.release()
+                                try:
+                                    yield
+                                except GeneratorExit:
+                                    self._is_collected = True
+                                    raise
+                                finally:
+                                    lock.acquire()
+                            if not may_go_on:
+                                return False
                 value = None  # an item must not live on in this frame
                 began = clock()
         except BaseException:
-            exhausted = True  # an iterator that raised is over
+            exhausted = not self._is_collected  # an iterator that raised is over
             raise
         finally:
             if not exhausted and (close := getattr(iterator, "close", None)) is not None:
                 close()
             thread.in_source = False
 
-    def _wait_for_room(self, thread: EngineThread) -> bool:
-        """Return when there is room, helping meanwhile. False: stopped.
+    def _wait_for_room(self, thread: EngineThread) -> Generator[None, None, bool]:
+        """End when there is room, helping meanwhile. False: stopped.
 
-        Called with the lock held; releases it in between.
+        Called with the lock held; releases it in between. ``_one_pass``, which is the hot path, has its own copy.
         """
-        node, pool, lock = self.node, self.engine.pool, self.engine.lock
+        node, lock = self.node, self.engine.lock
         if node.has_room():
             return not node.ended
+        self._num_helped = 0
+        while (may_go_on := self._help(thread)) is None:
+            lock.release()
+            try:
+                yield
+            except GeneratorExit:
+                self._is_collected = True
+                raise
+            finally:
+                lock.acquire()
+        return may_go_on
+
+    def _help(self, thread: EngineThread) -> bool | None:
+        """Run calls that are cheap until there is room. False: stopped. ``None``: the thread has to sleep.
+
+        Called with the lock held; releases it in between. ``_num_helped`` is 0 at first.
+        """
+        node, pool = self.node, self.engine.pool
         thread.in_source = False
         now = perf_counter()
         # Having begun to help, it goes on until its channel is empty: then items need no way through it (see
         # ``_one_pass``). The bound keeps it from working for other sources only.
-        num_helped = 0
-        while not node.ended and (not node.has_room() or (0 < num_helped < _MAX_HELPED and node.out.items)):
+        while not node.ended and (not node.has_room() or (0 < self._num_helped < _MAX_HELPED and node.out.items)):
             ticket = pool.claim_cheap(now)
             if ticket is not None:
-                num_helped += 1
+                self._num_helped += 1
                 now = self._run_cheap(thread, ticket)
                 continue
             if node.has_room():
                 break
             pool.wake_for_rest()
-            wake_up = threading.Lock()
-            wake_up.acquire()
-            node.waiting = wake_up.release
-            lock.release()
-            try:
-                wake_up.acquire()
-            finally:
-                lock.acquire()
-            now = perf_counter()
+            node.waiting = self._wake
+            return None
         thread.in_source = True
         return not node.ended
 

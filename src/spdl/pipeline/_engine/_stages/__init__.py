@@ -8,6 +8,7 @@ from ._aggregate import CollateStage as CollateStage
 from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._base import Node as Node
+from ._base import Turns as Turns
 from ._call import CallStage as CallStage
 from ._call import begin as begin
 from ._generator import GeneratorStage as GeneratorStage
@@ -23,6 +24,7 @@ from ._region import RegionStage as RegionStage
 from ._retried import RemoteRetried as RemoteRetried
 from ._retried import retried as retried
 from ._sink import Sink as Sink
+from ._sink import Wait as Wait
 from ._source import SourceNode as SourceNode
 from ._timed import TimedCallStage as TimedCallStage
 from ._timed import TimedGeneratorStage as TimedGeneratorStage
@@ -58,6 +60,8 @@ __all__ = [
     "TimedGeneratorStage",
     "TimedJobStage",
     "TimedOrderedCallStage",
+    "Turns",
+    "Wait",
     "begin",
     "give_up",
     "in_time",

@@ -15,6 +15,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._origin import Branch
@@ -39,34 +40,43 @@ __all__ = ["AggregateStage", "CollateStage", "Flush"]
 class CollateStage(Node):
     """Lists of ``num_items`` items, made by whoever completes the call upstream."""
 
-    __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "pumping", "values")
+    __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "turns", "values")
 
     def __init__(self, engine: Engine, info: StageInfo, num_items: int, *, drop_last: bool) -> None:
         super().__init__(engine, info)
+        self.turns = engine.turns
         self.num_items = num_items
         self.drop_last = drop_last
         self.values: list[Any] = []
         self.origins: list[Origin] = []
-        self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
         self.inbox, self.out = inboxes[0], outs[0]
 
     def on_input(self, now: float) -> None:
-        self.pump(now)
+        """``Engine.advance`` is written out here: it is the hot path."""
+        turns = self.turns
+        if turns.is_taken:
+            turns.waiting.append(self)
+            return
+        turns.is_taken = True
+        self.advance(now)
+        turns.is_taken = False
+        if turns.waiting:
+            self.engine.advance_rest(now)
 
     def on_room(self) -> None:
         if self.inbox.items or self.inbox.closed:
-            self.pump(self.engine.clock())
+            self.engine.advance(self, self.engine.clock())
 
-    def pump(self, now: float) -> None:
-        if self.pumping or self.ended:
+    def advance(self, now: float) -> None:
+        if self.ended:
             return
-        self.pumping = True
         inbox, out, counters = self.inbox, self.out, self.counters
         items, out_items = inbox.items, out.items
-        counters.end_starved(now)
+        if counters.starved_since is not None:
+            counters.end_starved(now)
         while len(out_items) <= out.capacity:
             if items:
                 entry = inbox.take()
@@ -85,9 +95,8 @@ class CollateStage(Node):
                 break
             else:
                 break
-        if not items and not self.ended:
-            counters.begin_starved(now)
-        self.pumping = False
+        if not items and counters.starved_since is None and not self.ended:
+            counters.starved_since = now
 
     def emit(self, now: float) -> None:
         values, origins = self.values, tuple(self.origins)
@@ -202,15 +211,18 @@ class AggregateStage(CallStage):
             ticket.result = await HookedOp(self.info, hooks, call)(item)
             if not was_called:
                 ticket.result = _KEPT_OUT
-        except asyncio.CancelledError:
-            raise
+        except asyncio.CancelledError as exc:
+            if ticket.cancelled or self.cancelled:
+                raise
+            what = f"a call of aggregate stage {self.info} was cancelled from inside, by a hook or by the aggregator"
+            self.settle_error(ticket, RuntimeError(f"{what}: {shown(exc)}"))
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
             self.settle_error(ticket, exc)
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Items already inside the aggregator cannot be told apart, so its error fails the stage."""
         what = "flush" if type(ticket.value) is Flush else f"item {short_repr(ticket.value)}"
-        aggregator = type(self.aggregator).__qualname__
+        aggregator = name_of(self.aggregator)
         ticket.fatal = as_stage_failure(exc, f"aggregate stage {self.info}, {what}, aggregator {aggregator}")
 
     def finish(self, ticket: Ticket, now: float) -> None:
@@ -280,7 +292,7 @@ class AggregateStage(CallStage):
             self.engine.ledger.release(origin)
         self.held.clear()
 
-    def settle(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         inbox = self.inbox
         while not self.ended and self.is_idle():
             if self.flush_due():
@@ -308,11 +320,11 @@ class AggregateStage(CallStage):
             now = self.engine.clock()
             self.pump(now)
             if self.inbox.closed:
-                self.settle(now)
+                self.engine.advance(self, now)
         if self.inbox.items or self.flush_due():
             self.lane.offer(self)
             if self.inbox.num_marks:
-                self.settle(self.engine.clock())
+                self.engine.advance(self, self.engine.clock())
 
     def is_idle(self) -> bool:
         return self.running == 0 and not self.parked

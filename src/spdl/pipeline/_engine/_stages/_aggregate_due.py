@@ -12,6 +12,7 @@ import math
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import shown
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._ticket import Ticket
 
@@ -58,7 +59,7 @@ class DueAggregateStage(AggregateStage):
         except TypeError:
             is_nan = True
         if is_nan:
-            raise TypeError(f"deadline() must return a number or None, got {deadline!r}")
+            raise TypeError(f"deadline() must return a number or None, got {shown(deadline)}")
         if deadline == math.inf:
             return None
         if self.asked is not None and self.asked.deadline == deadline:
@@ -69,7 +70,7 @@ class DueAggregateStage(AggregateStage):
         """On the thread of the deadlines: the time should have come. The aggregator's clock has the last word."""
         try:
             again = self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
-        except Exception as exc:  # noqa: BLE001 - the clock is the user's
+        except BaseException as exc:  # noqa: BLE001 - the clock is the user's
             error = as_stage_failure(exc, f"the clock of aggregate stage {self.info}")
             with self.engine.lock:
                 if not self.ended:

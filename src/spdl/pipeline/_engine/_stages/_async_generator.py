@@ -6,9 +6,11 @@ In input order only the oldest call may emit; the others run until they have an 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import log, shown
 from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._ticket import Ticket
 
@@ -78,20 +80,24 @@ class AsyncGeneratorStage(CallStage):
             if ticket.cancelled or self.cancelled:
                 raise
             self.settle_error(
-                ticket, RuntimeError(f"generator of stage {self.info} was cancelled from inside: {exc!r}")
+                ticket, RuntimeError(f"generator of stage {self.info} was cancelled from inside: {shown(exc)}")
             )
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code
             self.settle_error(ticket, exc)
         finally:
-            if generator is not None and not ticket.exhausted and hasattr(generator, "aclose"):
+            if generator is not None and not ticket.exhausted:
                 ticket.closing = True
                 await self.close(generator)
 
     async def close(self, generator: Any) -> None:
         try:
-            await generator.aclose()
-        except Exception as exc:
-            self.engine.log.error("closing an async generator of stage %s failed", self.info, exc_info=exc)
+            if (aclose := getattr(generator, "aclose", None)) is not None:
+                await aclose()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - the generator's last words; its item is accounted for
+            text = "closing an async generator of stage %s failed"
+            log(self.engine.log, logging.ERROR, text, self.info, exc_info=exc)
 
     async def place(self, ticket: Ticket, value: Any) -> None:
         """Put one output as soon as there is room."""

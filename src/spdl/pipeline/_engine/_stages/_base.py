@@ -15,14 +15,26 @@ if TYPE_CHECKING:
 
     from ._variants import RouterStage
 
-__all__ = ["Node"]
+__all__ = ["Node", "Turns"]
+
+
+class Turns:
+    """Whether a node is advancing, and which nodes are to advance after it: see ``Engine.advance``."""
+
+    __slots__ = ("is_taken", "waiting")
+
+    def __init__(self) -> None:
+        self.is_taken = False  # for good, if the engine breaks in the middle of it
+        self.waiting: deque[Node] = deque()
 
 
 class Node:
     """Base of everything between two channels.
 
     A node is told when there is input (``on_input``: an item, a mark, or the close of an inbox) and when there is room
-    (``on_room``). It ends once: by ``end`` when its input is exhausted, or by ``cancel`` when nobody wants its results.
+    (``on_room``). What it can then move without a call it moves in ``advance``, and only there, because
+    ``Engine.advance`` sees to it that no node's ``advance`` runs inside another's. It ends once: by ``end`` when its
+    input is exhausted, or by ``cancel`` when nobody wants its results.
     """
 
     __slots__ = (
@@ -65,6 +77,10 @@ class Node:
 
     def on_room(self) -> None:
         """An entry was taken from an output channel."""
+
+    def advance(self, now: float) -> None:
+        """Move what can be moved: items, marks, the end. Called by ``Engine.advance``."""
+        raise NotImplementedError
 
     # -- asked by the neighbours and by observers
 

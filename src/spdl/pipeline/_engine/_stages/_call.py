@@ -8,6 +8,7 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._failures import Limit, as_stage_failure, log_failure
 from spdl.pipeline._engine._ticket import Ticket
@@ -164,7 +165,7 @@ class CallStage(Node):
         except asyncio.CancelledError as exc:
             if ticket.cancelled or self.cancelled:
                 raise
-            self.settle_error(ticket, RuntimeError(f"op of stage {self.info} was cancelled from inside: {exc!r}"))
+            self.settle_error(ticket, RuntimeError(f"op of stage {self.info} was cancelled from inside: {shown(exc)}"))
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
             self.settle_error(ticket, exc)
 
@@ -313,7 +314,7 @@ class CallStage(Node):
         if not inbox.items:
             self.counters.begin_starved(now)
         if inbox.num_marks or inbox.closed:
-            self.settle(now)
+            self.engine.advance(self, now)
 
     def check_budget(self, now: float) -> bool:
         """Fail the stage if its limit, or the pipeline's, is exceeded."""
@@ -350,13 +351,13 @@ class CallStage(Node):
             if not self.lane.is_claiming:
                 self.lane.offer(self)
         if inbox.num_marks or inbox.closed:
-            self.settle(now)
+            self.engine.advance(self, now)
 
     def on_room(self) -> None:
         if self.inbox.items:
             self.lane.offer(self)
             if self.inbox.num_marks:
-                self.settle(self.engine.clock())
+                self.engine.advance(self, self.engine.clock())
 
     def link(self) -> None:
         """Called once by the graph, when all nodes are connected."""
@@ -382,7 +383,7 @@ class CallStage(Node):
         """Nothing in flight and nothing held back."""
         return self.running == 0
 
-    def settle(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Forward marks whose turn has come, and end when the input has ended."""
         inbox = self.inbox
         while not self.ended and self.is_idle():

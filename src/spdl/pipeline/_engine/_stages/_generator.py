@@ -186,7 +186,7 @@ class GeneratorStage(CallStage):
             now = self.engine.clock()
             self.pump(now)
             if self.inbox.num_marks or self.inbox.closed:
-                self.settle(now)
+                self.engine.advance(self, now)
         super().on_room()
 
     @property

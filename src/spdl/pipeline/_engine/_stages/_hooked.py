@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import log
 from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError
 
@@ -113,9 +114,9 @@ async def _between(
     except asyncio.CancelledError:
         raise
     except BaseException as exc:
-        if error is not None and isinstance(error, (Exception, StopAsyncIteration)):
+        if error is not None:
             if exc is not error:
-                _LOG.error("a task hook of stage %s failed", info, exc_info=exc)
+                log(_LOG, logging.ERROR, "a task hook of stage %s failed", info, exc_info=exc)
             raise error from error.__cause__
         raise _HookFailed from exc
     return result, completed
@@ -133,7 +134,7 @@ class HookedOp:
         try:
             result, completed = await _between(self.hooks, self.info, item, lambda: self.call(item))
         except _HookFailed as exc:
-            _LOG.error("a task hook of stage %s dropped an item", self.info, exc_info=exc.__cause__)
+            log(_LOG, logging.ERROR, "a task hook of stage %s dropped an item", self.info, exc_info=exc.__cause__)
             return None
         return result if completed else None
 
@@ -162,7 +163,8 @@ class HookedGenerator:
                 except StopAsyncIteration:
                     return
                 except _HookFailed as exc:
-                    _LOG.error("a task hook of stage %s dropped an output", self.info, exc_info=exc.__cause__)
+                    text = "a task hook of stage %s dropped an output"
+                    log(_LOG, logging.ERROR, text, self.info, exc_info=exc.__cause__)
                     if not ran:
                         return  # it would refuse every further step too
                     yield None
@@ -177,15 +179,26 @@ class HookedGenerator:
 
 async def to_its_end(call: Awaitable[Any]) -> Any:
     """Await a call on a thread. It cannot be interrupted: a cancellation takes effect when it has returned."""
-    running = asyncio.ensure_future(call)
+    running = asyncio.ensure_future(_outcome_of(call))
     try:
-        return await asyncio.shield(running)
+        result, error = await asyncio.shield(running)
     except asyncio.CancelledError:
         if not running.done():
             await asyncio.wait([running])
-        if not running.cancelled():
-            running.exception()  # seen: nobody is left to tell it to
         raise
+    if error is not None:
+        raise error
+    return result
+
+
+async def _outcome_of(call: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """A task must not end with ``SystemExit`` or ``KeyboardInterrupt``: asyncio lets them end the loop."""
+    try:
+        return await call, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+        return None, exc
 
 
 async def steps_on_thread(

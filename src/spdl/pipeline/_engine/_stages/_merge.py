@@ -20,28 +20,26 @@ __all__ = ["CustomMergeStage", "MergeStage"]
 class MergeStage(Node):
     """Passes items as they come, until all inputs have ended. An epoch mark waits until every input has reached it."""
 
-    __slots__ = ("next_input", "out", "pumping")
+    __slots__ = ("next_input", "out")
 
     def __init__(self, engine: Engine, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.next_input = 0
-        self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
         self.out = outs[0]
 
     def on_input(self, now: float) -> None:
-        self.pump(now)
+        self.engine.advance(self, now)
 
     def on_room(self) -> None:
-        self.pump(self.engine.clock())
+        self.engine.advance(self, self.engine.clock())
 
-    def pump(self, now: float) -> None:
-        """Move what can be moved, one input after the other. Not re-entered: taking may bring an input at once."""
-        if self.pumping or self.ended:
+    def advance(self, now: float) -> None:
+        """One input after the other."""
+        if self.ended:
             return
-        self.pumping = True
         self.counters.end_starved(now)
         inboxes, out = self.inboxes, self.out
         while len(out.items) <= out.capacity:
@@ -69,7 +67,6 @@ class MergeStage(Node):
             out.put_mark(now)
         if not self.ended and not any(channel.items for channel in inboxes):
             self.counters.begin_starved(now)
-        self.pumping = False
 
 
 class CustomMergeStage(Node):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit, short_repr
 from spdl.pipeline._engine._lanes._remote import as_error
@@ -267,9 +268,8 @@ class RegionStage(Node):
         """What the ledger keeps of an item that failed in a worker. Not under the lock."""
         error = as_error(failed.failure)
         origin = self.describe_origin(index, failed.origin)
-        error.add_note(
-            f"in pipeline stage {failed.stage}, source position {origin}, item {failed.item}, in {who} of {self.info}"
-        )
+        where = f"source position {shown(origin)}, item {failed.item}, in {who} of {self.info}"
+        add_note(error, f"in pipeline stage {failed.stage}, {where}")
         return FailureRecord(failed.stage, origin, failed.item, error)
 
     def take_report(

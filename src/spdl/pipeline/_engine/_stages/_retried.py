@@ -13,6 +13,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._reports import add_note
+
 from ._call import WrongParameters, begin
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class _Policy:
         if self.retry.covers(exc) and attempt < self.retry.attempts:
             return self.retry.delay_before(attempt + 1, random.random)
         if attempt > 1:
-            exc.add_note(f"attempt {attempt} of {self.retry.attempts}; those before failed too")
+            add_note(exc, f"attempt {attempt} of {self.retry.attempts}; those before failed too")
         return None
 
 

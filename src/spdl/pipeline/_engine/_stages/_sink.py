@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,29 +13,68 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["Sink"]
+__all__ = ["Sink", "Wait"]
+
+
+class Wait:
+    """A reader that waits: how it is woken."""
+
+    __slots__ = ("began", "has_begun", "is_over", "wake")
+
+    def __init__(self, wake: Callable[[], None], began: float) -> None:
+        self.wake = wake
+        self.began = began
+        self.has_begun = False
+        self.is_over = False
 
 
 class Sink(Node):
-    """Wakes the consumer. ``waiting`` is what to call when there is something to read; one reader at a time."""
+    """Wakes who reads: one reader for each item or mark, the one who waits longest; all of them at the end."""
 
-    __slots__ = ("inbox", "waiting")
+    __slots__ = ("inbox", "num_waits", "waiting")
 
     def __init__(self, engine: Engine, info: StageInfo) -> None:
         super().__init__(engine, info)
-        self.waiting: Callable[[], None] | None = None
+        self.waiting: deque[Wait] = deque()  # not woken yet
+        self.num_waits = 0  # woken ones too
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
         self.inbox = inboxes[0]
 
     def on_input(self, now: float) -> None:
-        waiting = self.waiting
-        if waiting is not None:
-            self.waiting = None
-            waiting()
-        if self.inbox.closed and not self.ended:
-            self.end(now)
+        if self.waiting:
+            self.waiting.popleft().wake()
+        if self.inbox.closed:
+            self.wake_all()
+            if not self.ended:
+                self.end(now)
+
+    def wake_all(self) -> None:
+        while self.waiting:
+            self.waiting.popleft().wake()
+
+    def begin_wait(self, wait: Wait) -> None:
+        """There is nothing to read: ``wait`` is woken when that has changed. Again, if somebody else was quicker."""
+        if not wait.has_begun:
+            wait.has_begun = True
+            self.num_waits += 1
+            self.counters.begin_starved(wait.began)
+        self.waiting.append(wait)
+
+    def end_wait(self, wait: Wait, now: float) -> None:
+        """The reader has found something, or gives up."""
+        wait.is_over = True
+        if not wait.has_begun:
+            return
+        self.num_waits -= 1
+        self.counters.end_starved(now)
+        if self.num_waits and not self.ended:
+            self.counters.begin_starved(now)
+        if wait in self.waiting:
+            self.waiting.remove(wait)
+        elif self.waiting and (self.inbox.items or self.inbox.closed):
+            self.waiting.popleft().wake()  # what it was woken for is for the next one
 
     def cancel(self, now: float) -> None:
         """A stop: what is in the sink stays readable; finished results that waited for room do not."""

@@ -6,6 +6,7 @@ import operator
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import add_note
 from spdl.pipeline._engine._channel import MARK, Channel
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._origin import Branch, Origin, Part
@@ -56,7 +57,7 @@ class RouterStage(CallStage):
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """A router that raises fails the stage: an item without a path has nowhere to be dropped from."""
         if isinstance(exc, Exception):
-            exc.add_note(f"in router stage {self.info}, item {short_repr(ticket.value)}, defined at {self.location}")
+            add_note(exc, f"in router stage {self.info}, item {short_repr(ticket.value)}, defined at {self.location}")
             ticket.fatal = exc
         else:
             super().settle_error(ticket, exc)
@@ -75,7 +76,7 @@ class RouterStage(CallStage):
             return
         try:
             ticket.result = self.checked_index(ticket.result) if self.batches is None else self.split(ticket)
-        except Exception as exc:  # noqa: BLE001 - items, batches and indices are the user's objects
+        except BaseException as exc:  # noqa: BLE001 - items, batches and indices are the user's objects
             self.settle_error(ticket, exc)
 
     def checked_index(self, index: Any) -> int:
@@ -124,9 +125,9 @@ class RouterStage(CallStage):
         if self.inbox.items:
             self.lane.offer(self)
         if self.inbox.num_marks or self.inbox.closed:
-            self.settle(self.engine.clock())
+            self.engine.advance(self, self.engine.clock())
 
-    def settle(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """A mark goes down every path; the wait for room is for all of them together."""
         inbox = self.inbox
         while not self.ended and self.is_idle():
@@ -163,14 +164,13 @@ class BatchedPathMerge(Node):
     the sub-batch's ``Branch``.
     """
 
-    __slots__ = ("out", "pending", "pumping", "router")
+    __slots__ = ("out", "pending", "router")
 
     def __init__(self, engine: Engine, info: StageInfo, router: RouterStage) -> None:
         super().__init__(engine, info)
         self.router = router
         router.batches = self
         self.pending: deque[_Batch | None] = deque()  # in the order they came; ``None`` is an epoch's end
-        self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -193,20 +193,17 @@ class BatchedPathMerge(Node):
         def path_done() -> None:
             batch.done += 1
             if self.pending and batch is self.pending[0]:
-                self.pump(self.engine.clock())
+                self.engine.advance(self, self.engine.clock())
 
         return path_done
 
     def on_input(self, now: float) -> None:
-        self.pump(now)
+        self.engine.advance(self, now)
 
     def on_room(self) -> None:
-        self.pump(self.engine.clock())
+        self.engine.advance(self, self.engine.clock())
 
-    def pump(self, now: float) -> None:
-        if self.pumping or self.ended:
-            return
-        self.pumping = True
+    def advance(self, now: float) -> None:
         inboxes, pending, out = self.inboxes, self.pending, self.out
         while not self.ended:
             self.collect()
@@ -227,7 +224,6 @@ class BatchedPathMerge(Node):
                 break  # it waits for room
             pending.clear()  # only after a failure in a path: what it held will not come
             self.end(now)
-        self.pumping = False
         if not self.ended:
             self.router.on_room()  # batches under way are what it is limited by
 
