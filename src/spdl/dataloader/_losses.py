@@ -1,9 +1,10 @@
-"""What an epoch has lost to failures, and how that is told. Imports nothing of ours."""
+"""What an epoch has lost to failures, and the warning that says so."""
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+from spdl._reports import log, text_of
 
 __all__ = ["Losses"]
 
@@ -62,26 +63,20 @@ class Losses:
             lost.append(f"{_count(self.num_batches, 'batch', 'batches')} with {least}{items}")
         if self.num_single:
             lost.append(_count(self.num_single, "single item") if lost else _count(self.num_single, "item"))
-        with suppress(Exception):  # of a filter of the log: the epoch ends all the same
-            _LOG.warning(
-                "%s: %s %s dropped in this epoch, because a function raised (last: %s: %s); %s came out. Where several "
-                "processes train together, this one makes fewer steps than the others, which may wait for it for ever. "
-                "Remove the inputs that fail, or have the function leave out the item instead of failing with the "
-                "whole batch, as load_image_batch(..., strict=False) does",
-                what,
-                " and ".join(lost),
-                "was" if self.num_outputs == 1 else "were",
-                type(self.last).__name__,
-                _text_of(self.last),
-                _count(num_given, "output"),
-            )
-
-
-def _text_of(error: BaseException | None) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - its __str__ is the user's
-        return "its text cannot be had"
+        log(
+            _LOG,
+            logging.WARNING,
+            "%s: %s %s dropped in this epoch, because a function raised (last: %s: %s); the epoch had %s. In "
+            "distributed training this rank makes fewer steps than the others, which may wait for it forever. Remove "
+            "the inputs that fail, or let the function drop the item instead of failing with the whole batch, as "
+            "load_image_batch(..., strict=False) does",
+            what,
+            " and ".join(lost),
+            "was" if self.num_outputs == 1 else "were",
+            type(self.last).__name__,
+            text_of(self.last),
+            _count(num_given, "output"),
+        )
 
 
 def _count(number: int, one: str, several: str | None = None) -> str:

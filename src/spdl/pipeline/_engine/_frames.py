@@ -6,6 +6,8 @@ import traceback
 from contextlib import suppress
 from typing import TypeVar
 
+from spdl._reports import add_note
+
 __all__ = ["release_frames"]
 
 E = TypeVar("E", bound=BaseException)
@@ -33,6 +35,5 @@ def release_frames(error: E) -> E:
         if isinstance(each, BaseExceptionGroup):
             todo += each.exceptions
     if text is not None:
-        with suppress(BaseException):
-            error.add_note(text)
+        add_note(error, text)
     return error
