@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from pkgutil import resolve_name
@@ -58,6 +59,7 @@ class Server:
                 start_new_session=True,
             )
         self._lock = threading.Lock()
+        self._is_broken = False
 
     def run(self, path: Path, folder: Path, environment: dict[str, str], timeout: float) -> "Run":
         """Run the script at ``path`` from a folder, with these variables; return when it has ended.
@@ -71,15 +73,25 @@ class Server:
                 socket.send_fds(self._connection, [_NUMBER.pack(len(request))], run.ends)
                 self._connection.sendall(request)
                 pid = _received_number(self._connection)
+            except BaseException:
+                self._is_broken = True
+                run.close()
+                raise
             finally:
                 run.started()
             if not run.wait(timeout):
                 run.hung = True
                 for number in (signal.SIGABRT, signal.SIGKILL):
-                    os.killpg(pid, number)
+                    with suppress(ProcessLookupError):
+                        os.killpg(pid, number)
                     if run.wait(5):
                         break
+                run.close()  # who has left the process group may still have it open
             return run
+
+    def has_ended(self) -> bool:
+        """Nothing can be asked of it any more."""
+        return self._is_broken or self._process.poll() is not None
 
     def close(self) -> None:
         """End it."""
@@ -139,6 +151,11 @@ class Run:
                         os.close(key.fd)
         return True
 
+    def close(self) -> None:
+        """Read no more of its output."""
+        while self._open:
+            os.close(self._open.pop())
+
     @property
     def output(self) -> tuple[str, str]:
         """What it wrote to stdout and to stderr."""
@@ -151,9 +168,13 @@ _servers: dict[tuple[str, ...], Server] = {}
 
 def server(modules: tuple[str, ...], environment: dict[str, str]) -> Server:
     """The server whose scripts find these modules imported; started when it is first asked for."""
-    if modules not in _servers:
-        _servers[modules] = Server(modules, environment)
-    return _servers[modules]
+    found = _servers.get(modules)
+    if found is not None and found.has_ended():
+        found.close()
+        found = None
+    if found is None:
+        found = _servers[modules] = Server(modules, environment)
+    return found
 
 
 def kept_sockets() -> frozenset[str]:

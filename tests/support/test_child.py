@@ -1,10 +1,13 @@
 """Scripts in interpreters of their own: they end as scripts do, whether the interpreter is new or forked."""
 
 import os
+import signal
 import sys
+from contextlib import suppress
 
 import pytest
 
+from tests.support import interpreters
 from tests.support.child import run_child
 
 #: A forked interpreter, and a new one.
@@ -72,6 +75,15 @@ def test_a_hang_is_ended(fresh: bool) -> None:
     with pytest.raises(pytest.fail.Exception, match=r"it has not ended after 1 s\nexit code -[69]"):
         run_child(script, timeout=1, fresh=fresh)
     run_child("print(1)", fresh=fresh).check("1")
+
+
+def test_a_server_that_was_killed_is_replaced() -> None:
+    """The script after that runs."""
+    first = run_child("import os; print(os.getppid())")
+    os.kill(int(first.stdout), signal.SIGKILL)
+    with suppress(interpreters.Gone, OSError):  # while it is being killed
+        run_child("print(1)")
+    run_child("print(2)").check("2")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
