@@ -41,6 +41,7 @@ using PacketPtr = std::unique_ptr<AVPacket, FreeByAddress<&av_packet_free>>;
 using FramePtr = std::unique_ptr<AVFrame, FreeByAddress<&av_frame_free>>;
 using CodecContextPtr = std::unique_ptr<AVCodecContext, FreeByAddress<&avcodec_free_context>>;
 using CodecParametersPtr = std::unique_ptr<AVCodecParameters, FreeByAddress<&avcodec_parameters_free>>;
+using ParserPtr = std::unique_ptr<AVCodecParserContext, FreeByPointer<&av_parser_close>>;
 using BsfPtr = std::unique_ptr<AVBSFContext, FreeByAddress<&av_bsf_free>>;
 using FilterGraphPtr = std::unique_ptr<AVFilterGraph, FreeByAddress<&avfilter_graph_free>>;
 using FilterInOutPtr = std::unique_ptr<AVFilterInOut, FreeByAddress<&avfilter_inout_free>>;

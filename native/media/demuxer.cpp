@@ -7,7 +7,6 @@
 #include "av/check.h"
 #include "av/compat.h"
 #include "media/bsf.h"
-#include "media/pts_filler.h"
 #include "media/window.h"
 
 namespace spdl {
@@ -145,8 +144,8 @@ Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const s
 
 // Reads packets of the selected stream until the collector has enough; false if they began too late for it.
 template <class Collector>
-bool Demuxer::collect(Collector& collector, Packets& into) {
-  PtsFiller filler(*into.codec->parameters);
+bool Demuxer::collect(Collector& collector, Packets& into, bool from_start) {
+  PtsFiller filler(*into.codec, input_.knows_display(), from_start);
   // False once the collector has enough.
   const auto pass_on = [&] {
     while (av::PacketPtr packet = filler.pop()) {
@@ -157,23 +156,17 @@ bool Demuxer::collect(Collector& collector, Packets& into) {
     return true;
   };
   bool goes_on = true;
-  try {
-    while (goes_on) {
-      av::PacketPtr packet = av::new_packet();
-      if (!input_.read(*packet)) {
-        break;
-      }
-      if (packet->stream_index == into.stream_index) {
-        filler.push(std::move(packet));
-        goes_on = pass_on();
-      }
+  while (goes_on) {
+    av::PacketPtr packet = av::new_packet();
+    if (!input_.read(*packet)) {
+      break;
     }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kDemux || !input_.tolerates_errors()) {
-      throw;
+    if (packet->stream_index == into.stream_index) {
+      filler.push(std::move(packet));
+      goes_on = pass_on();
     }
-    ++into.num_errors;
   }
+  into.num_errors = input_.take_num_errors();
   if (goes_on) {
     filler.finish();
     static_cast<void>(pass_on());
@@ -233,7 +226,7 @@ void Demuxer::demux_picture(Packets& into) {
   go_to_start();
   select({into.stream_index});
   FirstPicture picture;
-  collect(picture, into);
+  collect(picture, into, true);
   if (into.packets.empty() && into.num_errors == 0) {
     throw Error(ErrorKind::kDemux, "read a picture of", "its stream has no data").in(input_.name());
   }
@@ -243,7 +236,7 @@ void Demuxer::demux_all(Packets& into) {
   go_to_start();
   select({into.stream_index});
   Everything everything;
-  collect(everything, into);
+  collect(everything, into, true);
 }
 
 void Demuxer::demux_window(Packets& into) {
@@ -259,13 +252,12 @@ void Demuxer::demux_window(Packets& into) {
                                    : 0;
   const auto try_from = [&](bool from_start) {
     select({into.stream_index});
-    into.num_errors = 0;
     if (is_audio) {
       AudioCollector collector(window, into.time_base, preroll, from_start);
-      return collect(collector, into);
+      return collect(collector, into, from_start);
     }
     VideoCollector collector(window, into.time_base, *into.codec->parameters, from_start);
-    return collect(collector, into);
+    return collect(collector, into, from_start);
   };
   const double first = from.start_time == AV_NOPTS_VALUE
                            ? 0
@@ -291,14 +283,22 @@ int Demuxer::start_reading(const std::set<int>& streams) {
   stop_reading();
   go_to_start();
   reading_ = streams;
+  for (const int index : streams) {
+    const CodecPtr codec = codec_of(input_, stream_type(index), index);
+    codecs_.emplace(index, codec);
+    fillers_.emplace(index, PtsFiller(*codec, input_.knows_display(), true));
+  }
   return round_;
 }
 
 void Demuxer::stop_reading() noexcept {
   ++round_;
   reading_.clear();
+  fillers_.clear();
+  codecs_.clear();
   held_.reset();
   is_at_end_ = false;
+  is_drained_ = false;
 }
 
 // Whose key frames end a chunk: of the first stream of moving pictures, or else of the first.
@@ -309,6 +309,28 @@ int Demuxer::leading_stream() const {
     }
   }
   return *reading_.begin();
+}
+
+av::PacketPtr Demuxer::next_read() {
+  for (;;) {
+    for (auto& [index, filler] : fillers_) {
+      if (av::PacketPtr packet = filler.pop()) {
+        return packet;
+      }
+    }
+    if (is_drained_) {
+      return nullptr;
+    }
+    av::PacketPtr packet = av::new_packet();
+    if (!input_.read(*packet)) {
+      is_drained_ = true;
+      for (auto& [index, filler] : fillers_) {
+        filler.finish();
+      }
+    } else if (const auto filler = fillers_.find(packet->stream_index); filler != fillers_.end()) {
+      filler->second.push(std::move(packet));
+    }
+  }
 }
 
 std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
@@ -325,51 +347,43 @@ std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> durat
   const AVRational time_base = stream(leader).time_base;
   std::optional<double> start;
   double time = 0;  // where the leader's last packet ended
-  try {
-    select(reading_);
-    for (;;) {
-      av::PacketPtr packet = std::move(held_);
-      if (!packet) {
-        packet = av::new_packet();
-        if (!input_.read(*packet)) {
-          is_at_end_ = true;
-          break;
-        }
-      }
-      const int index = packet->stream_index;
-      if (!reading_.contains(index)) {
-        continue;
-      }
-      if (index == leader) {
-        const double begin = seconds_of(*packet, time_base).value_or(time);
-        if (duration && start && (packet->flags & AV_PKT_FLAG_KEY) != 0 && begin - *start >= *duration) {
-          held_ = std::move(packet);
-          break;
-        }
-        start = start.value_or(begin);
-        time = begin + to_seconds(packet->duration, time_base.num, time_base.den);
-      }
-      auto place = chunk.find(index);
-      if (place == chunk.end()) {
-        place = chunk.emplace(index, new_packets(stream_type(index), index)).first;
-      }
-      auto& packets = place->second.packets;
-      packets.push_back(std::move(packet));
-      if (num_packets && packets.size() >= static_cast<std::size_t>(*num_packets)) {
+  select(reading_);
+  for (;;) {
+    av::PacketPtr packet = std::move(held_);
+    if (!packet) {
+      is_at_end_ = true;  // also if it throws
+      packet = next_read();
+      is_at_end_ = packet == nullptr;
+    }
+    if (!packet) {
+      break;
+    }
+    const int index = packet->stream_index;
+    if (index == leader) {
+      const double begin = seconds_of(*packet, time_base).value_or(time);
+      if (duration && start && (packet->flags & AV_PKT_FLAG_KEY) != 0 && begin - *start >= *duration) {
+        held_ = std::move(packet);
         break;
       }
+      start = start.value_or(begin);
+      time = begin + to_seconds(packet->duration, time_base.num, time_base.den);
     }
-  } catch (const Error& error) {
-    is_at_end_ = true;
-    if (error.kind() != ErrorKind::kDemux || !input_.tolerates_errors()) {
-      throw;
+    auto place = chunk.find(index);
+    if (place == chunk.end()) {
+      place = chunk.emplace(index, new_packets(stream_type(index), index)).first;
     }
-    if (chunk.empty()) {
-      chunk.emplace(leader, new_packets(stream_type(leader), leader));
+    auto& packets = place->second.packets;
+    packets.push_back(std::move(packet));
+    if (num_packets && packets.size() >= static_cast<std::size_t>(*num_packets)) {
+      break;
     }
-    for (auto& [index, packets] : chunk) {
-      packets.num_errors = 1;
-    }
+  }
+  const int num_errors = input_.take_num_errors();
+  if (num_errors > 0 && chunk.empty()) {
+    chunk.emplace(leader, new_packets(stream_type(leader), leader));
+  }
+  for (auto& [index, packets] : chunk) {
+    packets.num_errors = num_errors;
   }
   return chunk;
 }

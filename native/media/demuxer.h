@@ -12,6 +12,7 @@
 
 #include "media/input.h"
 #include "media/packets.h"
+#include "media/pts_filler.h"
 
 namespace spdl {
 
@@ -46,11 +47,13 @@ class Demuxer {
   void demux_all(Packets& into);
   void demux_window(Packets& into);
   template <class Collector>
-  bool collect(Collector& collector, Packets& into);
+  bool collect(Collector& collector, Packets& into, bool from_start);
 
   void go_to_start();
   void stop_reading() noexcept;
   int leading_stream() const;
+  // The next packet of the streams that are read by and by, with its times; null at the end.
+  av::PacketPtr next_read();
 
   Input input_;
   CodecPtr full_codec_;  // of an input that has not been looked into
@@ -58,6 +61,9 @@ class Demuxer {
   int round_ = 0;
   std::set<int> reading_;
   bool is_at_end_ = false;
+  bool is_drained_ = false;                          // the container has no more packets
+  std::map<int, PtsFiller> fillers_;                 // of the streams of reading_
+  std::map<int, CodecPtr> codecs_;                   // what the fillers refer to
   av::PacketPtr held_;  // the first packet of the next chunk
 };
 

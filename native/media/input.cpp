@@ -11,6 +11,7 @@ extern "C" {
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "av/check.h"
 #include "av/log.h"
@@ -18,6 +19,7 @@ extern "C" {
 #include "media/packets.h"
 #include "media/recognize.h"
 #include "media/source_io.h"
+#include "media/transport.h"
 
 namespace spdl {
 namespace {
@@ -186,6 +188,7 @@ void Input::fail_if_empty() const {
 }
 
 void Input::reopen() {
+  forget_ahead();
   context_.reset();
   open(has_all_parameters_);
 }
@@ -195,6 +198,51 @@ Input Input::with_all_parameters() const { return Input(source_, name_, config_,
 bool Input::read(AVPacket& packet) {
   is_at_start_ = false;
   surroundings_->watch.restart();
+  if (is_ended_) {
+    return false;
+  }
+  try {
+    return read_next(packet);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kDemux || !config_.tolerate_errors) {
+      throw;
+    }
+    ++num_errors_;
+    is_ended_ = true;
+    return false;
+  }
+}
+
+bool Input::read_next(AVPacket& packet) {
+  if (ahead_.empty()) {
+    if (!read_marked(packet)) {
+      return false;
+    }
+  } else {
+    av_packet_move_ref(&packet, ahead_.front().get());
+    ahead_.pop_front();
+  }
+  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && is_transport_stream(*context_) && is_before_joint(packet)) {
+    packet.flags &= ~AV_PKT_FLAG_CORRUPT;
+  }
+  stream_ = packet.stream_index;
+  time_ = seconds_of(packet, context_->streams[stream_]->time_base);
+  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && !(is_endless_ && avio_feof(context_->pb) != 0)) {
+    if (!is_transport_stream(*context_) || !config_.tolerate_errors) {
+      av_packet_unref(&packet);
+      throw damaged_packet();
+    }
+    ++num_errors_;
+  }
+  packet.flags &= ~AV_PKT_FLAG_CORRUPT;
+  if ((context_->flags & AVFMT_FLAG_NOFILLIN) != 0 && packet.pts == AV_NOPTS_VALUE) {
+    packet.pts = packet.dts = 0;  // of a picture alone
+  }
+  return true;
+}
+
+// The next packet as libav gives it.
+bool Input::read_marked(AVPacket& packet) {
   // Some containers say "again" when they have only moved on to their next part.
   constexpr int kMostAttempts = 1000;
   int code = AVERROR(EAGAIN);
@@ -211,19 +259,36 @@ bool Input::read(AVPacket& packet) {
   if (code < 0) {
     throw av::make_error(ErrorKind::kDemux, code, kRead, name_).at(stream_, time_);
   }
-  stream_ = packet.stream_index;
-  time_ = seconds_of(packet, context_->streams[stream_]->time_base);
-  if ((packet.flags & AV_PKT_FLAG_CORRUPT) != 0 && !(is_endless_ && avio_feof(context_->pb) != 0)) {
-    av_packet_unref(&packet);
-    throw av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, kRead, name_,
-                         "the data of a packet is damaged or cut off")
-        .at(stream_, time_);
-  }
-  packet.flags &= ~AV_PKT_FLAG_CORRUPT;
-  if ((context_->flags & AVFMT_FLAG_NOFILLIN) != 0 && packet.pts == AV_NOPTS_VALUE) {
-    packet.pts = packet.dts = 0;  // of a picture alone
-  }
   return true;
+}
+
+// Reads on as far as it takes to tell.
+bool Input::is_before_joint(const AVPacket& damaged) {
+  std::vector<const AVPacket*> around = {&damaged};
+  for (std::size_t i = 0; around.size() < kAroundJoint; ++i) {
+    if (i == ahead_.size()) {
+      av::PacketPtr next = av::new_packet();
+      if (!read_marked(*next)) {
+        break;
+      }
+      ahead_.push_back(std::move(next));
+    }
+    if (ahead_[i]->stream_index == damaged.stream_index) {
+      around.push_back(ahead_[i].get());
+    }
+  }
+  return is_joint(*context_, around);
+}
+
+void Input::forget_ahead() noexcept {
+  ahead_.clear();
+  is_ended_ = false;
+}
+
+Error Input::damaged_packet() const {
+  return av::make_error(ErrorKind::kDemux, AVERROR_INVALIDDATA, kRead, name_,
+                        "the data of a packet is damaged or cut off")
+      .at(stream_, time_);
 }
 
 // Demuxers take data that cannot be read for the end of it.
@@ -264,9 +329,15 @@ void Input::expect_all_data() const {
 bool Input::seek(int stream, std::int64_t ticks) {
   is_at_start_ = false;
   surroundings_->watch.restart();
+  forget_ahead();
   const bool is_there = avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0;
   surroundings_->watch.throw_if_over("seek in", name_);
   return is_there;
+}
+
+bool Input::knows_display() const noexcept {
+  const std::string_view name = context_->iformat->name;
+  return name != "avi" && name != "asf" && name != "asf_o" && (context_->iformat->flags & AVFMT_NOTIMESTAMPS) == 0;
 }
 
 bool Input::has_reliable_times() const noexcept {

@@ -6,16 +6,19 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "av/log.h"
 #include "av/options.h"
 #include "av/owners.h"
+#include "base/error.h"
 
 namespace spdl {
 
@@ -43,11 +46,14 @@ class Input {
 
   AVFormatContext& context() const noexcept { return *context_; }
   const std::string& name() const noexcept { return name_; }
-  bool tolerates_errors() const noexcept { return config_.tolerate_errors; }
 
   // The next packet, of whatever stream is not discarded; false at the end. Throws Error(kDemux) for damage: a read
   // error, a packet that the container marks as corrupt, data that ends before the container says so; kTimeout; Cancelled.
+  // Where errors are tolerated, they are counted: reading goes on with the damaged packet where the container is one that
+  // was made for losses (MPEG transport streams), and ends elsewhere.
   bool read(AVPacket& packet);
+  // How many errors were tolerated since it was asked last.
+  int take_num_errors() noexcept { return std::exchange(num_errors_, 0); }
   // Whether nothing has been read since it was opened, so that `read` starts with the first packet.
   bool is_at_start() const noexcept { return is_at_start_; }
 
@@ -56,6 +62,8 @@ class Input {
   bool seek(int stream, std::int64_t ticks);
   // Whether time stamps after a seek are those that reading from the start gives.
   bool has_reliable_times() const noexcept;
+  // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
+  bool knows_display() const noexcept;
   // Opens it anew.
   void reopen();
   // Whether libav has looked into the streams: if not, their codec parameters are what the header said.
@@ -80,8 +88,16 @@ class Input {
   std::unique_ptr<Surroundings> surroundings_;  // before the context
   av::InputPtr context_;
   void expect_no_failure() const;
+  bool read_next(AVPacket& packet);
+  bool read_marked(AVPacket& packet);
+  bool is_before_joint(const AVPacket& damaged);
+  void forget_ahead() noexcept;
   void expect_all_data() const;
+  Error damaged_packet() const;
 
+  std::deque<av::PacketPtr> ahead_;             // read to judge one that is marked as damaged
+  bool is_ended_ = false;                       // by an error that was tolerated
+  int num_errors_ = 0;
   std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are
   bool is_endless_ = false;                     // nobody has said how long it is, so that its last packet is always cut off
   std::optional<double> time_;                  // of the last packet, in seconds

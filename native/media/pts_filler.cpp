@@ -1,39 +1,125 @@
 #include "media/pts_filler.h"
 
+extern "C" {
+#include <libavutil/mathematics.h>
+}
+
+#include <algorithm>
 #include <utility>
 
 namespace spdl {
+namespace {
 
-PtsFiller::PtsFiller(const AVCodecParameters& parameters) noexcept
-    : fills_(parameters.codec_id == AV_CODEC_ID_MPEG1VIDEO || parameters.codec_id == AV_CODEC_ID_MPEG2VIDEO) {}
+std::int64_t ticks_of_frame(const Codec& codec) noexcept {
+  const AVRational rate = codec.frame_rate;
+  const bool is_known = rate.num > 0 && rate.den > 0 && codec.time_base.num > 0;
+  return is_known ? std::max<std::int64_t>(av_rescale_q(1, av_inv_q(rate), codec.time_base), 1) : 1;
+}
+
+// How many pictures are decoded ahead of the one displayed first, at most.
+std::size_t delay_of(const AVCodecParameters& parameters) noexcept {
+  return static_cast<std::size_t>(std::max(parameters.video_delay, 1));
+}
+
+}  // namespace
+
+PtsFiller::PtsFiller(const Codec& codec, bool knows_display, bool from_start) noexcept
+    : parameters_(*codec.parameters),
+      frame_ticks_(ticks_of_frame(codec)),
+      knows_display_(knows_display),
+      from_start_(from_start) {}
+
+PtsFiller::Way PtsFiller::way_for(const AVPacket& first) const noexcept {
+  const AVCodecID id = parameters_.codec_id;
+  if (from_start_ && (first.pts == AV_NOPTS_VALUE || !knows_display_) && DisplayOrder::is_known(id)) {
+    return Way::kOrder;
+  }
+  return id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ? Way::kAhead : Way::kNothing;
+}
+
+void PtsFiller::take_time_of(const AVPacket& packet) {
+  const std::int64_t time = packet.dts != AV_NOPTS_VALUE ? packet.dts : end_ != AV_NOPTS_VALUE ? end_ : 0;
+  if (times_.empty() && first_time_ == 0) {
+    start_ = time;
+  }
+  times_.push_back(time);
+  end_ = time + (packet.duration > 0 ? packet.duration : frame_ticks_);
+}
 
 void PtsFiller::push(av::PacketPtr packet) {
-  if (fills_ && packet->dts != AV_NOPTS_VALUE) {
+  if (way_ == Way::kNotChosen) {
+    way_ = way_for(*packet);
+    if (way_ == Way::kOrder) {
+      order_.emplace(parameters_);
+    }
+  }
+  if (way_ == Way::kOrder) {
+    take_time_of(*packet);
+    order_->push(*packet);
+  } else if (way_ == Way::kAhead && packet->dts != AV_NOPTS_VALUE) {
     const bool is_decoded_ahead = packet->pts == AV_NOPTS_VALUE || packet->pts != packet->dts;
-    if (is_decoded_ahead && !packets_.empty() && packets_.front()->pts == AV_NOPTS_VALUE) {
-      packets_.front()->pts = packet->dts;
+    if (is_decoded_ahead && !packets_.empty() && packets_.front().packet->pts == AV_NOPTS_VALUE) {
+      packets_.front().packet->pts = packet->dts;
     }
     end_ = packet->dts + packet->duration;
   }
-  packets_.push_back(std::move(packet));
+  packets_.push_back({std::move(packet)});
+  give_times();
+}
+
+void PtsFiller::give_times() {
+  while (order_) {
+    const std::optional<std::size_t> number = order_->pop();
+    if (!number) {
+      return;
+    }
+    Waiting& displayed = packets_[*number - num_popped_];
+    displayed.packet->pts = times_[num_displayed_++ - first_time_];
+    displayed.has_time = true;
+  }
+}
+
+// No picture is displayed before it: later by as much as pictures are decoded ahead.
+std::int64_t PtsFiller::decoding_time(std::size_t number) const noexcept {
+  const std::size_t delay = delay_of(parameters_);
+  if (number >= delay) {
+    return times_[number - delay - first_time_];
+  }
+  return start_ - static_cast<std::int64_t>(delay - number) * frame_ticks_;
 }
 
 void PtsFiller::finish() {
-  if (fills_ && !packets_.empty() && packets_.front()->pts == AV_NOPTS_VALUE) {
-    packets_.front()->pts = end_;
+  if (way_ == Way::kOrder) {
+    order_->finish();
+    give_times();
+    return;
   }
-  fills_ = false;
+  if (way_ == Way::kAhead && !packets_.empty() && packets_.front().packet->pts == AV_NOPTS_VALUE) {
+    packets_.front().packet->pts = end_;
+  }
+  way_ = Way::kNothing;
 }
 
 av::PacketPtr PtsFiller::pop() {
   if (packets_.empty()) {
     return nullptr;
   }
-  const AVPacket& next = *packets_.front();
-  if (fills_ && next.pts == AV_NOPTS_VALUE && next.dts != AV_NOPTS_VALUE) {
+  AVPacket& next = *packets_.front().packet;
+  if (way_ == Way::kOrder) {
+    if (!packets_.front().has_time) {
+      return nullptr;
+    }
+    next.dts = std::min(decoding_time(num_popped_), next.pts);
+    ++num_popped_;
+    const std::size_t delay = delay_of(parameters_);
+    while (first_time_ + delay < num_popped_ && first_time_ < num_displayed_) {
+      times_.pop_front();
+      ++first_time_;
+    }
+  } else if (way_ == Way::kAhead && next.pts == AV_NOPTS_VALUE && next.dts != AV_NOPTS_VALUE) {
     return nullptr;
   }
-  av::PacketPtr packet = std::move(packets_.front());
+  av::PacketPtr packet = std::move(packets_.front().packet);
   packets_.pop_front();
   return packet;
 }
