@@ -144,7 +144,74 @@ void Muxer::open(const av::Options& options) {
     context_.reset();
     throw;
   }
+  // MP4 and its relatives keep such times, and write an edit list that begins at 0. Who asks for another way gets that.
+  hides_negative_ = has_option(context_->oformat->priv_class, "use_editlist") && !options.contains("avoid_negative_ts");
   state_ = State::kOpen;
+}
+
+namespace {
+
+// When a packet's content is displayed first; none for what is not meant to be. Of sound, the encoder's padding is not.
+std::optional<std::int64_t> displayed_at(const AVPacket& packet, const AVStream& stream) noexcept {
+  if (packet.pts == AV_NOPTS_VALUE || (packet.flags & AV_PKT_FLAG_DISCARD) != 0) {
+    return std::nullopt;
+  }
+  const AVCodecParameters& parameters = *stream.codecpar;
+  if (parameters.codec_type != AVMEDIA_TYPE_AUDIO || parameters.sample_rate <= 0) {
+    return packet.pts;
+  }
+  return packet.pts + av_rescale_q(parameters.initial_padding, {1, parameters.sample_rate}, stream.time_base);
+}
+
+}  // namespace
+
+// As soon as there is something of each stream; or of ten seconds, as libav waits for a stream that has nothing.
+bool Muxer::shift_is_known() const noexcept {
+  constexpr std::int64_t kLongest = 10;
+  std::vector<bool> has_some(context_->nb_streams);
+  for (const auto& packet : waiting_) {
+    has_some[static_cast<std::size_t>(packet->stream_index)] = true;
+    const AVPacket& first = *waiting_.front();
+    if (packet->dts != AV_NOPTS_VALUE && first.dts != AV_NOPTS_VALUE) {
+      const AVRational time_base = context_->streams[packet->stream_index]->time_base;
+      const std::int64_t since =
+          packet->dts - av_rescale_q(first.dts, context_->streams[first.stream_index]->time_base, time_base);
+      if (av_compare_ts(since, time_base, kLongest, {1, 1}) > 0) {
+        return true;
+      }
+    }
+  }
+  return std::find(has_some.begin(), has_some.end(), false) == has_some.end();
+}
+
+void Muxer::choose_shift() {
+  Shift shift;
+  for (const auto& packet : waiting_) {
+    const AVStream& stream = *context_->streams[packet->stream_index];
+    const std::int64_t time = displayed_at(*packet, stream).value_or(0);
+    if (time < 0 && av_compare_ts(-time, stream.time_base, shift.ticks, shift.time_base) > 0) {
+      shift = {-time, stream.time_base};
+    }
+  }
+  shift_ = shift;
+  for (auto& packet : std::exchange(waiting_, {})) {
+    write_packet(std::move(packet));
+  }
+}
+
+void Muxer::write_packet(av::PacketPtr packet) {
+  const AVStream& stream = *context_->streams[packet->stream_index];
+  if (shift_ && shift_->ticks > 0) {
+    const std::int64_t ticks = av_rescale_q(shift_->ticks, shift_->time_base, stream.time_base);
+    packet->pts += packet->pts != AV_NOPTS_VALUE ? ticks : 0;
+    packet->dts += packet->dts != AV_NOPTS_VALUE ? ticks : 0;
+  }
+  const av::LogCapture said;
+  watch_->restart();
+  const int code = av_interleaved_write_frame(context_.get(), packet.get());
+  watch_->throw_if_over(kWrite, name_);
+  has_told_ = has_told_ || (code < 0 && context_->pb != nullptr && context_->pb->error < 0);
+  av::check(code, ErrorKind::kMux, kWrite, name_, said);
 }
 
 void Muxer::write(int stream_index, const Packets& packets) {
@@ -173,12 +240,14 @@ void Muxer::write(int stream_index, const Packets& packets) {
     packet->pos = -1;
     av_packet_rescale_ts(packet.get(), packets.time_base, stream.time_base);
     packet->time_base = stream.time_base;
-    const av::LogCapture said;
-    watch_->restart();
-    const int code = av_interleaved_write_frame(context_.get(), packet.get());
-    watch_->throw_if_over(kWrite, name_);
-    has_told_ = has_told_ || (code < 0 && context_->pb != nullptr && context_->pb->error < 0);
-    av::check(code, ErrorKind::kMux, kWrite, name_, said);
+    if (hides_negative_ && !shift_) {
+      waiting_.push_back(std::move(packet));
+    } else {
+      write_packet(std::move(packet));
+    }
+  }
+  if (!waiting_.empty() && shift_is_known()) {
+    choose_shift();
   }
 }
 
@@ -191,6 +260,9 @@ void Muxer::flush() {
 }
 
 void Muxer::write_trailer() {
+  if (!waiting_.empty()) {
+    choose_shift();
+  }
   const av::LogCapture said;
   // A second trailer would be written to what the first has torn down.
   state_ = State::kFinished;
@@ -229,6 +301,7 @@ std::vector<std::uint8_t> Muxer::take() {
 // What writing the last of the file gave; closing alone would not tell.
 int Muxer::release() noexcept {
   state_ = State::kClosed;
+  waiting_.clear();
   int code = 0;
   if (context_ && context_->pb != nullptr && !memory_) {
     avio_flush(context_->pb);

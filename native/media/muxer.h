@@ -54,6 +54,10 @@ class Muxer {
 
  private:
   enum class State { kNew, kOpen, kFinished, kClosed };
+  struct Shift {
+    std::int64_t ticks = 0;
+    AVRational time_base{1, 1};
+  };
 
   Muxer(av::OutputPtr context, std::string name) : context_(std::move(context)), name_(std::move(name)) {}
   void expect(State wanted, const char* action) const;
@@ -62,6 +66,10 @@ class Muxer {
   void check_options(const av::Options& options) const;
   void write_trailer();
   int release() noexcept;
+  // What was written waits until the common shift is known.
+  bool shift_is_known() const noexcept;
+  void choose_shift();
+  void write_packet(av::PacketPtr packet);
 
   std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();  // so that writing can be interrupted; likewise
   std::unique_ptr<av::MemoryOutput> memory_;  // before the context, which may write to it to the end
@@ -69,6 +77,10 @@ class Muxer {
   std::string name_;
   State state_ = State::kNew;
   bool has_told_ = false;  // that the file is broken
+
+  bool hides_negative_ = false;           // the format has players skip what is displayed before 0
+  std::vector<av::PacketPtr> waiting_;    // in the order of writing, in the time bases of their streams
+  std::optional<Shift> shift_;            // of all that was not written yet
 };
 
 }  // namespace spdl
