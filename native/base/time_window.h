@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace spdl {
@@ -20,6 +22,19 @@ struct TimeWindow {
 // Correctly rounded while ticks * num stays below 2^53.
 inline double to_seconds(std::int64_t ticks, int num, int den) noexcept {
   return static_cast<double>(ticks) * num / den;
+}
+
+// The first of the samples k / rate, for whole k, that is not before that time.
+inline std::int64_t first_sample_from(double seconds, int rate) noexcept {
+  constexpr double kMost = 1e15;  // whole numbers and their neighbours are exact
+  auto sample = static_cast<std::int64_t>(std::ceil(std::clamp(seconds * rate, -kMost, kMost)));
+  while (to_seconds(sample - 1, 1, rate) >= seconds && sample > -static_cast<std::int64_t>(kMost)) {
+    --sample;
+  }
+  while (to_seconds(sample, 1, rate) < seconds && sample < static_cast<std::int64_t>(kMost)) {
+    ++sample;
+  }
+  return sample;
 }
 
 }  // namespace spdl

@@ -73,28 +73,30 @@ Packets take_decodable(nb::handle object) {
   return handle.take(kWhatPackets);
 }
 
+SoundCut cut_of(bool cuts_sound) noexcept { return cuts_sound ? SoundCut::kBehindFilter : SoundCut::kByFilter; }
+
 nb::object decode(const nb::object& packets, const std::optional<std::string>& filter,
                   std::optional<std::string> decoder, std::map<std::string, std::string> options, bool tolerate_errors,
-                  std::optional<std::size_t> num_frames) {
+                  std::optional<std::size_t> num_frames, bool cuts_sound) {
   const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
   Packets taken = take_decodable(packets);
   Frames frames;
   {
     const GilReleased released;
-    frames = decode_packets(std::move(taken), filter, config, num_frames);
+    frames = decode_packets(std::move(taken), filter, config, num_frames, cut_of(cuts_sound));
   }
   return wrap(std::move(frames));
 }
 
 nb::object to_array(const nb::object& packets, const std::optional<std::string>& filter,
                     std::optional<std::string> decoder, std::map<std::string, std::string> options,
-                    bool tolerate_errors) {
+                    bool tolerate_errors, bool cuts_sound) {
   const DecodeConfig config = make_config(std::move(decoder), std::move(options), tolerate_errors);
   Packets taken = take_decodable(packets);
   DecodedArray array;
   {
     const GilReleased released;
-    array = decode_array(std::move(taken), filter, config);
+    array = decode_array(std::move(taken), filter, config, cut_of(cuts_sound));
   }
   const ArrayLayout& layout = array.layout;
   return make_buffer({layout.shape.begin(), layout.shape.end()}, layout.type, std::move(array.memory));
@@ -232,16 +234,16 @@ void set_buffer_size(const Decoder<MediaType::kVideo>& self, Py_ssize_t size) {
 
 void register_decoder(nb::module_& module) {
   module.def("decode_packets", &decode, "packets"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
-             "tolerate_errors"_a, "num_frames"_a.none(),
+             "tolerate_errors"_a, "num_frames"_a.none(), "cuts_sound"_a,
              nb::sig("def decode_packets(packets: AudioPackets | VideoPackets | ImagePackets, filter_desc: str | None, "
                      "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool, "
-                     "num_frames: int | None) -> AudioFrames | VideoFrames | ImageFrames"),
+                     "num_frames: int | None, cuts_sound: bool) -> AudioFrames | VideoFrames | ImageFrames"),
              kDecodeDoc);
   module.def("decode_array", &to_array, "packets"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
-             "tolerate_errors"_a,
+             "tolerate_errors"_a, "cuts_sound"_a,
              nb::sig("def decode_array(packets: AudioPackets | VideoPackets | ImagePackets, filter_desc: str | None, "
-                     "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool) "
-                     "-> spdl.io.lib._core.CPUBuffer"),
+                     "decoder: str | None, options: collections.abc.Mapping[str, str], tolerate_errors: bool, "
+                     "cuts_sound: bool) -> spdl.io.lib._core.CPUBuffer"),
              kArrayDoc);
   module.def("sample_video", &sample, "packets"_a, "indices"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
              "tolerate_errors"_a,

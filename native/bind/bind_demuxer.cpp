@@ -88,6 +88,8 @@ class DemuxerObject {
     held_.reset();
   }
 
+  const std::string& name() const noexcept { return name_; }
+
   // Without the GIL. Throws Error: kClosed, kMedia (another thread is at it).
   Handle<Demuxer>::Stay use() {
     try {
@@ -180,6 +182,16 @@ void register_demuxer(nb::module_& module) {
           "stream_index",
           [](DemuxerObject& self, const std::string& kind) { return self.use()->stream_index(parse_kind(kind)); },
           "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that kind.")
+      .def(
+          "extent",
+          [](DemuxerObject& self, const std::string& kind) -> std::optional<std::pair<double, double>> {
+            const auto extent = self.use()->extent(parse_kind(kind));
+            return extent ? std::optional(std::pair(extent->start, extent->end)) : std::nullopt;
+          },
+          "kind"_a, nb::call_guard<GilReleased>(),
+          "From when to when the best stream of that kind lasts, in seconds; None if the container does not tell.")
+      .def_prop_ro(
+          "name", [](DemuxerObject& self) { return self.name(); }, "What messages call the source.")
       .def("codec", &codec, "kind"_a,
            nb::sig("def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec"),
            "Codec of the best stream of that kind.")

@@ -48,6 +48,7 @@ Packets BitStreamFilter::filter(const Packets& packets, bool flush) {
   result.source = packets.source;
   result.stream_index = packets.stream_index;
   result.time_base = context_->time_base_out;
+  result.start = packets.start;
   result.window = packets.window;
   result.codec = packets.codec ? codec_ : nullptr;
   result.num_errors = packets.num_errors;

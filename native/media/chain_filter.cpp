@@ -8,6 +8,8 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -15,6 +17,7 @@ extern "C" {
 #include "av/compat.h"
 #include "av/log.h"
 #include "media/frames.h"
+#include "media/sample_time.h"
 
 namespace spdl {
 namespace {
@@ -124,12 +127,35 @@ void ChainFilter::make_graph(const AVFrame& first) {
   expect(code);
   expect(avfilter_graph_config(graph.get(), nullptr));
 
+  make_cuts_exact(*graph);
+
   like_ = format_of(first);
   graph_ = std::move(graph);
   entry_ = entry;
   exit_ = exit;
   if (time_base_.num == 0) {
     time_base_ = av_buffersink_get_time_base(exit);
+  }
+}
+
+// By now, such a step has turned its times into samples of the rate that comes to it.
+void ChainFilter::make_cuts_exact(AVFilterGraph& graph) const {
+  for (unsigned i = 0; i < graph.nb_filters && input_.window; ++i) {
+    AVFilterContext* step = graph.filters[i];
+    if (std::strcmp(step->filter->name, "atrim") != 0) {
+      continue;
+    }
+    const auto has = [&](const char* option, double seconds) {
+      std::int64_t microseconds = 0;
+      return av_opt_get_int(step, option, AV_OPT_SEARCH_CHILDREN, &microseconds) >= 0 &&
+             (std::abs(static_cast<double>(microseconds) - seconds * 1e6) <= 1 ||
+              (microseconds == INT64_MAX && seconds * 1e6 >= static_cast<double>(INT64_MAX)));
+    };
+    if (has("start", input_.window->start) && has("end", input_.window->end)) {
+      const SampleSpan span = samples_in(*input_.window, step->inputs[0]->sample_rate);
+      av_opt_set_int(step, "start_pts", span.first, AV_OPT_SEARCH_CHILDREN);
+      av_opt_set_int(step, "end_pts", span.end, AV_OPT_SEARCH_CHILDREN);
+    }
   }
 }
 

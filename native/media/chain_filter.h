@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "av/owners.h"
+#include "base/time_window.h"
 #include "media/media_type.h"
 
 namespace spdl {
@@ -19,6 +20,9 @@ struct ChainInput {
   MediaType type = MediaType::kVideo;
   AVRational time_base{0, 1};
   AVRational frame_rate{0, 1};
+  // Of samples: the window of the packets. A step `atrim` that cuts exactly it is exact to the sample, where FFmpeg rounds it
+  // to microseconds first.
+  std::optional<TimeWindow> window = {};
 };
 
 class ChainFilter {
@@ -34,6 +38,7 @@ class ChainFilter {
 
  private:
   void make_graph(const AVFrame& first);
+  void make_cuts_exact(AVFilterGraph& graph) const;
   bool fits(const AVFrame& frame) const noexcept;
   void give(AVFrame& frame);
   void end();

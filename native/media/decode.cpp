@@ -21,13 +21,41 @@ DecodeChain::DecodeChain(const Codec& codec, std::optional<std::string> filter, 
 bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
                          std::vector<av::FramePtr>& out) {
   const bool wants_more = decoder_.decode(packet, window, [&](av::FramePtr frame) {
-    filter_.filter(std::move(frame), out);
+    filter(std::move(frame), out);
     return out.size() < most;
   });
   if (wants_more && packet == nullptr) {
-    filter_.filter(nullptr, out);
+    filter(nullptr, out);
   }
   return out.size() < most;
+}
+
+void DecodeChain::filter(av::FramePtr frame, std::vector<av::FramePtr>& out) {
+  if (!sound_) {
+    filter_.filter(std::move(frame), out);
+    return;
+  }
+  if (frame != nullptr) {
+    sound_->place(*frame, decoder_.frame_size(*frame));
+    filter_.set_sound(sound_->unit(), sound_->window());
+    if (!filter_.is_plain()) {
+      frame = sound_->align(std::move(frame), *filter_.description());
+      if (frame == nullptr) {
+        return;
+      }
+    }
+  }
+  if (cut_ == SoundCut::kByFilter) {
+    filter_.filter(std::move(frame), out);
+    return;
+  }
+  std::vector<av::FramePtr> filtered;
+  filter_.filter(std::move(frame), filtered);
+  for (av::FramePtr& each : filtered) {
+    if (av::FramePtr part = sound_->keep(std::move(each), filter_.time_base())) {
+      out.push_back(std::move(part));
+    }
+  }
 }
 
 void DecodeChain::set_origin(const std::string& source, int stream_index) {
@@ -36,14 +64,18 @@ void DecodeChain::set_origin(const std::string& source, int stream_index) {
 }
 
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
-                      std::optional<std::size_t> num_frames) {
+                      std::optional<std::size_t> num_frames, SoundCut cut) {
+  const CodecPtr codec = packets.codec;  // which the chain refers to
   DecodeChain chain(codec_of(packets), filter, config, packets.source, packets.stream_index);
+  if (packets.type == MediaType::kAudio && packets.window) {
+    chain.set_sound({*codec, *packets.window, packets.start}, cut);
+  }
   const bool is_image = packets.type == MediaType::kImage;
   const std::size_t most = is_image ? 1 : num_frames.value_or(kAll);
   Frames result;
   result.type = packets.type;
   result.source = packets.source;
-  bool wants_more = true;
+  bool wants_more = most > 0;
   for (std::size_t i = 0; i < packets.packets.size() && wants_more; ++i) {
     wants_more = chain.decode(packets.packets[i].get(), packets.window, most, result.frames);
     packets.packets[i].reset();

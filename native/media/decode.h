@@ -12,6 +12,7 @@
 #include "media/frame_filter.h"
 #include "media/frames.h"
 #include "media/packets.h"
+#include "media/sample_time.h"
 
 namespace spdl {
 
@@ -37,6 +38,14 @@ class WindowDecoder {
     });
   }
 
+  // Of sound: how many samples every packet has; 0 if they differ, or it is not known.
+  int frame_size(const AVFrame& frame) const noexcept {
+    const AVCodecContext& context = decoder_.context();
+    // Decoders that do not tell, of codecs whose packets are hardly ever of several lengths.
+    const bool is_equal = context.codec_id == AV_CODEC_ID_OPUS || context.codec_id == AV_CODEC_ID_FLAC;
+    return context.frame_size == 0 && is_equal ? frame.nb_samples : context.frame_size;
+  }
+
   void set_origin(const std::string& source, int stream_index) { decoder_.set_origin(source, stream_index); }
   int num_errors() const noexcept { return decoder_.num_errors(); }
 
@@ -46,13 +55,22 @@ class WindowDecoder {
   RawDecoder decoder_;
 };
 
-// A decoder and what its frames go through. Pictures outside the window do not come out; of audio, filters trim.
+// What becomes of a window of sound: the filter may cut it, or what comes out of the filter is cut.
+enum class SoundCut { kByFilter, kBehindFilter };
+
+// A decoder and what its frames go through. Pictures outside the window do not come out; samples as SoundCut says.
 // One thread per object.
 class DecodeChain {
  public:
   // Throws Error(kDecode).
   DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
               int stream_index);
+
+  // Of sound with a window, before the first packet. The codec must outlive the chain.
+  void set_sound(SampleWindow window, SoundCut cut) {
+    sound_.emplace(std::move(window));
+    cut_ = cut;
+  }
 
   // Gives the packet (null: the end) and appends what comes out. False as soon as there are `most` frames in `out`.
   bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
@@ -66,15 +84,19 @@ class DecodeChain {
   int num_errors() const noexcept { return decoder_.num_errors(); }
 
  private:
+  void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
+
   MediaType type_;
   WindowDecoder decoder_;
   FrameFilter filter_;
+  std::optional<SampleWindow> sound_;
+  SoundCut cut_ = SoundCut::kByFilter;
 };
 
 // Decodes all packets. `filter`: a description of one input and one output; none: frames in the decoder's own format.
 // Throws Error: kDecode, kFilter, kNoCodec.
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
-                      std::optional<std::size_t> num_frames);
+                      std::optional<std::size_t> num_frames, SoundCut cut = SoundCut::kByFilter);
 
 // Decoding by and by. The sum of what comes out equals `decode_packets` of the sum of what went in. One thread per object.
 class StreamDecoder {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -188,32 +189,62 @@ std::size_t num_expected_samples(const Packets& packets, int sample_rate) {
 }
 
 std::optional<DecodedArray> decode_samples(const Packets& packets, const std::optional<std::string>& filter,
-                                           const DecodeConfig& config) {
+                                           const DecodeConfig& config, SoundCut cut) {
   if (packets.type != MediaType::kAudio || !filter || !asks_for_planar_floats(*filter)) {
     return std::nullopt;
   }
   const Codec& codec = codec_of(packets);
   WindowDecoder decoder(codec, config, packets.source, packets.stream_index);
   SampleArray array(num_expected_samples(packets, codec.parameters->sample_rate));
-  const auto take = [&](av::FramePtr frame) { return array.put(*frame); };
+  std::optional<SampleWindow> window;
+  if (packets.window && cut == SoundCut::kBehindFilter) {
+    window.emplace(codec, *packets.window, packets.start);
+  }
+  bool is_complete = false;  // as far as the window goes
+  const auto take = [&](av::FramePtr frame) {
+    if (window) {
+      window->place(*frame, decoder.frame_size(*frame));
+      is_complete = window->is_behind(*frame);
+      frame = is_complete ? nullptr : window->keep(std::move(frame), window->unit());
+    }
+    return !is_complete && (frame == nullptr || array.put(*frame));
+  };
   for (const auto& packet : packets.packets) {
     if (!decoder.decode(packet.get(), packets.window, take)) {
-      return std::nullopt;
+      break;
+    }
+    if (&packet == &packets.packets.back()) {
+      is_complete = decoder.decode(nullptr, packets.window, take) || is_complete;
     }
   }
-  return decoder.decode(nullptr, packets.window, take) ? std::move(array).finish() : std::nullopt;
+  return is_complete ? std::move(array).finish() : std::nullopt;
+}
+
+std::string text_of(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", seconds);
+  return text;
 }
 
 }  // namespace
 
-DecodedArray decode_array(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config) {
+DecodedArray decode_array(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
+                          SoundCut cut) {
   if (std::optional<DecodedArray> array = decode_pictures(packets, filter, config)) {
     return std::move(*array);
   }
-  if (std::optional<DecodedArray> array = decode_samples(packets, filter, config)) {
+  if (std::optional<DecodedArray> array = decode_samples(packets, filter, config, cut)) {
     return std::move(*array);
   }
-  const Frames frames = decode_packets(std::move(packets), filter, config, std::nullopt);
+  const std::optional<TimeWindow> window = packets.window;
+  const Frames frames = decode_packets(std::move(packets), filter, config, std::nullopt, cut);
+  if (frames.frames.empty() && window) {
+    const char* what = frames.type == MediaType::kAudio ? "samples" : "pictures";
+    throw Error(ErrorKind::kConvert, "load a window of",
+                std::string("there are no ") + what + " in [" + text_of(window->start) + ", " + text_of(window->end) +
+                    ") seconds")
+        .in(frames.source);
+  }
   DecodedArray array{layout_of(frames), {}};
   array.memory.reserve(std::max<std::size_t>(array.layout.num_bytes, 1));
   copy_frames(frames, array.memory.data());

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "media/convert.h"
-#include "media/decoder.h"
+#include "media/decode.h"
 #include "media/packets.h"
 
 namespace spdl {
@@ -22,6 +22,7 @@ struct DecodedArray {
 };
 
 // Throws Error: kDecode, kFilter, kNoCodec, kConvert (no frames, or frames that differ), kUnsupportedFormat.
-DecodedArray decode_array(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config);
+DecodedArray decode_array(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
+                          SoundCut cut);
 
 }  // namespace spdl

@@ -71,6 +71,20 @@ int Demuxer::stream_index(MediaType type) const {
   return index;
 }
 
+std::optional<TimeWindow> Demuxer::extent(MediaType type) const {
+  const AVStream& from = stream(stream_index(type));
+  const double start = from.start_time == AV_NOPTS_VALUE
+                           ? 0
+                           : to_seconds(from.start_time, from.time_base.num, from.time_base.den);
+  if (from.duration > 0) {
+    return TimeWindow{start, start + to_seconds(from.duration, from.time_base.num, from.time_base.den)};
+  }
+  if (input_.context().duration > 0) {
+    return TimeWindow{start, start + to_seconds(input_.context().duration, 1, AV_TIME_BASE)};
+  }
+  return std::nullopt;
+}
+
 CodecPtr Demuxer::codec(MediaType type) {
   const int index = stream_index(type);
   if (input_.has_all_parameters()) {
@@ -107,6 +121,7 @@ Packets Demuxer::new_packets(MediaType type, int index) const {
   packets.source = input_.name();
   packets.stream_index = index;
   packets.time_base = stream(index).time_base;
+  packets.start = stream(index).start_time != AV_NOPTS_VALUE ? stream(index).start_time : 0;
   return packets;
 }
 

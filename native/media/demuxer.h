@@ -26,6 +26,8 @@ class Demuxer {
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
+  // From when to when it lasts, in seconds, as the container tells; none if it does not. Throws Error(kStreamNotFound).
+  std::optional<TimeWindow> extent(MediaType type) const;
   CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
   int num_streams() const noexcept;
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video

@@ -21,6 +21,15 @@ class FrameFilter {
   // Gives a frame (null: the end) and appends what comes out. Throws Error(kFilter).
   void filter(av::FramePtr frame, std::vector<av::FramePtr>& out);
 
+  // Whether each frame is treated alone, and not by filters of FFmpeg.
+  bool is_plain() const noexcept { return !description_ || wants_planar_floats_; }
+  // What the frames of sound that come count in, and the window of their packets. Before the first one.
+  void set_sound(AVRational time_base, const std::optional<TimeWindow>& window) noexcept {
+    input_.time_base = time_base;
+    input_.window = window;
+  }
+  const std::optional<std::string>& description() const noexcept { return description_; }
+
   // What messages say from now on.
   void set_source(std::string source) { source_ = std::move(source); }
 

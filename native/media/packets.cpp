@@ -31,6 +31,7 @@ Packets Packets::clone() const {
   copy.source = source;
   copy.stream_index = stream_index;
   copy.time_base = time_base;
+  copy.start = start;
   copy.window = window;
   copy.codec = codec;
   copy.num_errors = num_errors;

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct Packets {
   std::string source;  // for messages: a path or URL, or `Bytes: 0x…`
   int stream_index = 0;
   AVRational time_base{0, 1};
+  std::int64_t start = 0;  // when their stream begins to be displayed, as far as its container tells; in the time base
   std::optional<TimeWindow> window;
   CodecPtr codec;  // none: packets from streaming
   std::vector<av::PacketPtr> packets;

@@ -167,6 +167,7 @@ void write_description(ByteWriter& out, const Packets& packets) {
   out.text(packets.source);
   out.number(static_cast<std::int32_t>(packets.stream_index));
   write_rational(out, packets.time_base);
+  out.number(packets.start);
   out.number(static_cast<std::int32_t>(packets.num_errors));
   out.number(static_cast<std::uint8_t>(packets.window.has_value()));
   if (packets.window) {
@@ -197,6 +198,7 @@ Packets read_description(Bytes description) {
   if (packets.time_base.num < 0 || packets.time_base.den <= 0) {
     in.refuse("the time base is not valid");
   }
+  packets.start = in.number<std::int64_t>();
   packets.num_errors = in.number<std::int32_t>();
   if (in.number<std::uint8_t>() != 0) {
     const auto start = in.number<double>();

@@ -73,7 +73,8 @@ std::vector<av::PacketPtr> VideoCollector::finish() {
 bool AudioCollector::offer(av::PacketPtr packet) {
   const double time =
       packet->pts != AV_NOPTS_VALUE ? to_seconds(packet->pts, time_base_.num, time_base_.den) : next_time_;
-  if (time >= window_.end) {
+  constexpr double kBehind = 0.01;
+  if (time >= window_.end + kBehind || (time >= window_.end && !has_some_)) {
     return false;
   }
   next_time_ = time + to_seconds(packet->duration, time_base_.num, time_base_.den);
@@ -82,6 +83,7 @@ bool AudioCollector::offer(av::PacketPtr packet) {
   kept_.push_back(std::move(packet));
   times_.push_back(time);
   if (!is_before) {
+    has_some_ = true;
     return true;
   }
   num_before_ = kept_.size();

@@ -54,7 +54,8 @@ struct Preroll {
 
 Preroll preroll_of(const AVCodecParameters& parameters) noexcept;
 
-// Samples: packets that overlap the window, and those before them that bring the decoder into the right state.
+// Samples: packets that overlap the window, and those before them that bring the decoder into the right state. Behind them, a
+// hundredth of a second: what a resampler looks at for the last samples (libswresample: 16 samples of the lower rate).
 class AudioCollector {
  public:
   AudioCollector(TimeWindow window, AVRational time_base, Preroll preroll, bool from_start)
@@ -75,6 +76,7 @@ class AudioCollector {
   std::vector<av::PacketPtr> kept_;
   std::vector<double> times_;   // of kept_: when they begin
   std::size_t num_before_ = 0;  // of kept_: that end before the window
+  bool has_some_ = false;       // whether one of them is in the window
   double next_time_ = 0;        // where the last packet ended
 };
 

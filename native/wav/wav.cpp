@@ -97,13 +97,13 @@ const char* typestr_of(const WavHeader& header) {
                "); only PCM (1) and IEEE float (3) can be viewed, and load_audio converts the others");
 }
 
-// Seconds to whole samples. A time that is meant to be a whole number of samples is one, though its product with the rate
-// may come out an error of rounding below.
-double to_samples(double seconds, std::uint32_t rate) noexcept {
+// The first sample that is not before that time, as a number. A time that is meant to be a whole number of samples is one,
+// though its product with the rate may come out an error of rounding above.
+double first_sample_not_before(double seconds, std::uint32_t rate) noexcept {
   const double samples = seconds * rate;
   const double nearest = std::round(samples);
   const double error = 4 * std::numeric_limits<double>::epsilon() * samples;
-  return std::abs(samples - nearest) <= error ? nearest : std::floor(samples);
+  return std::abs(samples - nearest) <= error ? nearest : std::ceil(samples);
 }
 
 void check_time(double seconds, const char* what) {
@@ -187,18 +187,19 @@ WavSamples find_wav_samples(const WavHeader& header, std::optional<double> start
   const auto total = static_cast<std::size_t>(header.data_size / frame);
   std::size_t first = 0;
   if (start) {
-    const double wanted = to_samples(*start, header.sample_rate);
+    const double wanted = first_sample_not_before(*start, header.sample_rate);
     // Where there is nothing to come, only a window that starts nowhere is inside.
-    if (wanted >= static_cast<double>(total) && wanted > 0) {
+    const bool is_outside = *start >= static_cast<double>(total) / header.sample_rate;
+    if (is_outside && wanted >= static_cast<double>(total) && wanted > 0) {
       throw damage("time_offset_seconds is " + std::to_string(*start) + ", and it ends after " +
                    std::to_string(static_cast<double>(total) / header.sample_rate) + " seconds");
     }
-    first = static_cast<std::size_t>(wanted);
+    first = std::min(static_cast<std::size_t>(wanted), total);
   }
   std::size_t count = total - first;
   if (duration) {
-    const double wanted = to_samples(*duration, header.sample_rate);
-    count = wanted < static_cast<double>(count) ? static_cast<std::size_t>(wanted) : count;
+    const double end = first_sample_not_before(start.value_or(0) + *duration, header.sample_rate);
+    count = end < static_cast<double>(total) ? static_cast<std::size_t>(end) - first : count;
   }
   samples.offset = header.data_offset + first * frame;
   samples.num_samples = count;

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _native
 from ._config import DecodeConfig
-from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc
+from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc, keeps_time
 from ._trace import traced
 from ._types import DEFAULT, Default
 
@@ -68,11 +68,13 @@ def decode_packets(
             the format of the decoder.
         decode_config: See the function of that name.
         num_frames: Stop when that many frames came out of the filter: pictures, or blocks of samples as the codec
-            makes them (1024 samples for AAC). ``-1``, and anything else below 1: no limit. Of an image there is one.
+            makes them (1024 samples for AAC). 0: none, and nothing is decoded. ``-1``, and anything else below 0: no
+            limit. Of an image there is one.
 
     Returns:
         Frames of the kind of the packets. Of a video with a window, exactly the pictures inside it, filtered. A window
-        of audio is for the filter to cut: the default one does, and so does what ``get_filter_desc`` makes.
+        of audio is for the filter to cut: the default one does, and so does what ``get_filter_desc`` makes, both to the
+        sample.
 
     Raises:
         DecodeError: The data is damaged (see ``decode_config``), or the decoder or an option is unknown.
@@ -88,6 +90,7 @@ def decode_packets(
         _filter_of(packets, filter_desc),
         **_as_arguments(decode_config),
         num_frames=_as_limit(num_frames),
+        cuts_sound=isinstance(filter_desc, Default),
     )
 
 
@@ -97,8 +100,16 @@ def decode_array(
     filter_desc: str | Default | None,
     decode_config: DecodeConfig | None,
 ) -> "CPUBuffer":
-    """What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be."""
-    return _native.media.decode_array(packets, _filter_of(packets, filter_desc), **_as_arguments(decode_config))
+    """What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.
+
+    A window of audio is cut behind the filter also if the filter is not the default one, but keeps time.
+    """
+    return _native.media.decode_array(
+        packets,
+        _filter_of(packets, filter_desc),
+        **_as_arguments(decode_config),
+        cuts_sound=isinstance(filter_desc, Default) or keeps_time(filter_desc),
+    )
 
 
 @overload
@@ -183,7 +194,10 @@ def sample_decode_video(
 
 
 def _filter_of(packets: Any, filter_desc: str | Default | None) -> str | None:
-    return get_filter_desc(packets) if isinstance(filter_desc, Default) else _as_description(filter_desc)
+    if not isinstance(filter_desc, Default):
+        return _as_description(filter_desc)
+    # Native code cuts a window of audio.
+    return get_audio_filter_desc() if isinstance(packets, _native.media.AudioPackets) else get_filter_desc(packets)
 
 
 def _as_description(filter_desc: str | None) -> str | None:
@@ -206,7 +220,7 @@ def _as_arguments(config: DecodeConfig | None) -> dict[str, Any]:
 
 def _as_limit(num_frames: int) -> int | None:
     limit = as_int(num_frames)
-    return None if limit < 1 else limit
+    return None if limit < 0 else limit
 
 
 def _shorten(values: list[int]) -> str:

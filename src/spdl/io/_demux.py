@@ -1,16 +1,17 @@
 """From containers to packets."""
 
-import math
 from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from . import _native
 from ._config import DemuxConfig
+from ._errors import ConvertError
 from ._source import as_native_source
 from ._trace import Event, traced
 from ._types import Source, TimeWindow
+from ._window import as_window
 
 if TYPE_CHECKING:
     from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
@@ -90,10 +91,11 @@ class Demuxer:
             StreamNotFoundError: There is no audio.
             DemuxError: The data is damaged or cannot be read.
             FilterError: A bit stream filter is unknown, or refuses.
-            ValueError, OverflowError: A bound of the window is NaN or not a number; or infinite.
+            TypeError, ValueError: The window is not a pair of numbers of seconds.
+            OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
         """
-        return cast("AudioPackets", self._native.demux("audio", window=as_window(window), bsf=bsf))
+        return cast("AudioPackets", self._native.demux("audio", window=as_window(window, "window"), bsf=bsf))
 
     @traced
     def demux_video(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "VideoPackets":
@@ -115,10 +117,11 @@ class Demuxer:
             StreamNotFoundError: There is no video.
             DemuxError: The data is damaged or cannot be read.
             FilterError: A bit stream filter is unknown, or refuses.
-            ValueError, OverflowError: A bound of the window is NaN or not a number; or infinite.
+            TypeError, ValueError: The window is not a pair of numbers of seconds.
+            OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
         """
-        return cast("VideoPackets", self._native.demux("video", window=as_window(window), bsf=bsf))
+        return cast("VideoPackets", self._native.demux("video", window=as_window(window, "window"), bsf=bsf))
 
     @traced
     def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
@@ -269,30 +272,17 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
     return float(duration), None
 
 
-def as_window(window: TimeWindow | None) -> tuple[float, float] | None:
-    """Start and end as the nearest floats.
-
-    Raises:
-        TypeError: It is not a pair of numbers.
-        ValueError: It has not two bounds, or one is NaN or not a number.
-        OverflowError: A bound is infinite.
-    """
-    if window is None:
-        return None
-    if isinstance(window, str | bytes):
-        raise TypeError(f"window must be a pair of numbers, got {window!r}")
+def outside(demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float]) -> ConvertError:
+    """The error for a window that has nothing of a stream, which says what it has."""
     start, end = window
-    return _as_seconds(start), _as_seconds(end)
-
-
-def _as_seconds(bound: Any) -> float:
-    # Text may be a fraction; the rest knows itself.
-    seconds = float(Fraction(bound)) if isinstance(bound, str) else float(bound)
-    if math.isnan(seconds):
-        raise ValueError(f"a bound of a window must be a number, got {bound!r}")
-    if math.isinf(seconds):
-        raise OverflowError(f"a bound of a window must be finite, got {bound!r}")
-    return seconds
+    what = "samples" if kind == "audio" else "pictures"
+    extent = demuxer._native.extent(kind)
+    reason = f"there are no {what} in [{start:g}, {end:g}) seconds"
+    if extent is not None:
+        reason += f"; the {kind} stream goes from {extent[0]:.6g} to {extent[1]:.6g}"
+    action = f"load a window of {kind}"
+    source = demuxer._native.name
+    return ConvertError(f"cannot {action} of {source}: {reason}", action=action, source=source)
 
 
 @traced
@@ -319,8 +309,9 @@ def demux_audio(
     Raises:
         What ``Demuxer`` and ``Demuxer.demux_audio`` raise.
     """
+    window = as_window(timestamp, "timestamp")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        return demuxer.demux_audio(timestamp, bsf=bsf)
+        return demuxer.demux_audio(window, bsf=bsf)
 
 
 @traced
@@ -347,8 +338,9 @@ def demux_video(
     Raises:
         What ``Demuxer`` and ``Demuxer.demux_video`` raise.
     """
+    window = as_window(timestamp, "timestamp")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        return demuxer.demux_video(timestamp, bsf=bsf)
+        return demuxer.demux_video(window, bsf=bsf)
 
 
 @traced

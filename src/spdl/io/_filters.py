@@ -1,13 +1,23 @@
 """Descriptions of filter graphs, as FFmpeg reads them: text in, text out."""
 
 import math
+import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._types import TimeWindow
+from ._window import as_seconds, bounds_of
 
 if TYPE_CHECKING:
     from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+
+# Filters of audio that give one sample for each sample, or change the rate, and leave the time as it is.
+_KEEP_TIME = frozenset(
+    "acompressor acontrast acopy acrusher aformat agate alimiter anull aresample asetnsamples ashowinfo astats bandpass"
+    " bandreject bass biquad channelmap compand dcshift dynaudnorm equalizer extrastereo highpass highshelf lowpass"
+    " lowshelf pan tiltshelf treble volume volumedetect".split()
+)
 
 # FFmpeg counts seconds of a time span in microseconds, in 64 bits.
 _LATEST = 2**63 / 1e6
@@ -18,7 +28,7 @@ def get_audio_filter_desc(
     sample_rate: int | None = None,
     num_channels: int | None = None,
     sample_fmt: str | None = "fltp",
-    timestamp: tuple[SupportsFloat, SupportsFloat] | None = None,
+    timestamp: TimeWindow | None = None,
     num_frames: int | None = None,
     filter_desc: str | None = None,
 ) -> str | None:
@@ -60,7 +70,7 @@ def get_audio_filter_desc(
 def get_video_filter_desc(
     *,
     frame_rate: tuple[int, int] | None = None,
-    timestamp: tuple[SupportsFloat, SupportsFloat] | None = None,
+    timestamp: TimeWindow | None = None,
     scale_width: int | None = None,
     scale_height: int | None = None,
     scale_algo: str = "bicubic",
@@ -139,6 +149,20 @@ def get_filter_desc(packets: "AudioPackets | VideoPackets | ImagePackets", **fil
     raise TypeError(f"packets must be AudioPackets, VideoPackets or ImagePackets, got {type(packets).__name__}")
 
 
+def keeps_time(filter_desc: str | None) -> bool:
+    """Whether what comes out of a filter of audio lies at the same times as what goes in.
+
+    True only for a plain chain of filters that are known to; no filter is one.
+    """
+    if filter_desc is None:
+        return True
+    unquoted = re.sub(r"'[^']*'|\\.", "", filter_desc)
+    if "[" in unquoted or ";" in unquoted:
+        return False
+    steps = unquoted.split(",")
+    return all(re.split(r"[=@]", step.strip(), maxsplit=1)[0].strip() in _KEEP_TIME for step in steps)
+
+
 def get_abuffer_desc(codec: "AudioCodec", *, label: str | None = None, sample_fmt: str | None = None) -> str:
     """Describe an input of a :class:`FilterGraph` for the audio of a decoder.
 
@@ -192,17 +216,17 @@ def _node(filter_name: str, label: str | None) -> str:
     return filter_name if label is None else f"{filter_name}@{label}"
 
 
-def _trim(timestamp: tuple[SupportsFloat, SupportsFloat]) -> str:
-    start, end = timestamp
-    until = "" if float(end) >= _LATEST else f":end={_seconds(end)}"
+def _trim(timestamp: TimeWindow) -> str:
+    start, end = bounds_of(timestamp, "timestamp")
+    until = "" if as_seconds(end, "timestamp") >= _LATEST else f":end={_seconds(end)}"
     return f"trim=start={_seconds(start)}{until}"
 
 
-def _seconds(value: SupportsFloat) -> str:
+def _seconds(value: Any) -> str:
     """FFmpeg reads digits and a point, neither exponents nor fractions."""
     if isinstance(value, int):
         return str(value)
-    number = float(value)
+    number = as_seconds(value, "timestamp")
     text = repr(number)
     return f"{Decimal(text):f}" if "e" in text and math.isfinite(number) else text
 

@@ -6,12 +6,13 @@ from ._config import DecodeConfig, DemuxConfig
 from ._convert import convert_frames
 from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._decode import decode_array
-from ._demux import as_window, demux_audio, demux_video
+from ._demux import Demuxer, outside
 from ._filters import get_video_filter_desc
 from ._pictures import check_arguments, load_pictures
 from ._source import as_native_source
 from ._trace import traced
 from ._types import DEFAULT, Default, Source, TimeWindow
+from ._window import as_window
 
 if TYPE_CHECKING:
     from ._native import CPUBuffer
@@ -54,11 +55,13 @@ def load_audio(
 
     Args:
         src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``. None: everything.
+        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` of the
+            result's sample rate has the time ``k / rate``. None: everything.
         demux_config: How to open it; see ``demux_config``.
         decode_config: How to decode it; see ``decode_config``.
-        filter_desc: FFmpeg's filters, as ``get_audio_filter_desc`` describes them. The default gives ``fltp``, cut to
-            the window; filters of your own must cut themselves. ``None``: the decoder's own format, uncut.
+        filter_desc: FFmpeg's filters, as ``get_audio_filter_desc`` describes them. The default gives ``fltp``.
+            ``None``: the decoder's own format. What comes out of them is cut to the window, unless there are filters
+            among them that may change the time of samples, such as ``atrim``, ``apad`` and ``atempo``.
         device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
         name: What messages call the source.
 
@@ -71,15 +74,22 @@ def load_audio(
         StreamNotFoundError: It has no audio.
         DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
         FilterError: The filters are wrong.
+        ConvertError: The window has no sample.
+        TypeError, ValueError: The window is not a pair of numbers of seconds.
+        OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The sample format has no array layout.
         DeviceError: ``device_config`` is given, and there is no such device.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
-    _check_source(src, timestamp)
+    as_native_source(src)
+    window = as_window(timestamp, "timestamp")
     device = as_device(device_config, "load audio")
-    packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        packets = demuxer.demux_audio(window)
+        if window is not None and len(packets) == 0:
+            raise outside(demuxer, "audio", window)
     return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
@@ -138,15 +148,21 @@ def load_video(
         DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
         FilterError: The filters are wrong.
         ConvertError: The window has no picture.
+        TypeError, ValueError: The window is not a pair of numbers of seconds.
+        OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The pixel format has no array layout.
         DeviceError: ``device_config`` is given, and there is no such device.
 
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
-    _check_source(src, timestamp)
+    as_native_source(src)
+    window = as_window(timestamp, "timestamp")
     device = as_device(device_config, "load video")
-    packets = demux_video(src, timestamp=timestamp, demux_config=demux_config, name=name)
+    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+        packets = demuxer.demux_video(window)
+        if window is not None and len(packets) == 0:
+            raise outside(demuxer, "video", window)
     return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
@@ -219,8 +235,3 @@ def load_image(
     if isinstance(outcome, Exception):
         raise outcome
     return on_device(convert_frames(outcome), device)
-
-
-def _check_source(src: Source, timestamp: TimeWindow | None) -> None:
-    as_native_source(src)
-    as_window(timestamp)
