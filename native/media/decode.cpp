@@ -16,7 +16,18 @@ DecodeChain::DecodeChain(const Codec& codec, std::optional<std::string> filter, 
                          std::string source, int stream_index)
     : type_(codec.type),
       decoder_(codec, config, source, stream_index),
-      filter_({codec.type, codec.time_base, codec.frame_rate}, std::move(filter), std::move(source)) {}
+      filter_({codec.type, codec.time_base, codec.frame_rate}, std::move(filter), std::move(source)) {
+  if (codec.type == MediaType::kAudio) {
+    sound_.emplace(codec);
+  }
+}
+
+void DecodeChain::set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept {
+  if (sound_) {
+    sound_->set(window, start);
+    cut_ = cut;
+  }
+}
 
 bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
                          std::vector<av::FramePtr>& out) {
@@ -31,7 +42,7 @@ bool DecodeChain::decode(const AVPacket* packet, const std::optional<TimeWindow>
 }
 
 void DecodeChain::filter(av::FramePtr frame, std::vector<av::FramePtr>& out) {
-  if (!sound_) {
+  if (!sound_ || (!filter_.description() && cut_ == SoundCut::kByFilter)) {
     filter_.filter(std::move(frame), out);
     return;
   }
@@ -65,11 +76,8 @@ void DecodeChain::set_origin(const std::string& source, int stream_index) {
 
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
                       std::optional<std::size_t> num_frames, SoundCut cut) {
-  const CodecPtr codec = packets.codec;  // which the chain refers to
   DecodeChain chain(codec_of(packets), filter, config, packets.source, packets.stream_index);
-  if (packets.type == MediaType::kAudio && packets.window) {
-    chain.set_sound({*codec, *packets.window, packets.start}, cut);
-  }
+  chain.set_sound(packets.window, packets.start, cut);
   const bool is_image = packets.type == MediaType::kImage;
   const std::size_t most = is_image ? 1 : num_frames.value_or(kAll);
   Frames result;
@@ -111,6 +119,7 @@ void StreamDecoder::fill() {
       chain_.set_origin(first.source, first.stream_index);
       source_ = first.source;
       window_ = first.window;
+      chain_.set_sound(first.window, first.start, SoundCut::kByFilter);
     }
     if (position_ < first.packets.size()) {
       const av::PacketPtr packet = std::move(first.packets[position_++]);

@@ -66,11 +66,8 @@ class DecodeChain {
   DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
               int stream_index);
 
-  // Of sound with a window, before the first packet. The codec must outlive the chain.
-  void set_sound(SampleWindow window, SoundCut cut) {
-    sound_.emplace(std::move(window));
-    cut_ = cut;
-  }
+  // Of sound, before the first packet: what the packets have and what becomes of it.
+  void set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept;
 
   // Gives the packet (null: the end) and appends what comes out. False as soon as there are `most` frames in `out`.
   bool decode(const AVPacket* packet, const std::optional<TimeWindow>& window, std::size_t most,
@@ -89,7 +86,7 @@ class DecodeChain {
   MediaType type_;
   WindowDecoder decoder_;
   FrameFilter filter_;
-  std::optional<SampleWindow> sound_;
+  std::optional<SampleWindow> sound_;  // none: frames keep the time stamps that the decoder gives
   SoundCut cut_ = SoundCut::kByFilter;
 };
 

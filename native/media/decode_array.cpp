@@ -198,7 +198,8 @@ std::optional<DecodedArray> decode_samples(const Packets& packets, const std::op
   SampleArray array(num_expected_samples(packets, codec.parameters->sample_rate));
   std::optional<SampleWindow> window;
   if (packets.window && cut == SoundCut::kBehindFilter) {
-    window.emplace(codec, *packets.window, packets.start);
+    window.emplace(codec);
+    window->set(packets.window, packets.start);
   }
   bool is_complete = false;  // as far as the window goes
   const auto take = [&](av::FramePtr frame) {

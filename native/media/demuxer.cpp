@@ -57,7 +57,12 @@ CodecPtr codec_of(const Input& input, MediaType type, int index) {
 }  // namespace
 
 Demuxer::Demuxer(MediaSource source, std::string name, DemuxConfig config)
-    : input_(std::move(source), std::move(name), std::move(config)) {}
+    : input_(std::move(source), std::move(name), std::move(config)) {
+  // Now, as libav takes the first packet after a seek for it where it does not know.
+  for (int i = 0; i < num_streams(); ++i) {
+    starts_.push_back(stream(i).start_time != AV_NOPTS_VALUE ? stream(i).start_time : 0);
+  }
+}
 
 bool Demuxer::has(MediaType type) const { return find_stream(input_.context(), type) >= 0; }
 
@@ -71,11 +76,15 @@ int Demuxer::stream_index(MediaType type) const {
   return index;
 }
 
+double Demuxer::start_of(const AVStream& from) const noexcept {
+  // A container may come upon more streams as it goes on.
+  const auto index = static_cast<std::size_t>(from.index);
+  return index < starts_.size() ? to_seconds(starts_[index], from.time_base.num, from.time_base.den) : 0;
+}
+
 std::optional<TimeWindow> Demuxer::extent(MediaType type) const {
   const AVStream& from = stream(stream_index(type));
-  const double start = from.start_time == AV_NOPTS_VALUE
-                           ? 0
-                           : to_seconds(from.start_time, from.time_base.num, from.time_base.den);
+  const double start = start_of(from);
   if (from.duration > 0) {
     return TimeWindow{start, start + to_seconds(from.duration, from.time_base.num, from.time_base.den)};
   }
@@ -121,7 +130,7 @@ Packets Demuxer::new_packets(MediaType type, int index) const {
   packets.source = input_.name();
   packets.stream_index = index;
   packets.time_base = stream(index).time_base;
-  packets.start = stream(index).start_time != AV_NOPTS_VALUE ? stream(index).start_time : 0;
+  packets.start = static_cast<std::size_t>(index) < starts_.size() ? starts_[static_cast<std::size_t>(index)] : 0;
   return packets;
 }
 
@@ -274,9 +283,7 @@ void Demuxer::demux_window(Packets& into) {
     VideoCollector collector(window, into.time_base, *into.codec->parameters, from_start);
     return collect(collector, into, from_start);
   };
-  const double first = from.start_time == AV_NOPTS_VALUE
-                           ? 0
-                           : to_seconds(from.start_time, from.time_base.num, from.time_base.den);
+  const double first = start_of(from);
   // Two packets more, as their lengths are a guess; then ever further back.
   double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
   if (input_.has_reliable_times()) {

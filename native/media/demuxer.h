@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "media/input.h"
 #include "media/packets.h"
@@ -57,7 +58,10 @@ class Demuxer {
   // The next packet of the streams that are read by and by, with its times; null at the end.
   av::PacketPtr next_read();
 
+  double start_of(const AVStream& from) const noexcept;  // in seconds
+
   Input input_;
+  std::vector<std::int64_t> starts_;  // of the streams, in their time bases; 0 where it is not known
   CodecPtr full_codec_;  // of an input that has not been looked into
   // Reading by and by.
   int round_ = 0;

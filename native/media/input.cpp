@@ -138,6 +138,13 @@ void Input::open(bool find_all_parameters) {
     fail_unless_opened(avformat_find_stream_info(context_.get(), nullptr), said);
     fail_if_empty();
   }
+  if (!has_all_parameters_ && std::string_view(context_->iformat->name) == "matroska,webm") {
+    // When it begins, only its first packet tells.
+    av::PacketPtr first = av::new_packet();
+    if (av_read_frame(context_.get(), first.get()) >= 0) {
+      ahead_.push_back(std::move(first));
+    }
+  }
   is_at_start_ = true;
 }
 

@@ -64,24 +64,24 @@ SampleSpan samples_in(TimeWindow window, int sample_rate) noexcept {
 }
 
 std::int64_t SampleWindow::rounded(std::int64_t pts, int sample_rate) const noexcept {
-  return av_rescale_q(pts, codec_.time_base, {1, sample_rate});
+  return av_rescale_q(pts, time_base_, {1, sample_rate});
 }
 
-// Packets of one length lie one behind the other from the first on, which begins at the stream's start or, at 0, with the
-// encoder's padding. What a decoder leaves out of the first one and the last one leaves one of the ends where it was.
+// Packets of one length lie one behind the other from the first on, which as a rule begins with the encoder's padding. What a
+// decoder leaves out of the first one and the last one leaves one of the ends where it was.
 std::int64_t SampleWindow::position_of(const AVFrame& frame) const noexcept {
   const std::int64_t position = rounded(frame.pts, frame.sample_rate);
-  const AVRational ticks = av_mul_q(codec_.time_base, {frame.sample_rate, 1});  // samples in one
-  if (frame_size_ <= 0 || frame.sample_rate != unit_.den || (ticks.num == 1 && ticks.den == 1)) {
+  const AVRational tick = av_mul_q(time_base_, {frame.sample_rate, 1});  // in samples
+  if (frame_size_ <= 0 || frame.sample_rate != unit_.den || (tick.num == 1 && tick.den == 1)) {
     return position;
   }
-  const std::int64_t most = std::max<std::int64_t>(ticks.num / ticks.den, 1);
-  for (const std::int64_t first : {rounded(start_, unit_.den), -std::int64_t{codec_.parameters->initial_padding}}) {
-    for (const std::int64_t edge : {std::int64_t{0}, std::int64_t{frame.nb_samples}}) {
-      const std::int64_t on_grid = first + av_rescale(position + edge - first, 1, frame_size_) * frame_size_ - edge;
-      if (std::abs(on_grid - position) <= most) {
-        return on_grid;
-      }
+  const std::int64_t most = std::max<std::int64_t>(tick.num / tick.den, 1);
+  const std::int64_t start = rounded(start_, frame.sample_rate);
+  const std::int64_t first = start < 0 && std::abs(start + padding_) <= most ? -padding_ : start;
+  for (const std::int64_t edge : {std::int64_t{0}, std::int64_t{frame.nb_samples}}) {
+    const std::int64_t on_grid = first + av_rescale(position + edge - first, 1, frame_size_) * frame_size_ - edge;
+    if (std::abs(on_grid - position) <= most) {
+      return on_grid;
     }
   }
   return position;
@@ -99,12 +99,12 @@ void SampleWindow::place(AVFrame& frame, int frame_size) noexcept {
 av::FramePtr SampleWindow::align(av::FramePtr frame, const std::string& filter) {
   if (!first_) {
     first_ = frame->pts;
-    if (const std::optional<int> rate = rate_after(filter)) {
+    if (const std::optional<int> rate = rate_after(filter); rate && window_) {
       const std::int64_t step = unit_.den / std::gcd(unit_.den, *rate);
       const std::int64_t origin = std::max<std::int64_t>(rounded(start_, unit_.den), 0);
       const std::int64_t aligned = frame->pts + ((origin - frame->pts) % step + step) % step;
       // Only where it costs nothing of the window, nor of what the resampler looks at before it.
-      if (aligned + unit_.den / 50 <= samples_in(window_, unit_.den).first) {
+      if (aligned + unit_.den / 50 <= samples_in(*window_, unit_.den).first) {
         first_ = aligned;
       }
     }
@@ -116,7 +116,10 @@ av::FramePtr SampleWindow::align(av::FramePtr frame, const std::string& filter) 
 av::FramePtr SampleWindow::keep(av::FramePtr frame, AVRational time_base) {
   const AVRational sample{1, frame->sample_rate};
   const std::int64_t position = frame->pts == AV_NOPTS_VALUE ? 0 : av_rescale_q(frame->pts, time_base, sample);
-  const SampleSpan span = samples_in(window_, frame->sample_rate);
+  if (!window_) {
+    return frame;
+  }
+  const SampleSpan span = samples_in(*window_, frame->sample_rate);
   av::FramePtr part = part_of(std::move(frame), position, span);
   if (part != nullptr) {
     part->pts = av_rescale_q(part->pts, sample, time_base);
@@ -125,7 +128,7 @@ av::FramePtr SampleWindow::keep(av::FramePtr frame, AVRational time_base) {
 }
 
 bool SampleWindow::is_behind(const AVFrame& frame) const noexcept {
-  return frame.pts >= samples_in(window_, unit_.den).end;
+  return window_ && frame.pts >= samples_in(*window_, unit_.den).end;
 }
 
 }  // namespace spdl

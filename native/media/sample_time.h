@@ -22,14 +22,18 @@ struct SampleSpan {
 };
 SampleSpan samples_in(TimeWindow window, int sample_rate) noexcept;
 
-// The samples of decoded packets that a window holds, before and behind filters. One thread per object.
+// Decoded samples in time, and those of a window, before and behind filters. One thread per object.
 class SampleWindow {
  public:
-  // `start`: when the stream begins, in the codec's time base. The codec must outlive this object.
-  SampleWindow(const Codec& codec, TimeWindow window, std::int64_t start) noexcept
-      : codec_(codec), window_(window), start_(start) {}
+  explicit SampleWindow(const Codec& codec) noexcept
+      : time_base_(codec.time_base), padding_(codec.parameters->initial_padding) {}
 
-  const TimeWindow& window() const noexcept { return window_; }
+  // Of the packets, before the first frame. `start`: when their stream begins, in their time base.
+  void set(const std::optional<TimeWindow>& window, std::int64_t start) noexcept {
+    window_ = window;
+    start_ = start;
+  }
+  const std::optional<TimeWindow>& window() const noexcept { return window_; }
   // What the time stamps count in that `place` writes: samples of the first frame.
   AVRational unit() const noexcept { return unit_; }
 
@@ -48,9 +52,10 @@ class SampleWindow {
   std::int64_t rounded(std::int64_t pts, int sample_rate) const noexcept;
   std::int64_t position_of(const AVFrame& frame) const noexcept;
 
-  const Codec& codec_;
-  TimeWindow window_;
-  std::int64_t start_;
+  AVRational time_base_;
+  std::int64_t padding_;  // that the encoder put in front, in samples
+  std::optional<TimeWindow> window_;
+  std::int64_t start_ = 0;
   AVRational unit_{0, 1};
   int frame_size_ = 0;
   std::int64_t next_ = 0;  // where the last frame ended, in unit_
