@@ -286,7 +286,7 @@ void Demuxer::demux_window(Packets& into) {
   const double first = start_of(from);
   // Two packets more, as their lengths are a guess; then ever further back.
   double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
-  if (input_.has_reliable_times()) {
+  if (input_.has_reliable_times(into.stream_index)) {
     for (double step = 1; target > first && input_.seek(into.stream_index, to_ticks(target, into.time_base)); step *= 4) {
       if (try_from(false)) {
         return;

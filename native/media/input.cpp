@@ -7,6 +7,9 @@ extern "C" {
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -16,6 +19,7 @@ extern "C" {
 #include "av/check.h"
 #include "av/log.h"
 #include "media/access.h"
+#include "media/mp3_rate.h"
 #include "media/packets.h"
 #include "media/recognize.h"
 #include "media/source_io.h"
@@ -334,6 +338,9 @@ void Input::expect_all_data() const {
 }
 
 bool Input::seek(int stream, std::int64_t ticks) {
+  if (std::string_view(context_->iformat->name) == "mp3") {
+    return seek_mp3(ticks);
+  }
   is_at_start_ = false;
   surroundings_->watch.restart();
   forget_ahead();
@@ -342,14 +349,83 @@ bool Input::seek(int stream, std::int64_t ticks) {
   return is_there;
 }
 
+Input::Mp3Frames Input::find_mp3_frames() {
+  if (!is_at_start_) {
+    reopen();
+  }
+  Mp3Frames frames;
+  av::PacketPtr first = av::new_packet();
+  AVIOContext& io = *context_->pb;
+  if ((io.seekable & AVIO_SEEKABLE_NORMAL) == 0 || !read_marked(*first) || first->pos < 0) {
+    return frames;
+  }
+  frames.position = first->pos;
+  frames.pts = first->pts;
+  frames.duration = first->duration;
+  const std::int64_t position = avio_tell(&io);
+  const std::int64_t from = std::max<std::int64_t>(first->pos - static_cast<std::int64_t>(kLongestMp3Frame), 0);
+  std::array<std::uint8_t, kLongestMp3Frame> room;
+  const auto size = static_cast<int>(first->pos - from);
+  if (avio_seek(&io, from, SEEK_SET) == from && avio_read(&io, room.data(), size) == size) {
+    frames.num_bytes = bytes_of_mp3_frame(std::span(room).first(static_cast<std::size_t>(size)),
+                                          {first->data, static_cast<std::size_t>(first->size)})
+                           .value_or(0);
+  }
+  avio_seek(&io, position, SEEK_SET);
+  return frames;
+}
+
+// libav goes to the right frame, and is at times off by one in what it calls it: then an earlier frame is tried.
+bool Input::seek_mp3(std::int64_t ticks) {
+  if (!mp3_frames_) {
+    mp3_frames_ = find_mp3_frames();
+    is_at_start_ = false;
+  }
+  const Mp3Frames& frames = *mp3_frames_;
+  if (frames.num_bytes <= 0 || frames.duration <= 0) {
+    return false;
+  }
+  constexpr int kMostAttempts = 16;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt, ticks -= frames.duration) {
+    is_at_start_ = false;
+    forget_ahead();
+    surroundings_->watch.restart();
+    context_->flags |= AVFMT_FLAG_FAST_SEEK;  // by the bit rate, and not by reading all of it
+    const int code = avformat_seek_file(context_.get(), 0, INT64_MIN, ticks, ticks, 0);
+    context_->flags &= ~AVFMT_FLAG_FAST_SEEK;
+    av::PacketPtr packet = av::new_packet();
+    if (code < 0 || !read_marked(*packet)) {
+      return false;
+    }
+    const double distance = static_cast<double>(packet->pos - frames.position);
+    const double number = std::round(distance / frames.num_bytes);
+    constexpr double kMostOff = 2;  // bytes
+    const bool is_at_frame = std::abs(distance - number * frames.num_bytes) <= kMostOff;
+    if (is_at_frame && packet->pts == frames.pts + static_cast<std::int64_t>(number) * frames.duration) {
+      ahead_.push_back(std::move(packet));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool Input::knows_display() const noexcept {
   const std::string_view name = context_->iformat->name;
   return name != "avi" && name != "asf" && name != "asf_o" && (context_->iformat->flags & AVFMT_NOTIMESTAMPS) == 0;
 }
 
-bool Input::has_reliable_times() const noexcept {
-  static constexpr std::array<std::string_view, 3> kReliable = {"mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "mpegts"};
-  return std::find(kReliable.begin(), kReliable.end(), context_->iformat->name) != kReliable.end();
+bool Input::has_reliable_times(int stream) const noexcept {
+  static constexpr std::array<std::string_view, 9> kReliable = {
+      "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "mpegts", "flac", "w64", "aiff", "au", "caf", "mp3"};
+  const std::string_view name = context_->iformat->name;
+  const AVCodecID codec = context_->streams[stream]->codecpar->codec_id;
+  if (name == "wav") {
+    return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");  // blocks of ADPCM are taken for samples
+  }
+  if (name == "ogg") {
+    return codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS;
+  }
+  return std::find(kReliable.begin(), kReliable.end(), name) != kReliable.end();
 }
 
 }  // namespace spdl

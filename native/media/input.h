@@ -60,8 +60,8 @@ class Input {
   // Moves to a key frame of the stream at or before that time in its time base. False: this container cannot, or says so.
   // Where it lands is for the caller to check.
   bool seek(int stream, std::int64_t ticks);
-  // Whether time stamps after a seek are those that reading from the start gives.
-  bool has_reliable_times() const noexcept;
+  // Whether time stamps of the stream after a seek are those that reading from the start gives.
+  bool has_reliable_times(int stream) const noexcept;
   // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
   bool knows_display() const noexcept;
   // Opens it anew.
@@ -88,6 +88,16 @@ class Input {
   std::unique_ptr<Surroundings> surroundings_;  // before the context
   av::InputPtr context_;
   void expect_no_failure() const;
+  // Where the frames of an MP3 file lie, if they are all of one length.
+  struct Mp3Frames {
+    std::int64_t position = 0;  // of the first one
+    std::int64_t pts = 0;       // likewise
+    std::int64_t duration = 0;
+    double num_bytes = 0;  // of each; 0 if they differ
+  };
+
+  bool seek_mp3(std::int64_t ticks);
+  Mp3Frames find_mp3_frames();
   bool read_next(AVPacket& packet);
   bool read_marked(AVPacket& packet);
   bool is_before_joint(const AVPacket& damaged);
@@ -96,6 +106,7 @@ class Input {
   Error damaged_packet() const;
 
   std::deque<av::PacketPtr> ahead_;             // read to judge one that is marked as damaged
+  std::optional<Mp3Frames> mp3_frames_;
   bool is_ended_ = false;                       // by an error that was tolerated
   int num_errors_ = 0;
   std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are
