@@ -169,7 +169,7 @@ Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const s
 // Reads packets of the selected stream until the collector has enough; false if they began too late for it.
 template <class Collector>
 bool Demuxer::collect(Collector& collector, Packets& into, bool from_start) {
-  PtsFiller filler(*into.codec, input_.knows_display(), from_start);
+  PtsFiller filler(*into.codec, {input_.knows_display(), from_start, input_.asked_frame_rate()});
   // False once the collector has enough.
   const auto pass_on = [&] {
     while (av::PacketPtr packet = filler.pop()) {
@@ -287,11 +287,14 @@ void Demuxer::demux_window(Packets& into) {
   // Two packets more, as their lengths are a guess; then ever further back.
   double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
   if (input_.has_reliable_times(into.stream_index)) {
-    for (double step = 1; target > first && input_.seek(into.stream_index, to_ticks(target, into.time_base)); step *= 4) {
-      if (try_from(false)) {
+    constexpr int kMostAttempts = 8;
+    double step = 1;
+    for (int attempt = 0; attempt < kMostAttempts && target > first; ++attempt) {
+      if (input_.seek(into.stream_index, to_ticks(target, into.time_base)) && try_from(false)) {
         return;
       }
       target -= step;
+      step *= 4;
     }
   }
   go_to_start();
@@ -308,7 +311,7 @@ int Demuxer::start_reading(const std::set<int>& streams) {
   for (const int index : streams) {
     const CodecPtr codec = codec_of(input_, stream_type(index), index);
     codecs_.emplace(index, codec);
-    fillers_.emplace(index, PtsFiller(*codec, input_.knows_display(), true));
+    fillers_.emplace(index, PtsFiller(*codec, {input_.knows_display(), true, input_.asked_frame_rate()}));
   }
   return round_;
 }

@@ -2,7 +2,9 @@
 
 extern "C" {
 #include <libavformat/avio.h>
+#include <libavutil/mem.h>
 #include <libavutil/opt.h>
+#include <libavutil/parseutils.h>
 }
 
 #include <algorithm>
@@ -246,7 +248,7 @@ bool Input::read_next(AVPacket& packet) {
     ++num_errors_;
   }
   packet.flags &= ~AV_PKT_FLAG_CORRUPT;
-  if ((context_->flags & AVFMT_FLAG_NOFILLIN) != 0 && packet.pts == AV_NOPTS_VALUE) {
+  if (packet.pts == AV_NOPTS_VALUE && is_whole_picture(*context_)) {
     packet.pts = packet.dts = 0;  // of a picture alone
   }
   return true;
@@ -344,9 +346,22 @@ bool Input::seek(int stream, std::int64_t ticks) {
   is_at_start_ = false;
   surroundings_->watch.restart();
   forget_ahead();
-  const bool is_there = avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0;
-  surroundings_->watch.throw_if_over("seek in", name_);
-  return is_there;
+  return avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0 &&
+         (std::string_view(context_->iformat->name) != "ogg" || has_next_page());
+}
+
+// The last page of an Ogg file tells when it ends, and not when its packets begin: those before it have to be read first.
+bool Input::has_next_page() {
+  for (;;) {
+    av::PacketPtr packet = av::new_packet();
+    if (!read_marked(*packet)) {
+      return false;
+    }
+    ahead_.push_back(std::move(packet));
+    if (ahead_.back()->pos != ahead_.front()->pos) {
+      return true;
+    }
+  }
 }
 
 Input::Mp3Frames Input::find_mp3_frames() {
@@ -362,6 +377,10 @@ Input::Mp3Frames Input::find_mp3_frames() {
   frames.position = first->pos;
   frames.pts = first->pts;
   frames.duration = first->duration;
+  if (first->size >= 3) {
+    std::copy_n(first->data, 3, frames.header.begin());
+    frames.header[2] &= 0xfd;  // all but the padding
+  }
   const std::int64_t position = avio_tell(&io);
   const std::int64_t from = std::max<std::int64_t>(first->pos - static_cast<std::int64_t>(kLongestMp3Frame), 0);
   std::array<std::uint8_t, kLongestMp3Frame> room;
@@ -375,43 +394,68 @@ Input::Mp3Frames Input::find_mp3_frames() {
   return frames;
 }
 
-// libav goes to the right frame, and is at times off by one in what it calls it: then an earlier frame is tried.
+// None if there is no frame where it should be.
+std::optional<std::int64_t> Input::position_of_mp3_frame(std::int64_t number) {
+  AVIOContext& io = *context_->pb;
+  const auto about = mp3_frames_->position + static_cast<std::int64_t>(static_cast<double>(number) * mp3_frames_->num_bytes);
+  for (const std::int64_t position : {about, about - 1, about + 1}) {
+    std::array<std::uint8_t, 3> header;
+    if (avio_seek(&io, position, SEEK_SET) != position || avio_read(&io, header.data(), 3) != 3) {
+      return std::nullopt;
+    }
+    header[2] &= 0xfd;
+    if (header == mp3_frames_->header) {
+      return position;
+    }
+  }
+  return std::nullopt;
+}
+
+// libav counts frames from the beginning, unless it has been told where the wanted one is, and one after it.
 bool Input::seek_mp3(std::int64_t ticks) {
   if (!mp3_frames_) {
     mp3_frames_ = find_mp3_frames();
-    is_at_start_ = false;
   }
+  is_at_start_ = false;
   const Mp3Frames& frames = *mp3_frames_;
-  if (frames.num_bytes <= 0 || frames.duration <= 0) {
+  if (frames.num_bytes <= 0 || frames.duration <= 0 || ticks < frames.pts) {
     return false;
   }
-  constexpr int kMostAttempts = 16;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt, ticks -= frames.duration) {
-    is_at_start_ = false;
-    forget_ahead();
-    surroundings_->watch.restart();
-    context_->flags |= AVFMT_FLAG_FAST_SEEK;  // by the bit rate, and not by reading all of it
-    const int code = avformat_seek_file(context_.get(), 0, INT64_MIN, ticks, ticks, 0);
-    context_->flags &= ~AVFMT_FLAG_FAST_SEEK;
-    av::PacketPtr packet = av::new_packet();
-    if (code < 0 || !read_marked(*packet)) {
+  const std::int64_t number = (ticks - frames.pts) / frames.duration;
+  std::int64_t position = 0;
+  for (const std::int64_t each : {number + 1, number}) {
+    const auto found = position_of_mp3_frame(each);
+    if (!found || av_add_index_entry(context_->streams[0], *found, frames.pts + each * frames.duration, 0, 0,
+                                     AVINDEX_KEYFRAME) < 0) {
       return false;
     }
-    const double distance = static_cast<double>(packet->pos - frames.position);
-    const double number = std::round(distance / frames.num_bytes);
-    constexpr double kMostOff = 2;  // bytes
-    const bool is_at_frame = std::abs(distance - number * frames.num_bytes) <= kMostOff;
-    if (is_at_frame && packet->pts == frames.pts + static_cast<std::int64_t>(number) * frames.duration) {
-      ahead_.push_back(std::move(packet));
-      return true;
-    }
+    position = *found;
   }
-  return false;
+  forget_ahead();
+  surroundings_->watch.restart();
+  const std::int64_t wanted = frames.pts + number * frames.duration;
+  av::PacketPtr packet = av::new_packet();
+  if (avformat_seek_file(context_.get(), 0, INT64_MIN, wanted, wanted, 0) < 0 || !read_marked(*packet) ||
+      packet->pos != position || packet->pts != wanted) {
+    return false;
+  }
+  ahead_.push_back(std::move(packet));
+  return true;
+}
+
+std::optional<AVRational> Input::asked_frame_rate() const {
+  const auto option = config_.format_options.find("framerate");
+  AVRational rate{0, 1};
+  if (option == config_.format_options.end() || av_parse_video_rate(&rate, option->second.c_str()) < 0) {
+    return std::nullopt;
+  }
+  return rate;
 }
 
 bool Input::knows_display() const noexcept {
-  const std::string_view name = context_->iformat->name;
-  return name != "avi" && name != "asf" && name != "asf_o" && (context_->iformat->flags & AVFMT_NOTIMESTAMPS) == 0;
+  static constexpr std::array<std::string_view, 8> kDoNot = {"avi",  "asf",  "asf_o", "h264",
+                                                             "hevc", "m4v",  "vc1",   "mpegvideo"};
+  return std::find(kDoNot.begin(), kDoNot.end(), context_->iformat->name) == kDoNot.end();
 }
 
 bool Input::has_reliable_times(int stream) const noexcept {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -64,6 +65,8 @@ class Input {
   bool has_reliable_times(int stream) const noexcept;
   // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
   bool knows_display() const noexcept;
+  // Of a stream without times, what the options say.
+  std::optional<AVRational> asked_frame_rate() const;
   // Opens it anew.
   void reopen();
   // Whether libav has looked into the streams: if not, their codec parameters are what the header said.
@@ -94,10 +97,13 @@ class Input {
     std::int64_t pts = 0;       // likewise
     std::int64_t duration = 0;
     double num_bytes = 0;  // of each; 0 if they differ
+    std::array<std::uint8_t, 3> header = {};  // what all begin with, but for their padding
   };
 
+  bool has_next_page();
   bool seek_mp3(std::int64_t ticks);
   Mp3Frames find_mp3_frames();
+  std::optional<std::int64_t> position_of_mp3_frame(std::int64_t number);
   bool read_next(AVPacket& packet);
   bool read_marked(AVPacket& packet);
   bool is_before_joint(const AVPacket& damaged);

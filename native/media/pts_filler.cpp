@@ -10,8 +10,7 @@ extern "C" {
 namespace spdl {
 namespace {
 
-std::int64_t ticks_of_frame(const Codec& codec) noexcept {
-  const AVRational rate = codec.frame_rate;
+std::int64_t ticks_of_frame(const Codec& codec, AVRational rate) noexcept {
   const bool is_known = rate.num > 0 && rate.den > 0 && codec.time_base.num > 0;
   return is_known ? std::max<std::int64_t>(av_rescale_q(1, av_inv_q(rate), codec.time_base), 1) : 1;
 }
@@ -23,27 +22,28 @@ std::size_t delay_of(const AVCodecParameters& parameters) noexcept {
 
 }  // namespace
 
-PtsFiller::PtsFiller(const Codec& codec, bool knows_display, bool from_start) noexcept
+PtsFiller::PtsFiller(const Codec& codec, const Stream& stream) noexcept
     : parameters_(*codec.parameters),
-      frame_ticks_(ticks_of_frame(codec)),
-      knows_display_(knows_display),
-      from_start_(from_start) {}
+      frame_ticks_(ticks_of_frame(codec, stream.frame_rate.value_or(codec.frame_rate))),
+      stream_(stream) {}
 
 PtsFiller::Way PtsFiller::way_for(const AVPacket& first) const noexcept {
   const AVCodecID id = parameters_.codec_id;
-  if (from_start_ && (first.pts == AV_NOPTS_VALUE || !knows_display_) && DisplayOrder::is_known(id)) {
+  if (stream_.from_start && (first.pts == AV_NOPTS_VALUE || !stream_.knows_display) && DisplayOrder::is_known(id)) {
     return Way::kOrder;
   }
   return id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ? Way::kAhead : Way::kNothing;
 }
 
 void PtsFiller::take_time_of(const AVPacket& packet) {
-  const std::int64_t time = packet.dts != AV_NOPTS_VALUE ? packet.dts : end_ != AV_NOPTS_VALUE ? end_ : 0;
+  const bool counts = stream_.frame_rate.has_value();
+  const std::int64_t next = end_ != AV_NOPTS_VALUE ? end_ : 0;
+  const std::int64_t time = packet.dts != AV_NOPTS_VALUE && !counts ? packet.dts : next;
   if (times_.empty() && first_time_ == 0) {
     start_ = time;
   }
   times_.push_back(time);
-  end_ = time + (packet.duration > 0 ? packet.duration : frame_ticks_);
+  end_ = time + (packet.duration > 0 && !counts ? packet.duration : frame_ticks_);
 }
 
 void PtsFiller::push(av::PacketPtr packet) {

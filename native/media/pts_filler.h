@@ -24,9 +24,14 @@ namespace spdl {
 
 class PtsFiller {
  public:
-  // `knows_display`: the container has room for presentation times. `from_start`: packets come from the beginning of the
-  // stream. The parameters of the codec must outlive the filler.
-  PtsFiller(const Codec& codec, bool knows_display, bool from_start) noexcept;
+  struct Stream {
+    bool knows_display = true;             // the container has room for presentation times
+    bool from_start = true;                // packets come from the beginning
+    std::optional<AVRational> frame_rate;  // what the user said, where the container has no times
+  };
+
+  // The parameters of the codec must outlive the filler.
+  PtsFiller(const Codec& codec, const Stream& stream) noexcept;
 
   void push(av::PacketPtr packet);
   // No packet comes after those before.
@@ -53,8 +58,7 @@ class PtsFiller {
 
   const AVCodecParameters& parameters_;
   std::int64_t frame_ticks_;  // between pictures, by the frame rate
-  bool knows_display_;
-  bool from_start_;
+  Stream stream_;
   Way way_ = Way::kNotChosen;
   std::deque<Waiting> packets_;
   std::int64_t end_ = AV_NOPTS_VALUE;  // decoding time after the last packet

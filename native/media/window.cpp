@@ -71,6 +71,9 @@ std::vector<av::PacketPtr> VideoCollector::finish() {
 }
 
 bool AudioCollector::offer(av::PacketPtr packet) {
+  if (packet->pts == AV_NOPTS_VALUE && times_.empty() && !from_start_) {
+    return true;  // after a seek, nothing tells when it is
+  }
   const double time =
       packet->pts != AV_NOPTS_VALUE ? to_seconds(packet->pts, time_base_.num, time_base_.den) : next_time_;
   constexpr double kBehind = 0.01;

@@ -132,16 +132,18 @@ def test_stated_size_of_the_file_does_not_count() -> None:
         ((0.12, 99), 960, 1000),
         ((None, 0), 0, 0),
         ((0.1, 0.0), 800, 800),
-        ((0.00019,), 1, 1000),
-        ((None, 0.00019), 0, 1),
-        ((0.000124,), 0, 1000),
+        ((0.00019,), 2, 1000),
+        ((None, 0.00019), 0, 2),
+        ((0.000124,), 1, 1000),
+        ((0.1, 0.0002), 800, 802),
+        ((0.12499,), 1000, 1000),
         ((999 / 8000,), 999, 1000),
         ((np.float32(0.5) / 8, 1), 500, 1000),
         ((0, 1e308), 0, 1000),
     ],
 )
 def test_windows(times: tuple[Any, ...], start: int, stop: int) -> None:
-    """Times are rounded down to samples; what is beyond the end is cut."""
+    """Sample k has the time k / rate, and is inside if start <= time < end; what is beyond the end is cut."""
     np.testing.assert_array_equal(as_array(make_wav(RAMP), *times), RAMP[start:stop])
 
 

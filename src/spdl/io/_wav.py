@@ -20,10 +20,9 @@ def load_wav(
 
     Args:
         data: The whole file (RIFF or RF64), as a contiguous buffer.
-        time_offset_seconds: Where the view begins, in seconds from the first sample, rounded down to a sample; ``None``
-            for the first.
-        duration_seconds: How long it is, in seconds, rounded down to a sample; what is beyond the end is cut. ``None``
-            for all of the rest.
+        time_offset_seconds: Where the view begins, in seconds from the first sample; ``None`` for the first. Sample
+            ``k`` has the time ``k / sample_rate``, and is inside if ``start <= time < end``.
+        duration_seconds: How long it is, in seconds; what is beyond the end is cut. ``None`` for all of the rest.
 
     Returns:
         An array interface (``numpy.asarray``, ``to_numpy`` and others take it) of shape ``(samples, channels)``:
