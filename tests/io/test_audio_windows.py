@@ -103,7 +103,9 @@ def test_a_resampled_window_is_exact_at_the_new_rate(name: str) -> None:
 def test_a_fifth_of_a_second_at_16_khz_is_3200_samples() -> None:
     """Whatever the packets of the codec are."""
     for name in ("flac.flac", "aac.m4a", "vorbis.ogg"):
-        assert loaded(path_of(name), (0.5, 0.7), filter_desc="aresample=16000,aformat=sample_fmts=fltp").shape[1] == 3200
+        assert (
+            loaded(path_of(name), (0.5, 0.7), filter_desc="aresample=16000,aformat=sample_fmts=fltp").shape[1] == 3200
+        )
 
 
 def test_a_window_in_the_decoders_own_format_is_exact_too() -> None:

@@ -111,6 +111,41 @@ def test_a_bound_that_is_no_number_is_a_value_error(bound: Any) -> None:
             demuxer.demux_audio((0, bound))
 
 
+TAKE_WINDOWS: dict[str, tuple[Any, str]] = {
+    "demux_video": (lambda window: spdl.io.demux_video(h264(), timestamp=window), "timestamp"),
+    "demux_audio": (lambda window: spdl.io.demux_audio(h264(), timestamp=window), "timestamp"),
+    "load_video": (lambda window: spdl.io.load_video(h264(), window), "timestamp"),
+    "load_audio": (lambda window: spdl.io.load_audio(h264(), window), "timestamp"),
+    "get_video_filter_desc": (lambda window: spdl.io.get_video_filter_desc(timestamp=window), "timestamp"),
+    "get_audio_filter_desc": (lambda window: spdl.io.get_audio_filter_desc(timestamp=window), "timestamp"),
+    "Demuxer.demux_video": (lambda window: spdl.io.Demuxer(h264()).demux_video(window), "window"),
+    "Demuxer.demux_audio": (lambda window: spdl.io.Demuxer(h264()).demux_audio(window), "window"),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_WINDOWS)
+def test_what_is_no_window_is_a_typed_error_that_names_the_argument(name: str) -> None:
+    """And says what is accepted, and what was given."""
+    take, argument = TAKE_WINDOWS[name]
+    for window, kind in (
+        (5, TypeError),
+        ("01", TypeError),
+        ({0, 1}, TypeError),
+        ((0, None), TypeError),
+        ((0, 1j), TypeError),
+        ((0, 1, 2), ValueError),
+        ((0,), ValueError),
+        (("1/0", 1), ValueError),
+        ((0, "one"), ValueError),
+        ((0, float("nan")), ValueError),
+    ):
+        with pytest.raises(kind, match=argument) as caught:
+            take(window)
+        assert type(caught.value) is kind
+        assert "seconds" in str(caught.value)
+        assert "got" in str(caught.value)
+
+
 @pytest.mark.parametrize("bound", [float("inf"), float("-inf"), Decimal("inf"), Fraction(10**400), 10**400])
 def test_an_infinite_bound_is_an_overflow_error(bound: Any) -> None:
     """So is one beyond all floats."""

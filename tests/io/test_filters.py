@@ -163,7 +163,7 @@ def test_times_are_written_as_ffmpeg_reads_them(timestamp: Any, expected: str) -
 def test_times_that_are_no_numbers_are_refused() -> None:
     """A window is two numbers."""
     with pytest.raises((TypeError, ValueError)):
-        spdl.io.get_audio_filter_desc(timestamp=("a", "b"))  # type: ignore[arg-type]
+        spdl.io.get_audio_filter_desc(timestamp=("a", "b"))
     with pytest.raises(ValueError):
         spdl.io.get_audio_filter_desc(timestamp=(0, 1, 2))  # type: ignore[arg-type]
 

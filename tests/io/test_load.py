@@ -192,9 +192,14 @@ def test_image_as_video_is_one_picture() -> None:
 
 
 def test_window_without_pictures_is_an_error() -> None:
-    """There is no array of nothing."""
-    with pytest.raises(spdl.io.MediaError):
+    """There is no array of nothing; the message has the window, and how long the stream is."""
+    with pytest.raises(spdl.io.ConvertError, match=r"no pictures in \[100, 101\) seconds; .* from 0 to 2$"):
         spdl.io.load_video(h264(), (100, 101))
+    path = clip("second.wav", *tones(duration=1))
+    with pytest.raises(spdl.io.ConvertError, match=r"no samples in \[5, 6\) seconds; .* from 0 to 1$"):
+        spdl.io.load_audio(path, (5, 6))
+    with pytest.raises(spdl.io.ConvertError, match=r"no samples in \[0\.50001, 0\.50002\) seconds"):
+        spdl.io.load_audio(path, (0.50001, 0.50002))
 
 
 def test_audio_is_all_its_samples() -> None:

@@ -236,3 +236,39 @@ def test_a_muxer_serves_one_thread_at_a_time(tmp_path: Path) -> None:
     muxer.close()
     assert all("another thread" in each or "increasing dts" in each for each in refused)
     assert len(probed_frames(tmp_path / "out.mkv")) == len(accepted)
+
+
+@pytest.mark.parametrize("name", ["shifted.mp4", "shifted.mov", "shifted.mkv", "shifted.nut"])
+def test_pictures_before_zero_are_shifted_and_not_hidden(tmp_path: Path, name: str) -> None:
+    """30 are written, 30 are read, one every 1/25 s."""
+    muxer = spdl.io.Muxer(tmp_path / name)
+    encoder = muxer.add_encode_stream(CONFIG, encoder="libx264", encoder_config={"preset": "ultrafast"})
+    with muxer.open():
+        for packets in (encoder.encode(noise(30, -10)), encoder.flush()):
+            if packets is not None:
+                muxer.write(0, packets)
+    times = spdl.io.decode_packets(spdl.io.demux_video(tmp_path / name)).get_timestamps()
+    assert times == pytest.approx([times[0] + index / 25 for index in range(30)], abs=1e-3)
+    assert times[0] >= 0
+
+
+def test_streams_before_zero_are_shifted_together(tmp_path: Path) -> None:
+    """Whichever is written first, and by the one that begins earliest."""
+    samples = np.zeros((8000, 1), np.int16)
+    samples[4000] = 20000
+    sound = spdl.io.create_reference_audio_frame(samples, "s16", 8000, -6000)
+    muxer = spdl.io.Muxer(tmp_path / "both.mov")
+    picture_encoder = muxer.add_encode_stream(CONFIG, encoder="libx264")
+    sound_encoder = muxer.add_encode_stream(SOUND, encoder="pcm_s16le")
+    with muxer.open():
+        for pictures_out in (picture_encoder.encode(noise(10, -5)), picture_encoder.flush()):
+            if pictures_out is not None:
+                muxer.write(0, pictures_out)
+        for samples_out in (sound_encoder.encode(sound), sound_encoder.flush()):
+            if samples_out is not None:
+                muxer.write(1, samples_out)
+    times = spdl.io.decode_packets(spdl.io.demux_video(tmp_path / "both.mov")).get_timestamps()
+    assert times == pytest.approx([0.55 + index / 25 for index in range(10)])
+    heard = spdl.io.to_numpy(spdl.io.load_audio(tmp_path / "both.mov"))
+    assert heard.shape[1] == 8000
+    assert np.argmax(heard[0]) == 4000

@@ -14,9 +14,39 @@ if TYPE_CHECKING:
 
 # Filters of audio that give one sample for each sample, or change the rate, and leave the time as it is.
 _KEEP_TIME = frozenset(
-    "acompressor acontrast acopy acrusher aformat agate alimiter anull aresample asetnsamples ashowinfo astats bandpass"
-    " bandreject bass biquad channelmap compand dcshift dynaudnorm equalizer extrastereo highpass highshelf lowpass"
-    " lowshelf pan tiltshelf treble volume volumedetect".split()
+    [
+        "acompressor",
+        "acontrast",
+        "acopy",
+        "acrusher",
+        "aformat",
+        "agate",
+        "alimiter",
+        "anull",
+        "aresample",
+        "asetnsamples",
+        "ashowinfo",
+        "astats",
+        "bandpass",
+        "bandreject",
+        "bass",
+        "biquad",
+        "channelmap",
+        "compand",
+        "dcshift",
+        "dynaudnorm",
+        "equalizer",
+        "extrastereo",
+        "highpass",
+        "highshelf",
+        "lowpass",
+        "lowshelf",
+        "pan",
+        "tiltshelf",
+        "treble",
+        "volume",
+        "volumedetect",
+    ]
 )
 
 # FFmpeg counts seconds of a time span in microseconds, in 64 bits.

@@ -392,6 +392,15 @@ class Demuxer:
     def stream_index(self, kind: str) -> int:
         """Index of the best stream of that kind."""
 
+    def extent(self, kind: str) -> tuple[float, float] | None:
+        """
+        From when to when the best stream of that kind lasts, in seconds; None if the container does not tell.
+        """
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+
     def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec:
         """Codec of the best stream of that kind."""
 
@@ -626,6 +635,7 @@ def decode_packets(
     options: Mapping[str, str],
     tolerate_errors: bool,
     num_frames: int | None,
+    cuts_sound: bool,
 ) -> AudioFrames | VideoFrames | ImageFrames:
     """
     Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.
@@ -637,6 +647,7 @@ def decode_array(
     decoder: str | None,
     options: Mapping[str, str],
     tolerate_errors: bool,
+    cuts_sound: bool,
 ) -> spdl.io.lib._core.CPUBuffer:
     """
     What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.
