@@ -28,7 +28,7 @@ class Rule:
 
 P = "spdl.pipeline"
 IO = "spdl.io"
-WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_native"))
+WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_window", "_native"))
 # Open to all: `spdl` itself (the version), and how anybody reports.
 OPEN = ("spdl", "spdl._reports")
 # The longest `of` that fits a module counts for it.

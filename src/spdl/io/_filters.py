@@ -13,41 +13,14 @@ if TYPE_CHECKING:
     from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
 # Filters of audio that give one sample for each sample, or change the rate, and leave the time as it is.
-_KEEP_TIME = frozenset(
-    [
-        "acompressor",
-        "acontrast",
-        "acopy",
-        "acrusher",
-        "aformat",
-        "agate",
-        "alimiter",
-        "anull",
-        "aresample",
-        "asetnsamples",
-        "ashowinfo",
-        "astats",
-        "bandpass",
-        "bandreject",
-        "bass",
-        "biquad",
-        "channelmap",
-        "compand",
-        "dcshift",
-        "dynaudnorm",
-        "equalizer",
-        "extrastereo",
-        "highpass",
-        "highshelf",
-        "lowpass",
-        "lowshelf",
-        "pan",
-        "tiltshelf",
-        "treble",
-        "volume",
-        "volumedetect",
-    ]
-)
+# fmt: off
+_KEEP_TIME = frozenset((
+    "acompressor", "acontrast", "acopy", "acrusher", "aformat", "agate", "alimiter", "anull", "aresample",
+    "asetnsamples", "ashowinfo", "astats", "bandpass", "bandreject", "bass", "biquad", "channelmap", "compand",
+    "dcshift", "dynaudnorm", "equalizer", "extrastereo", "highpass", "highshelf", "lowpass", "lowshelf", "pan",
+    "tiltshelf", "treble", "volume", "volumedetect",
+))
+# fmt: on
 
 # FFmpeg counts seconds of a time span in microseconds, in 64 bits.
 _LATEST = 2**63 / 1e6
