@@ -100,16 +100,31 @@ Bytes find_box(Bytes boxes, std::string_view name) noexcept {
   return {};
 }
 
-// The box number `index`, from 1 on.
-std::optional<Box> box_at(Bytes boxes, std::size_t index) noexcept {
-  std::optional<Box> box;
-  for (std::size_t i = 0; i < index; ++i) {
-    box = next_box(boxes);
+// ISO/IEC 23008-12, 6.5.10 and 6.5.12, and all others.
+enum class Turning : std::uint8_t { kNone, kTurn, kFlip };
+
+struct Property {
+  Turning turning = Turning::kNone;
+  std::uint8_t value = 0;
+};
+
+// Of each property, by its number, how it turns the picture. Numbers have 15 bits at most, and number 0 is none.
+using Properties = std::array<Property, 1 << 15>;
+
+// Reads the boxes once: items may name the same properties again and again.
+void read_properties(Bytes boxes, Properties& properties) noexcept {
+  for (std::size_t number = 1; number < properties.size(); ++number) {
+    const auto box = next_box(boxes);
     if (!box) {
       break;
     }
+    const auto value = static_cast<std::uint8_t>(byte_at(box->contents, 0));
+    if (has_name(box->name, 0, "irot")) {
+      properties[number] = {Turning::kTurn, value};
+    } else if (has_name(box->name, 0, "imir")) {
+      properties[number] = {Turning::kFlip, value};
+    }
   }
-  return box;
 }
 
 // ISO/IEC 23008-12, 6.5.10 and 6.5.12: quarter turns against the clock, then a flip.
@@ -131,7 +146,8 @@ int of_heif(Bytes data) noexcept {
   const Bytes pitm = find_box(meta, "pitm");
   const std::uint32_t primary = big_endian(pitm, kFullBox, big_endian(pitm, 0, 1) == 0 ? 2 : 4);
   Bytes properties = find_box(meta, "iprp");
-  const Bytes containers = find_box(properties, "ipco");
+  Properties turnings{};
+  read_properties(find_box(properties, "ipco"), turnings);
   std::uint32_t turns = 0;
   std::optional<bool> flip;
   while (const auto box = next_box(properties)) {
@@ -148,15 +164,15 @@ int of_heif(Bytes data) noexcept {
       const std::uint32_t id = big_endian(ipma, at, id_size);
       const std::uint32_t num_properties = big_endian(ipma, at + id_size, 1);
       at += id_size + 1;
-      for (std::uint32_t i = 0; i < num_properties; ++i, at += index_size) {
-        const auto property =
-            id == primary ? box_at(containers, big_endian(ipma, at, index_size) & index_mask) : std::nullopt;
-        if (property && has_name(property->name, 0, "irot")) {
-          turns = big_endian(property->contents, 0, 1) & 3U;
-        } else if (property && has_name(property->name, 0, "imir")) {
-          flip = (big_endian(property->contents, 0, 1) & 1U) != 0;
+      for (std::uint32_t i = 0; id == primary && i < num_properties; ++i) {
+        const Property property = turnings[big_endian(ipma, at + i * index_size, index_size) & index_mask];
+        if (property.turning == Turning::kTurn) {
+          turns = property.value & 3U;
+        } else if (property.turning == Turning::kFlip) {
+          flip = (property.value & 1U) != 0;
         }
       }
+      at += num_properties * index_size;
     }
   }
   return of_turn_and_flip(turns, flip);
