@@ -86,6 +86,7 @@ RULES = [
     Rule(f"{IO}._seeds"),
     Rule(f"{IO}._crops"),
     Rule(f"{IO}._image_transform", allows=(*WORDS, f"{IO}._applied", f"{IO}._crops")),
+    Rule(f"{IO}._max_pixels", allows=(f"{IO}._crops",)),
     # verbs: each over native code, none over another, but for the default filter of decoding
     Rule(f"{IO}._bsf", allows=WORDS),
     Rule(f"{IO}._buffers", allows=WORDS),
@@ -116,7 +117,15 @@ RULES = [
             *WORDS,
             *(
                 f"{IO}.{name}"
-                for name in ("_applied", "_buffers", "_crops", "_image_transform", "_outcomes", "_source")
+                for name in (
+                    "_applied",
+                    "_buffers",
+                    "_crops",
+                    "_image_transform",
+                    "_max_pixels",
+                    "_outcomes",
+                    "_source",
+                )
             ),
         ),
     ),

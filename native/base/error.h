@@ -23,6 +23,7 @@ enum class ErrorKind {
   kStreamNotFound,
   kDemux,
   kDecode,
+  kImageTooLarge,  // a picture with more pixels than are accepted
   kFilter,
   kUnknownNode,
   kConvert,

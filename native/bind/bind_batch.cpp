@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "bind/bind_transform.h"
 #include "bind/errors.h"
 #include "bind/gil.h"
@@ -38,6 +41,7 @@ Args:
     first_index: What the failure of the first source is to carry as ``index``.
     seeds: For each source 64 bits that decide what is random, or None for zeros.
     replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
+    max_pixels: How many of them a picture may have.
     num_threads: How many threads work, the caller's among them; 0 is that one alone.
     general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
 
@@ -45,6 +49,19 @@ Returns:
     What could not be loaded. None if a source needs the general way and ``general_way`` is None.
 
 Releases the GIL; safe to call from several threads, for different slots.)";
+
+constexpr const char* kLoadJpegDoc = R"(Load one JPEG of its own size, as RGB.
+
+Args:
+    source: A path, or encoded data as a contiguous buffer of bytes.
+    name: What messages call it, or None for its path or address.
+    max_pixels: How many of them it may have.
+    orient: Whether to turn it upright.
+
+Returns:
+    None for what is no JPEG, or one that libjpeg-turbo does not decode, and for a URL.
+
+Releases the GIL; safe to call from several threads.)";
 
 constexpr const char* kKeepDoc = R"(Move these images together, and shorten the batch to them.
 
@@ -126,7 +143,7 @@ nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::obj
 
 nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, const nb::list& sources,
                 const nb::list& labels, std::size_t first_index, const Transform& transform, const nb::object& seeds,
-                const nb::object& replay, int num_threads, const nb::object& general_way) {
+                const nb::object& replay, std::int64_t max_pixels, int num_threads, const nb::object& general_way) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
   const Inputs inputs = collect(sources);
@@ -154,7 +171,8 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     }
     return interrupt.has_value();
   };
-  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way), num_threads, is_interrupted};
+  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way),
+                max_pixels,     num_threads, is_interrupted};
   std::optional<std::vector<Outcome>> loaded;
   {
     const GilReleased released;
@@ -184,6 +202,23 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     plans.canvas_width = transform.width;
   });
   return nb::tuple(failures);
+}
+
+nb::object load_jpeg(const nb::object& source, const nb::object& name, std::int64_t max_pixels, bool orient) {
+  const HeldSource held = hold_source(source, "a source in memory");
+  const std::string what = name_of(held.source, name);
+  std::optional<WholeJpeg> whole;
+  try {
+    const nb::gil_scoped_release released;
+    whole = load_whole_jpeg(held.source, orient, max_pixels);
+  } catch (Error& error) {
+    error.source = what;
+    throw;
+  }
+  if (!whole) {
+    return nb::none();
+  }
+  return make_buffer({whole->height, whole->width, 3}, kUint8, std::move(whole->pixels));
 }
 
 void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
@@ -227,13 +262,24 @@ void register_batch(nb::module_& module) {
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),
              kNewDoc);
   module.def("load_slots", &load, "buffer"_a, "slots"_a, "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
-             "transform"_a, "seeds"_a.none(), "replay"_a.none(), "num_threads"_a, "general_way"_a.none(),
+             "transform"_a, "seeds"_a.none(), "replay"_a.none(), "max_pixels"_a, "num_threads"_a, "general_way"_a.none(),
              nb::sig("def load_slots(buffer: CPUBuffer, slots: list[int], "
                      "sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "labels: list[typing.Any], *, first_index: int, transform: Transform, seeds: list[int] | None, "
-                     "replay: list[tuple[typing.Any, ...]] | None, num_threads: int, "
+                     "replay: list[tuple[typing.Any, ...]] | None, max_pixels: int, num_threads: int, "
                      "general_way: object | str | None) -> tuple[spdl.io._types.LoadFailure, ...] | None"),
              kLoadDoc);
+  module.def(
+      "is_url",
+      [](const std::string& path) {
+        std::error_code ignored;
+        return looks_like_url(path) && !std::filesystem::exists(path, ignored);
+      },
+      "path"_a, "Whether it names something for FFmpeg to fetch, and no file.");
+  module.def("load_jpeg", &load_jpeg, "source"_a, nb::kw_only(), "name"_a.none(), "max_pixels"_a, "orient"_a,
+             nb::sig("def load_jpeg(source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
+                     "name: str | None, max_pixels: int, orient: bool) -> CPUBuffer | None"),
+             kLoadJpegDoc);
   module.def("keep_slots", &keep, "buffer"_a, "slots"_a,
              nb::sig("def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None"), kKeepDoc);
   module.def("clear_slots", &clear, "buffer"_a, "slots"_a,

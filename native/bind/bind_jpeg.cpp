@@ -24,7 +24,7 @@ nb::list decode_planes(const nb::object& data) {
   {
     const GilReleased released;
     thread_local JpegDecoder decoder;
-    const JpegHeader header = decoder.open({held.data(), held.size()}, false);
+    const JpegHeader header = decoder.open({held.data(), held.size()}, false, kDefaultMaxPixels);
     const Picture picture = decoder.decode({0, 0, header.height, header.width}, 1.0, false);
     for (std::size_t i = 0; i < static_cast<std::size_t>(picture.num_components); ++i) {
       sizes.emplace_back(picture.components[i].width, picture.components[i].height);

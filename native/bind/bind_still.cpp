@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <map>
 #include <new>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "bind/errors.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
+#include "bind/memory.h"
 #include "bind/objects.h"
 #include "bind/sources.h"
 #include "media/picture.h"
@@ -40,6 +42,7 @@ Args:
     demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
         ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
     decode: Decoder, its options, whether errors are tolerated; or None.
+    max_pixels: How many of them a picture may have.
     orient: Whether to turn them upright before the filter.
 
 Returns:
@@ -54,8 +57,9 @@ using DecodeFields = std::tuple<std::optional<std::string>, Options, bool>;
 
 nb::list load_pictures(const nb::list& sources, const nb::object& name, std::optional<std::string> filter,
                        const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
-                       bool orient) {
+                       std::int64_t max_pixels, bool orient) {
   PictureOptions options;
+  options.max_pixels = max_pixels;
   options.filter = std::move(filter);
   options.orient = orient;
   if (demux) {
@@ -97,6 +101,19 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
   return results;
 }
 
+nb::object read(const std::string& url) {
+  Buffer memory;
+  std::size_t size = 0;
+  try {
+    const nb::gil_scoped_release released;
+    size = read_url(url, memory).size();
+  } catch (Error& error) {
+    error.source = url;
+    throw;
+  }
+  return make_buffer({static_cast<Py_ssize_t>(size)}, kUint8, std::move(memory));
+}
+
 void check_pix_fmt(const std::string& pix_fmt, int width, int height) {
   picture_layout(av::parse_pixel_format(pix_fmt, ErrorKind::kUnsupportedFormat, "load a batch"), width, height);
 }
@@ -108,13 +125,15 @@ void register_still(nb::module_& module) {
       "general_way", [] { return nb::capsule(&general_way(), kGeneralWayCapsule); },
       nb::sig("def general_way() -> object"), "What ``_core.load_batch`` needs to load images that are not JPEG.");
   module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
-             "demux"_a.none(), "decode"_a.none(), "orient"_a,
+             "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "*, name: str | None, filter: str | None, "
                      "demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None, "
-                     "decode: tuple[str | None, dict[str, str], bool] | None, orient: bool) "
+                     "decode: tuple[str | None, dict[str, str], bool] | None, max_pixels: int, orient: bool) "
                      "-> list[ImageFrames | spdl.io._errors.MediaError]"),
              kLoadDoc);
+  module.def("read_url", &read, "url"_a, nb::sig("def read_url(url: str) -> spdl.io.lib._core.CPUBuffer"),
+             "All that a URL names, as bytes. Releases the GIL.");
   module.def("check_pix_fmt", &check_pix_fmt, "pix_fmt"_a, "width"_a, "height"_a,
              "Raise UnsupportedFormatError if pictures of that format and size have no array layout.");
 }

@@ -26,6 +26,8 @@ const char* class_name(ErrorKind kind) noexcept {
       return "DemuxError";
     case ErrorKind::kDecode:
       return "DecodeError";
+    case ErrorKind::kImageTooLarge:
+      return "ImageTooLargeError";
     case ErrorKind::kFilter:
       return "FilterError";
     case ErrorKind::kUnknownNode:
@@ -82,7 +84,8 @@ nb::object make_exception(const Error& error, const std::string& source) {
   if (error.code) {
     attributes["code"] = *error.code;
   }
-  if (error.kind() == ErrorKind::kDemux || error.kind() == ErrorKind::kDecode || error.kind() == ErrorKind::kTimeout) {
+  if (error.kind() == ErrorKind::kDemux || error.kind() == ErrorKind::kDecode ||
+      error.kind() == ErrorKind::kImageTooLarge || error.kind() == ErrorKind::kTimeout) {
     if (error.stream_index) {
       attributes["stream_index"] = *error.stream_index;
     }

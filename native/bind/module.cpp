@@ -7,6 +7,7 @@
 #include "bind/bind_batch.h"
 #include "bind/bind_jpeg.h"
 #include "bind/bind_large_memory.h"
+#include "bind/bind_memory_budget.h"
 #include "bind/bind_npy.h"
 #include "bind/bind_resample.h"
 #include "bind/bind_tar.h"
@@ -24,6 +25,7 @@ NB_MODULE(_core, module) {
   spdl::bind::register_memory(module);
   spdl::bind::register_restore_buffer(module);
   spdl::bind::register_large_memory(module);
+  spdl::bind::register_memory_budget(module);
   spdl::bind::register_transform(module);
   spdl::bind::register_batch(module);
   spdl::bind::register_jpeg(module);

@@ -15,6 +15,7 @@
 #include "bind/bind_frames.h"
 #include "bind/bind_large_memory.h"
 #include "bind/bind_library.h"
+#include "bind/bind_memory_budget.h"
 #include "bind/bind_muxer.h"
 #include "bind/bind_packets.h"
 #include "bind/bind_still.h"
@@ -26,6 +27,7 @@ NB_MODULE(_media, module) {
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   // CPUBuffer lives there, and so does the memory that is kept for reuse.
   spdl::bind::share_large_memory_of(nanobind::module_::import_("spdl.io.lib._core"));
+  spdl::bind::share_memory_budget_of(nanobind::module_::import_("spdl.io.lib._core"));
   spdl::OwnCall::on_begin = &spdl::av::listen;
   spdl::bind::register_errors();
   spdl::bind::register_library(module);

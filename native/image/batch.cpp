@@ -4,6 +4,14 @@
 
 namespace spdl {
 
+void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pixels) {
+  if (width > 0 && height > 0 && width > max_pixels / height) {
+    throw Error(ErrorKind::kImageTooLarge, "decode",
+                "it has " + std::to_string(width) + "x" + std::to_string(height) + " pixels, more than the " +
+                    std::to_string(max_pixels) + " that max_pixels allows");
+  }
+}
+
 Plan Order::plan(int height, int width) const {
   if (replay == nullptr) {
     return plan_for(transform, height, width, seed);

@@ -15,8 +15,12 @@
 
 namespace spdl {
 
-// Pictures with more pixels are refused before anything is allocated for them.
-inline constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
+// Pictures with more pixels are refused before anything is allocated for them, unless the caller says otherwise. It is
+// what Pillow refuses: twice its MAX_IMAGE_PIXELS.
+inline constexpr std::int64_t kDefaultMaxPixels = 178956970;
+
+// Throws Error(kImageTooLarge).
+void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pixels);
 
 // What a thread keeps from picture to picture: enough for 12 megapixels, not for a picture of the largest size.
 inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
@@ -29,6 +33,7 @@ struct Order {
   const Transform& transform;
   std::uint64_t seed = 0;
   const Plan* replay = nullptr;  // in place of a plan of its own
+  std::int64_t max_pixels = kDefaultMaxPixels;
 
   // Throws Error(kDecode) if the picture is not of the size that the replayed plan is for, or a given crop leaves it.
   Plan plan(int height, int width) const;

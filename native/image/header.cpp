@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "image/gif.h"
+#include "image/jpeg_facts.h"
 #include "image/tiff.h"
 
 namespace spdl {
@@ -30,6 +31,64 @@ bool bmp_ends_early(Bytes data) noexcept {
   const std::size_t row = (static_cast<std::size_t>(size.width) * bits + 31) / 32 * 4;
   const std::size_t num_bytes = part(data, little_endian(data, 10, 4)).size();
   return size.height > 0 && row > num_bytes / static_cast<std::size_t>(size.height);
+}
+
+// Whether each pixel is an index of a palette that is not there. FFmpeg's decoder takes the indices for gray.
+bool lacks_palette(Bytes data) noexcept {
+  const bool is_old = is_old_bmp(data);
+  const std::uint32_t bits = little_endian(data, is_old ? 24 : 28, 2);
+  const std::uint64_t header_end = std::uint64_t{14} + little_endian(data, 14, 4);
+  return bits >= 1 && bits <= 8 && little_endian(data, 10, 4) <= header_end;
+}
+
+DeclaredSize size_of_jpeg(Bytes data) noexcept {
+  const JpegFacts facts = inspect_jpeg(data);
+  return {facts.width, facts.height};
+}
+
+// RFC 9649, sections 2.5 to 2.7.
+DeclaredSize size_of_webp(Bytes data) noexcept {
+  constexpr std::size_t kContents = 20;
+  if (has_name(data, 12, "VP8X")) {
+    return {std::int64_t{little_endian(data, kContents + 4, 3)} + 1, std::int64_t{little_endian(data, kContents + 7, 3)} + 1};
+  }
+  if (has_name(data, 12, "VP8L")) {
+    const std::uint32_t bits = little_endian(data, kContents + 1, 4);
+    return {(bits & 0x3fffU) + 1, (bits >> 14 & 0x3fffU) + 1};
+  }
+  return {little_endian(data, kContents + 6, 2) & 0x3fffU, little_endian(data, kContents + 8, 2) & 0x3fffU};
+}
+
+// ISO/IEC 15444-1, I.5.3.1 and A.5.1: a box in front, or the first segment of a bare codestream.
+DeclaredSize size_of_jpeg2000(Bytes data) noexcept {
+  const Bytes front = part(data, 0, 256);
+  const Bytes wanted = as_bytes("ihdr");
+  const auto found = std::search(front.begin(), front.end(), wanted.begin(), wanted.end());
+  if (found != front.end()) {
+    const auto at = static_cast<std::size_t>(found - front.begin()) + wanted.size();
+    return {big_endian(data, at + 4, 4), big_endian(data, at, 4)};
+  }
+  return {std::int64_t{big_endian(data, 8, 4)} - big_endian(data, 16, 4),
+          std::int64_t{big_endian(data, 12, 4)} - big_endian(data, 20, 4)};
+}
+
+// TIFF 6.0, sections 5 and 16 to 18: what the decoder of FFmpeg 5.1 gives other pixels for, and no error.
+std::string_view misread_tiff(Bytes data) noexcept {
+  const TiffDirectory directory(data);
+  const auto compression = directory.short_field(259).value_or(1);
+  if (compression == 6 || compression == 7) {
+    return "it is a TIFF that holds JPEG data, which FFmpeg does not decode";
+  }
+  constexpr std::uint32_t kPalette = 3;
+  constexpr std::uint32_t kInks = 5;
+  const auto meaning = directory.short_field(262).value_or(0);
+  if (meaning == kPalette && directory.short_field(277).value_or(1) > 1) {
+    return "it is a TIFF with a palette and more than one sample to a pixel, whose palette FFmpeg leaves out";
+  }
+  if (meaning == kInks && !directory.is_big_endian() && directory.first_short(258) == 16U) {
+    return "it is a little-endian TIFF in CMYK of 16 bits, which FFmpeg takes for RGB";
+  }
+  return {};
 }
 
 DeclaredSize size_of_tiff(Bytes data) noexcept {
@@ -61,14 +120,30 @@ std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) n
   if (format == "QOI") {
     return DeclaredSize{big_endian(data, 4, 4), big_endian(data, 8, 4)};
   }
+  if (format == "JPEG") {
+    return size_of_jpeg(data);
+  }
+  if (format == "WebP") {
+    return size_of_webp(data);
+  }
+  if (format == "JPEG 2000") {
+    return size_of_jpeg2000(data);
+  }
+  if (format == "PSD") {
+    return DeclaredSize{big_endian(data, 18, 4), big_endian(data, 14, 4)};
+  }
   return std::nullopt;
 }
 
 std::string_view misread_because(std::string_view format, Bytes data) noexcept {
   if (format == "TIFF") {
-    constexpr std::uint32_t kCompression = 259;
-    const auto compression = TiffDirectory(data).short_field(kCompression).value_or(1);
-    return compression == 6 || compression == 7 ? "it is a TIFF that holds JPEG data, which FFmpeg does not decode" : "";
+    return misread_tiff(data);
+  }
+  if (format == "BMP") {
+    return lacks_palette(data) ? "it is a BMP without the palette that its pixels are indices of" : "";
+  }
+  if (format == "JPEG") {
+    return misread_because(inspect_jpeg(data));
   }
   if (format == "JPEG 2000") {
     // ISO/IEC 15444-1, I.5.3.3, and 15444-2, table M.25: a colour specification by number, which is 12.
@@ -92,6 +167,9 @@ bool has_padding_for_alpha(std::string_view format, Bytes data) noexcept {
 }
 
 bool ends_early(std::string_view format, Bytes data) noexcept {
+  if (format == "JPEG") {
+    return !has_end_marker(data);
+  }
   if (format == "GIF") {
     return inspect_gif(data).ends_early;
   }

@@ -19,7 +19,8 @@ struct DeclaredSize {
 // `format` as sniff_format names it. Empty for formats that are not known here.
 std::optional<DeclaredSize> declared_size(std::string_view format, Bytes data) noexcept;
 
-// Why FFmpeg's decoder gives other colours than are stored, and no error; empty for what it reads.
+// Why FFmpeg's decoder gives other colours than are stored, and no error; empty for what it reads. That of JPEG is for
+// those that must go through FFmpeg.
 std::string_view misread_because(std::string_view format, Bytes data) noexcept;
 
 // Whether the fourth byte of a pixel of 32 bits means nothing, although FFmpeg's decoder takes it for alpha: in BMP without

@@ -41,6 +41,16 @@ std::optional<std::uint32_t> TiffDirectory::short_field(std::uint32_t tag) const
   return field(tag, kShort, 2);
 }
 
+std::optional<std::uint32_t> TiffDirectory::first_short(std::uint32_t tag) const noexcept {
+  for (std::size_t i = 0; i < num_entries_; ++i) {
+    const std::size_t at = offset_of(i);
+    if (tag_of(i) == tag && number(at + 2, 2) == kShort) {
+      return number(number(at + 4, 4) > 2 ? number(at + 8, 4) : at + 8, 2);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint32_t> TiffDirectory::number_field(std::uint32_t tag) const noexcept {
   const auto value = field(tag, kShort, 2);
   return value ? value : field(tag, kLong, 4);

@@ -20,6 +20,8 @@ class TiffDirectory {
 
   // The field's first value, if it is of type SHORT.
   std::optional<std::uint32_t> short_field(std::uint32_t tag) const noexcept;
+  // The same, also where there are so many values that they stand elsewhere.
+  std::optional<std::uint32_t> first_short(std::uint32_t tag) const noexcept;
   // The field's only value, if it is of type SHORT or LONG.
   std::optional<std::uint32_t> number_field(std::uint32_t tag) const noexcept;
 

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "image/exif.h"
+#include "image/jpeg_facts.h"
 #include "image/sniff.h"
 
 #if JPEG_LIB_VERSION >= 70
@@ -263,12 +264,21 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
-JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orientation) {
+JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orientation, std::int64_t max_pixels) {
   if (data.empty()) {
     throw Error(ErrorKind::kOpen, "open", "it is empty");
   }
   if (sniff_format(data) != "JPEG") {
     throw Error(ErrorKind::kOpen, "open", "it is not a JPEG");
+  }
+  // Version 3 of the library opens these too, and has functions of their own for their pixels.
+  const JpegFacts facts = inspect_jpeg(data);
+  if (is_lossless(facts)) {
+    throw UnsupportedJpeg("it is lossless");
+  }
+  if (is_deep(facts)) {
+    throw Error(ErrorKind::kDecode, "decode",
+                "its samples have " + std::to_string(facts.precision) + " bits, and JPEG is decoded with 8 only");
   }
   Session& session = *session_;
   jpeg_decompress_struct& info = session.info;
@@ -279,11 +289,7 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
     }
     jpeg_read_header(&info, TRUE);
   });
-  if (std::int64_t{info.image_width} * info.image_height > kMaxPixels) {
-    throw Error(ErrorKind::kDecode, "decode",
-                "it has " + std::to_string(info.image_width) + "x" + std::to_string(info.image_height) +
-                    " pixels, more than the " + std::to_string(kMaxPixels) + " that are accepted");
-  }
+  require_pixels(info.image_width, info.image_height, max_pixels);
   JpegHeader header;
   header.width = static_cast<int>(info.image_width);
   header.height = static_cast<int>(info.image_height);
@@ -293,6 +299,21 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
     }
   }
   return header;
+}
+
+std::size_t JpegDecoder::memory_needed(const Rect& region, double shrinking) const noexcept {
+  jpeg_decompress_struct& info = session_->info;
+  const auto num_components = static_cast<std::size_t>(info.num_components);
+  std::size_t num_bytes = 0;
+  if (jpeg_has_multiple_scans(&info)) {
+    for (std::size_t i = 0; i < num_components; ++i) {
+      const jpeg_component_info& component = info.comp_info[i];
+      num_bytes += std::size_t{component.width_in_blocks} * component.height_in_blocks * sizeof(JBLOCK);
+    }
+  }
+  const std::size_t factor = reduction(shrinking);
+  return num_bytes + num_components * padded(static_cast<int>(info.image_width / factor)) *
+                         (static_cast<std::size_t>(region.height) / factor + DCTSIZE);
 }
 
 Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only) {
@@ -413,6 +434,28 @@ Picture JpegDecoder::decode_to_rgb(const Rect& region) {
     }
   }
   return picture;
+}
+
+bool JpegDecoder::decode_to_packed_rgb(std::uint8_t* out) {
+  Session& session = *session_;
+  jpeg_decompress_struct& info = session.info;
+  const ColorModel model = model_of(info);
+  if (model == ColorModel::kCmyk || model == ColorModel::kYcck) {
+    return false;
+  }
+  session.guard([&] {
+    info.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&info);
+  });
+  session.check_scans();
+  const std::size_t row_bytes = std::size_t{3} * info.output_width;
+  session.guard([&] {
+    while (info.output_scanline < info.output_height) {
+      JSAMPROW row = out + info.output_scanline * row_bytes;
+      jpeg_read_scanlines(&info, &row, 1);
+    }
+  });
+  return true;
 }
 
 void JpegDecoder::trim(std::size_t keep_bytes) noexcept {

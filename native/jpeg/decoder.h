@@ -39,8 +39,12 @@ class JpegDecoder {
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
 
   // Reads the header of `data`, which stays the caller's and must live until `decode` returns.
-  // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged or larger than kMaxPixels.
-  JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation);
+  // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged, kImageTooLarge.
+  JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation, std::int64_t max_pixels);
+
+  // How much memory decoding that region of what `open` opened will take, about: planes, and the coefficients of all of it
+  // where they come in several scans. `shrinking` as for `decode`; 1 for `decode_to_rgb`.
+  std::size_t memory_needed(const Rect& region, double shrinking) const noexcept;
 
   // Decodes what `open` opened, of which `region` is needed, to planes. They hold at least the region: no more rows and
   // blocks than that takes. `shrinking` says how many pixels, in the direction where they are fewer, will become one:
@@ -52,6 +56,9 @@ class JpegDecoder {
   // Decodes what `open` opened as libjpeg-turbo's users do: to RGB at full size, its chroma enlarged by the triangle
   // filter; gray and CMYK stay what they are. Whole rows, down to the region's last.
   Picture decode_to_rgb(const Rect& region);
+
+  // All of it, row by row, if its components are gray, YCbCr or RGB: gray three times. False for inks.
+  bool decode_to_packed_rgb(std::uint8_t* out);
 
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;

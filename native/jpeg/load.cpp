@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/memory_budget.h"
 #include "base/scratch.h"
 #include "base/watch.h"
 #include "image/draw.h"
@@ -77,7 +78,7 @@ std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_ou
 
 Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot, Tools& tools) {
   const Transform& transform = order.transform;
-  const JpegHeader header = tools.decoder.open(data, transform.orient);
+  const JpegHeader header = tools.decoder.open(data, transform.orient, order.max_pixels);
   const auto orientation = static_cast<Orientation>(header.orientation);
   const bool swaps = swaps_sides(orientation);
   const Plan plan = order.plan(swaps ? header.width : header.height, swaps ? header.height : header.width);
@@ -85,7 +86,9 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const Rect region = needed_pixels(stored, transform.interpolation);
   const PlanesWanted wanted = planes_wanted(transform, plan);
   if (wanted.full_rgb) {
+    const auto lease = memory_budget().take(tools.decoder.memory_needed(region, 1.0));
     tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
+    tools.trim();
     return plan;
   }
   const auto shrinking = [](const Direction& direction) {
@@ -96,8 +99,10 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const bool may_shrink =
       transform.interpolation != Interpolation::kNearest && transform.interpolation != Interpolation::kBox;
   const double scale = may_shrink ? std::min(shrinking(stored.rows), shrinking(stored.columns)) : 1.0;
+  const auto lease = memory_budget().take(tools.decoder.memory_needed(region, scale));
   const Picture picture = tools.decoder.decode(region, scale, wanted.luma_only);
   tools.artist.draw(picture, orientation, plan, transform, slot);
+  tools.trim();  // while the lease is held
   return plan;
 }
 
@@ -157,7 +162,7 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     Outcome& outcome = outcomes[i];
     try {
       const Order order{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
-                        job.replay.empty() ? nullptr : &job.replay[i]};
+                        job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
       outcome.plan = load_one(job.sources[i], order, job.way_out, job.slots[i], *tools);
     } catch (const Error& error) {
       outcome.error = error;
@@ -179,6 +184,55 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
 }
 
 }  // namespace
+
+std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient, std::int64_t max_pixels) {
+  Scratch<Tools> tools;
+  std::span<const std::uint8_t> data;
+  if (const auto* path = std::get_if<std::string>(&source)) {
+    std::array<std::uint8_t, 16> start{};
+    if (sniff_format(read_start(*path, start)) != "JPEG") {
+      return std::nullopt;
+    }
+    data = read_file(*path, tools->file);
+  } else {
+    data = std::get<1>(source);
+  }
+  if (sniff_format(data) != "JPEG") {
+    return std::nullopt;
+  }
+  WholeJpeg whole;
+  try {
+    const JpegHeader header = tools->decoder.open(data, orient, max_pixels);
+    const auto orientation = static_cast<Orientation>(header.orientation);
+    const bool swaps = swaps_sides(orientation);
+    whole.height = swaps ? header.width : header.height;
+    whole.width = swaps ? header.height : header.width;
+    if (orientation == Orientation::kUpright) {
+      const Rect all{0, 0, header.height, header.width};
+      const auto lease = memory_budget().take(tools->decoder.memory_needed(all, 1.0));
+      std::uint8_t* out = whole.pixels.reserve(std::size_t{3} * static_cast<std::size_t>(whole.height) *
+                                               static_cast<std::size_t>(whole.width));
+      if (tools->decoder.decode_to_packed_rgb(out)) {
+        tools->trim();
+        return whole;
+      }
+    }
+    Transform transform;
+    transform.height = whole.height;
+    transform.width = whole.width;
+    transform.interpolation = Interpolation::kNearest;
+    transform.orient = orient;
+    transform.exact = true;
+    load_jpeg(data, {.transform = transform, .max_pixels = max_pixels}, whole.pixels.reserve(transform.bytes_per_image()), *tools);
+  } catch (const UnsupportedJpeg&) {
+    return std::nullopt;
+  } catch (...) {
+    tools->trim();
+    throw;
+  }
+  tools->trim();
+  return whole;
+}
 
 std::optional<std::vector<Outcome>> load_slots(const Job& job) {
   std::vector<Outcome> outcomes(job.sources.size());

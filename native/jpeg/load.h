@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "image/batch.h"
 
@@ -30,6 +31,7 @@ struct Job {
   std::span<const std::uint64_t> seeds;
   std::span<const Plan> replay;
   WayOut way_out;
+  std::int64_t max_pixels = kDefaultMaxPixels;  // of a picture
   int num_threads = 0;  // that work, the caller's among them; 0 is 1
   // Asked now and then, in the caller's thread: whether to leave the rest.
   std::function<bool()> is_cancelled = [] { return false; };
@@ -48,5 +50,16 @@ struct Outcome {
 // takes some 20 us, and nothing of them is left to survive a fork or to delay the process's end.
 // Safe to call from several threads at once.
 std::optional<std::vector<Outcome>> load_slots(const Job& job);
+
+struct WholeJpeg {
+  Buffer pixels;  // RGB, row by row
+  int height = 0;
+  int width = 0;
+};
+
+// A picture of its own size, as libjpeg-turbo's users get it; upright if that is asked. Nothing for a source that is no
+// JPEG, or one that libjpeg-turbo does not decode, and for a URL.
+// Throws Error: kSourceNotFound, kOpen, kDecode, kImageTooLarge. Safe from any thread.
+std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient, std::int64_t max_pixels);
 
 }  // namespace spdl

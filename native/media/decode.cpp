@@ -80,6 +80,7 @@ Frames decode_packets(Packets packets, const std::optional<std::string>& filter,
   chain.set_sound(packets.window, packets.start, cut);
   const bool is_image = packets.type == MediaType::kImage;
   const std::size_t most = is_image ? 1 : num_frames.value_or(kAll);
+  chain.inspect(packets);
   Frames result;
   result.type = packets.type;
   result.source = packets.source;

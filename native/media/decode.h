@@ -47,6 +47,8 @@ class WindowDecoder {
   }
 
   void set_origin(const std::string& source, int stream_index) { decoder_.set_origin(source, stream_index); }
+  // As RawDecoder does.
+  void inspect(const Packets& packets) const { decoder_.inspect(packets); }
   int num_errors() const noexcept { return decoder_.num_errors(); }
 
  private:
@@ -76,6 +78,8 @@ class DecodeChain {
   // What messages say from now on.
   void set_origin(const std::string& source, int stream_index);
 
+  // As RawDecoder does.
+  void inspect(const Packets& packets) const { decoder_.inspect(packets); }
   MediaType type() const noexcept { return type_; }
   AVRational time_base() const noexcept { return filter_.time_base(); }
   int num_errors() const noexcept { return decoder_.num_errors(); }
@@ -91,7 +95,7 @@ class DecodeChain {
 };
 
 // Decodes all packets. `filter`: a description of one input and one output; none: frames in the decoder's own format.
-// Throws Error: kDecode, kFilter, kNoCodec.
+// Throws Error: kDecode, kImageTooLarge, kFilter, kNoCodec.
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
                       std::optional<std::size_t> num_frames, SoundCut cut = SoundCut::kByFilter);
 

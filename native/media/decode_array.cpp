@@ -97,6 +97,7 @@ std::optional<DecodedArray> decode_pictures(const Packets& packets, const std::o
     return std::nullopt;
   }
   WindowDecoder decoder(codec_of(packets), config, packets.source, packets.stream_index);
+  decoder.inspect(packets);
   PictureArray array(std::move(*target), num_in_window(packets));
   const auto take = [&](av::FramePtr frame) { return array.put(*frame); };
   for (const auto& packet : packets.packets) {

@@ -1,5 +1,9 @@
 #include "media/decoder.h"
 
+extern "C" {
+#include <libavutil/opt.h>
+}
+
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -9,12 +13,20 @@
 #include "av/log.h"
 #include "base/buffer.h"
 #include "base/time_window.h"
+#include "image/batch.h"
+#include "image/bytes.h"
+#include "image/header.h"
+#include "image/sniff.h"
 #include "image/tiff.h"
+#include "media/pixel_limit.h"
+#include "media/still_decoder.h"
+#include "media/still_frame.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kAction = "decode";
+constexpr const char* kMaxPixelsOption = "max_pixels";
 
 // Decoders that mark each picture in which they had to conceal damage, so that they need not be told to stop at it. If
 // they are, they also stop at what is missing before a key frame that is not a clean cut (open groups of pictures).
@@ -68,7 +80,7 @@ const AVCodec& find_decoder(const AVCodecParameters& parameters, const DecodeCon
 // know, too; the others it puts into the picture's metadata, so they are taken out only where they are in the way.
 av::PacketPtr without_other_fields(const AVPacket& packet) {
   Buffer scratch;
-  const Bytes bytes = spdl::without_other_fields({packet.data, static_cast<std::size_t>(packet.size)}, scratch);
+  const Bytes bytes = spdl::without_other_fields(bytes_of(packet), scratch);
   av::PacketPtr changed = av::new_packet();
   av::check(av_new_packet(changed.get(), static_cast<int>(bytes.size())), ErrorKind::kDecode, kAction);
   std::memcpy(changed->data, bytes.data(), bytes.size());
@@ -115,7 +127,11 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
   }
   can_skip_ = can_skip(decoder.id) && parameters.field_order <= AV_FIELD_PROGRESSIVE;  // a packet may be one field
 
-  av::Dictionary options(config.options);
+  av::Options own_options = config.options;
+  set_max_pixels(own_options);
+  expect_size(parameters.width, parameters.height);
+
+  av::Dictionary options(own_options);
   const int code = avcodec_open2(context_.get(), &decoder, options.address());
   if (code < 0) {
     throw av::make_error(ErrorKind::kDecode, code, kAction, source_,
@@ -123,6 +139,48 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
   }
   options.expect_all_used(ErrorKind::kDecode, kAction, source_);
   recognition_ = context_->err_recognition;
+}
+
+// The decoder is told a larger number than the user, so that both refuse the same.
+void RawDecoder::set_max_pixels(av::Options& options) {
+  context_->max_pixels = kDefaultMaxPixels;
+  if (const auto option = options.find(kMaxPixelsOption); option != options.end()) {
+    const int code = av_opt_set(context_.get(), kMaxPixelsOption, option->second.c_str(), 0);
+    if (code < 0) {
+      throw av::make_error(ErrorKind::kDecode, code, kAction, source_, "max_pixels is no number: '" + option->second + "'");
+    }
+    options.erase(option);
+  }
+  max_pixels_ = context_->max_pixels;
+  context_->max_pixels = codec_max_pixels(max_pixels_);
+}
+
+void RawDecoder::expect_size(std::int64_t width, std::int64_t height) const {
+  try {
+    require_pixels(width, height, max_pixels_);
+  } catch (Error& error) {
+    error.source = source_;
+    error.stream_index = stream_index_;
+    throw;
+  }
+}
+
+void RawDecoder::inspect(const Packets& packets) const {
+  if (packets.type == MediaType::kAudio || packets.packets.size() != 1) {
+    return;
+  }
+  const Bytes data = bytes_of(*packets.packets.front());
+  const std::string_view format = sniff_format(data);
+  if (const auto size = declared_size(format, data)) {
+    expect_size(size->width, size->height);
+  }
+  try {
+    expect_right_pixels(format, data, tolerates_);
+  } catch (Error& error) {
+    error.source = source_;
+    error.stream_index = stream_index_;
+    throw;
+  }
 }
 
 void RawDecoder::set_origin(std::string source, int stream_index) {
@@ -184,6 +242,8 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
   }
   av::FramePtr frame = std::move(spare_);
   av::forget_unknown_colours(*frame);
+  correct_still(*frame, context_->codec_id, packet != nullptr ? bytes_of(*packet) : Bytes{});
+  expect_size(frame->width, frame->height);
   if (frame->ch_layout.order == AV_CHANNEL_ORDER_UNSPEC && frame->ch_layout.nb_channels > 0) {
     // Files such as WAV tell the number only, and filters refuse channels without a place.
     av_channel_layout_default(&frame->ch_layout, frame->ch_layout.nb_channels);

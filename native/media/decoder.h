@@ -28,7 +28,7 @@ const Codec& codec_of(const Packets& packets);
 
 class RawDecoder {
  public:
-  // Throws Error(kDecode): unknown decoder or option, parameters that it refuses.
+  // Throws Error: kDecode (unknown decoder or option, parameters that it refuses), kImageTooLarge.
   RawDecoder(const Codec& codec, const DecodeConfig& config, std::string source, int stream_index);
 
   // What messages say from now on.
@@ -67,10 +67,17 @@ class RawDecoder {
   void skip_unreferenced(bool skip) noexcept;
   bool can_skip_unreferenced() const noexcept { return can_skip_; }
 
+  // Looks into what is a picture by itself for what the decoder would not tell: that it is too large, or ends early, or
+  // that its colours would be taken for others. Throws Error: kDecode, kImageTooLarge.
+  void inspect(const Packets& packets) const;
+
   int num_errors() const noexcept { return num_errors_; }
   AVCodecContext& context() const noexcept { return *context_; }
 
  private:
+  void set_max_pixels(av::Options& options);
+  // Throws Error(kImageTooLarge) for more pixels than the option `max_pixels` allows, or its default.
+  void expect_size(std::int64_t width, std::int64_t height) const;
   bool send(const AVPacket* packet);  // false: frames have to be taken out first
   av::FramePtr receive(const AVPacket* packet, bool& is_dry);
   bool is_leading(std::int64_t pts) const noexcept;
@@ -83,6 +90,7 @@ class RawDecoder {
   int stream_index_ = 0;
   AVRational time_base_{0, 1};
   bool tolerates_ = false;
+  std::int64_t max_pixels_ = 0;
   int recognition_ = 0;  // AVCodecContext::err_recognition for packets that are tried first
   bool can_skip_ = false;
   int num_errors_ = 0;

@@ -12,6 +12,7 @@
 
 #include "av/owners.h"
 #include "base/time_window.h"
+#include "image/bytes.h"
 #include "media/codec.h"
 
 namespace spdl {
@@ -30,6 +31,10 @@ struct Packets {
 
   Packets clone() const;
 };
+
+inline Bytes bytes_of(const AVPacket& packet) noexcept {
+  return {packet.data, static_cast<std::size_t>(packet.size < 0 ? 0 : packet.size)};
+}
 
 // Presentation time in seconds; falls back on the decoding time stamp. Empty if the packet has neither.
 std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) noexcept;

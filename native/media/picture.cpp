@@ -60,20 +60,21 @@ std::optional<std::string> describe(const PictureOptions& options, const std::op
   return options.filter ? turn + "," + *options.filter : turn;
 }
 
-av::FramePtr decode_first(const ImageSource& source, const std::optional<Bytes>& data) {
-  return data ? decode_still(source, *data) : decode_still(std::get<std::string>(source));
+Still decode_first(const ImageSource& source, const std::optional<Bytes>& data, std::int64_t max_pixels) {
+  return data ? decode_still(source, *data, max_pixels) : decode_still(std::get<std::string>(source), max_pixels);
 }
 
 // `data`: of the source, where it has been read; a pipe cannot be read again.
 Frames demux_and_decode(const ImageSource& source, const std::optional<Bytes>& data, const std::string& name,
                         const PictureOptions& options, const std::optional<std::string>& filter) {
-  DemuxConfig config = options.demux.value_or(DemuxConfig{});
+  DemuxConfig demux = options.demux.value_or(DemuxConfig{});
   if (const auto* path = std::get_if<std::string>(&source); path != nullptr && data) {
-    config.file_name = *path;
+    demux.file_name = *path;
   }
-  Demuxer demuxer(data ? MediaSource(*data) : source, name, std::move(config));
-  return decode_packets(demuxer.demux(MediaType::kImage, std::nullopt, std::nullopt), filter,
-                        options.decode.value_or(DecodeConfig{}), std::nullopt);
+  Demuxer demuxer(data ? MediaSource(*data) : source, name, std::move(demux));
+  DecodeConfig decode = options.decode.value_or(DecodeConfig{});
+  decode.options.insert({"max_pixels", std::to_string(options.max_pixels)});  // unless it is there
+  return decode_packets(demuxer.demux(MediaType::kImage, std::nullopt, std::nullopt), filter, decode, std::nullopt);
 }
 
 Frames load(const ImageSource& source, const std::string& name, const PictureOptions& options) {
@@ -88,7 +89,8 @@ Frames load(const ImageSource& source, const std::string& name, const PictureOpt
   Frames result;
   result.type = MediaType::kImage;
   result.source = name;
-  av::FramePtr frame = decode_first(source, data);
+  Still still = decode_first(source, data, options.max_pixels);
+  av::FramePtr frame = std::move(still.frame);
   frame->pts = 0;
   FrameFilter filter(ChainInput{MediaType::kImage, {1, 25}, {25, 1}}, description, name);
   filter.filter(std::move(frame), result.frames);

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,10 +18,12 @@ struct PictureOptions {
   std::optional<DemuxConfig> demux;
   std::optional<DecodeConfig> decode;
   std::optional<std::string> filter;  // none: in the decoder's own format
+  std::int64_t max_pixels = kDefaultMaxPixels;
   bool orient = false;                // turned upright before the filter
 };
 
-// One frame. `name` is what messages say. Throws Error: kSourceNotFound, kOpen, kStreamNotFound, kDemux, kDecode, kFilter.
+// One frame. `name` is what messages say. Throws Error: kSourceNotFound, kOpen, kStreamNotFound, kDemux, kDecode,
+// kImageTooLarge, kFilter.
 Frames load_picture(const ImageSource& source, const std::string& name, const PictureOptions& options);
 
 }  // namespace spdl

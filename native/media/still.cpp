@@ -36,7 +36,8 @@ struct Tools {
 
 Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot,
           Tools& tools) {
-  const av::FramePtr frame = decode_still(source, data);
+  const Still still = decode_still(source, data, order.max_pixels);
+  const av::FramePtr& frame = still.frame;
   if (frame->format == AV_PIX_FMT_BGRA && has_padding_for_alpha(sniff_format(data), data)) {
     frame->format = AV_PIX_FMT_BGR0;
   }
@@ -45,6 +46,7 @@ Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const O
   const Plan plan = order.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
   const Picture picture = tools.planes.make(*frame, planes_wanted(order.transform, plan));
   tools.artist.draw(picture, orientation, plan, order.transform, slot);
+  tools.trim();  // while the lease is held
   return plan;
 }
 

@@ -18,10 +18,14 @@ extern "C" {
 #include "base/error.h"
 #include "image/gif.h"
 #include "image/header.h"
+#include "image/picture.h"
 #include "image/sniff.h"
 #include "image/tiff.h"
 #include "image/webp.h"
 #include "media/input.h"
+#include "media/packets.h"
+#include "media/pixel_limit.h"
+#include "media/still_frame.h"
 
 namespace spdl {
 namespace {
@@ -47,17 +51,19 @@ std::string name_of(std::string_view format) {
   return format.empty() ? "it is of no format that is known here" : "it looks like " + std::string(format);
 }
 
-void refuse_if_large(std::int64_t width, std::int64_t height) {
-  if (width > 0 && height > 0 && width > kMaxPixels / height) {
-    throw Error(ErrorKind::kDecode, "decode",
-                "it has " + std::to_string(width) + "x" + std::to_string(height) + " pixels, more than the " +
-                    std::to_string(kMaxPixels) + " that are accepted");
+// What the decoder's frame and the planes made of it take, about: four bytes a pixel each, in padded rows.
+MemoryBudget::Lease take_memory(std::int64_t width, std::int64_t height) noexcept {
+  constexpr std::int64_t kBytesPerPixel = 8;
+  if (width < 1 || height < 1) {
+    return {};
   }
+  const std::size_t row = padded(static_cast<int>(std::min<std::int64_t>(width, std::numeric_limits<int>::max() / 2)));
+  return memory_budget().take(row * static_cast<std::size_t>(height * kBytesPerPixel));
 }
 
 // One thread, strict about damage, and bounded before anything is allocated for the pixels.
 av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AVCodecParameters* parameters,
-                                 const av::Options& options = {}) {
+                                 std::int64_t max_pixels, const av::Options& options = {}) {
   const AVCodec* codec = avcodec_find_decoder(id);
   if (codec == nullptr) {
     throw Error(ErrorKind::kDecode, "decode",
@@ -69,28 +75,15 @@ av::CodecContextPtr open_decoder(AVCodecID id, std::string_view format, const AV
     av::check(avcodec_parameters_to_context(context.get(), parameters), ErrorKind::kDecode, "decode");
   }
   context->thread_count = 1;
-  context->max_pixels = kMaxPixels;
+  context->max_pixels = codec_max_pixels(max_pixels);
   context->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
   av::Dictionary dictionary(options);
   av::check(avcodec_open2(context.get(), codec, dictionary.address()), ErrorKind::kDecode, "decode");
   return context;
 }
 
-// What decoders leave open.
-void settle_range(AVFrame& frame, AVCodecID id) noexcept {
-  av::forget_unknown_colours(frame);
-  if (id == AV_CODEC_ID_WEBP) {
-    // VP8 has no range: its bit of that name in FFmpeg says whether decoders may leave clamping out (RFC 6386, 9.2).
-    frame.color_range = AVCOL_RANGE_MPEG;
-  } else if (frame.color_range == AVCOL_RANGE_UNSPECIFIED) {
-    const bool is_still = id == AV_CODEC_ID_MJPEG || id == AV_CODEC_ID_JPEG2000 || id == AV_CODEC_ID_JPEGXL ||
-                          id == AV_CODEC_ID_TIFF;
-    frame.color_range = is_still ? AVCOL_RANGE_JPEG : AVCOL_RANGE_UNSPECIFIED;
-  }
-}
-
-// The next frame, if there is one by now. `packet`: null at the end of the data.
-av::FramePtr decode(AVCodecContext& context, const AVPacket* packet) {
+// The next frame, if there is one by now. `packet`: null at the end of the data. `file`: what correct_still is to know.
+av::FramePtr decode(AVCodecContext& context, const AVPacket* packet, Bytes file = {}) {
   av::FramePtr frame = av::new_frame();
   const av::LogCapture said;
   int code = avcodec_send_packet(&context, packet);
@@ -102,7 +95,8 @@ av::FramePtr decode(AVCodecContext& context, const AVPacket* packet) {
   if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
     throw Error(ErrorKind::kDecode, "decode", "the data is damaged");
   }
-  settle_range(*frame, context.codec_id);
+  av::forget_unknown_colours(*frame);
+  correct_still(*frame, context.codec_id, file);
   return frame;
 }
 
@@ -113,28 +107,29 @@ av::FramePtr require(av::FramePtr frame) {
   return frame;
 }
 
-av::FramePtr decode_all(AVCodecContext& context, const AVPacket& packet) {
-  av::FramePtr frame = decode(context, &packet);
-  return frame != nullptr ? std::move(frame) : require(decode(context, nullptr));
+av::FramePtr decode_all(AVCodecContext& context, const AVPacket& packet, Bytes file) {
+  av::FramePtr frame = decode(context, &packet, file);
+  return frame != nullptr ? std::move(frame) : require(decode(context, nullptr, file));
 }
 
-av::FramePtr decode_directly(AVCodecID id, std::string_view format, std::span<const std::uint8_t> data,
+// `file`: the data before anything was taken out of it.
+av::FramePtr decode_directly(AVCodecID id, std::string_view format, Bytes data, Bytes file, std::int64_t max_pixels,
                              const av::Options& options = {}) {
   const av::PacketPtr packet = av::new_packet();
   // Without an owner of its own the packet is copied, and padded, by the decoder.
   packet->data = const_cast<std::uint8_t*>(data.data());
   packet->size = static_cast<int>(std::min(data.size(), std::size_t{std::numeric_limits<int>::max()}));
   packet->flags = AV_PKT_FLAG_KEY;
-  const auto context = open_decoder(id, format, nullptr, options);
-  return decode_all(*context, *packet);
+  const auto context = open_decoder(id, format, nullptr, max_pixels, options);
+  return decode_all(*context, *packet, file);
 }
 
 // A frame of an animation on its canvas, which is black.
-av::FramePtr place(const WebpFrame& animated, av::FramePtr frame) {
+av::FramePtr place(const WebpFrame& animated, av::FramePtr frame, std::int64_t max_pixels) {
   if (frame->width == animated.canvas_width && frame->height == animated.canvas_height) {
     return frame;
   }
-  refuse_if_large(animated.canvas_width, animated.canvas_height);
+  require_pixels(animated.canvas_width, animated.canvas_height, max_pixels);
   if (animated.left > animated.canvas_width - frame->width || animated.top > animated.canvas_height - frame->height) {
     throw Error(ErrorKind::kDecode, "decode", "its first frame does not lie on its canvas");
   }
@@ -177,29 +172,33 @@ int choose_stream(AVFormatContext& container) {
   return best;
 }
 
-av::FramePtr decode_contained(Input& input, std::string_view format) {
+Still decode_contained(Input& input, std::string_view format, std::int64_t max_pixels) {
   AVFormatContext& container = input.context();
   const int index = choose_stream(container);
   const AVCodecParameters& parameters = *container.streams[index]->codecpar;
-  refuse_if_large(parameters.width, parameters.height);
+  require_pixels(parameters.width, parameters.height, max_pixels);
+  MemoryBudget::Lease lease = take_memory(parameters.width, parameters.height);
   for (unsigned i = 0; i < container.nb_streams; ++i) {
     container.streams[i]->discard = static_cast<int>(i) == index ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
   }
-  const auto context = open_decoder(parameters.codec_id, format, &parameters);
+  const auto context = open_decoder(parameters.codec_id, format, &parameters, max_pixels);
   const av::PacketPtr packet = av::new_packet();
   while (input.read(*packet)) {
     if (packet->stream_index == index) {
-      if (av::FramePtr frame = decode(*context, packet.get())) {
-        return frame;
+      if (av::FramePtr frame = decode(*context, packet.get(), bytes_of(*packet))) {
+        require_pixels(frame->width, frame->height, max_pixels);
+        return {std::move(frame), std::move(lease)};
       }
     }
     av_packet_unref(packet.get());
   }
-  return require(decode(*context, nullptr));
+  av::FramePtr frame = require(decode(*context, nullptr));
+  require_pixels(frame->width, frame->height, max_pixels);
+  return {std::move(frame), std::move(lease)};
 }
 
-av::FramePtr decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_t> data,
-                                 std::string_view format) {
+Still decode_with_demuxer(const ImageSource& source, std::span<const std::uint8_t> data, std::string_view format,
+                          std::int64_t max_pixels) {
   DemuxConfig config;
   // Some formats have no mark of their own, and only the name of the file tells.
   if (const auto* path = std::get_if<std::string>(&source)) {
@@ -214,47 +213,58 @@ av::FramePtr decode_with_demuxer(const ImageSource& source, std::span<const std:
     }
     throw Error(ErrorKind::kOpen, "open", name_of(format) + ": " + error.reason());
   }
-  return decode_contained(*input, format);
+  return decode_contained(*input, format, max_pixels);
 }
 
 }  // namespace
 
-av::FramePtr decode_still(const ImageSource& source, std::span<const std::uint8_t> data) {
-  const std::string_view format = sniff_format(data);
-  const auto codec = codec_of(format);
-  if (!codec) {
-    return decode_with_demuxer(source, data, format);
-  }
-  if (const auto size = declared_size(format, data)) {
-    refuse_if_large(size->width, size->height);
-  }
+void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end) {
   if (const auto reason = misread_because(format, data); !reason.empty()) {
     throw Error(ErrorKind::kDecode, "decode", std::string(reason));
   }
-  if (ends_early(format, data)) {
+  if (!tolerates_end && ends_early(format, data)) {
     throw Error(ErrorKind::kDecode, "decode", "the data ends before a picture is complete");
   }
-  Buffer changed;
-  if (format == "TIFF") {
-    return decode_directly(*codec, format, without_other_fields(data, changed));
-  }
-  if (format == "GIF") {
-    // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
-    const auto hidden_colour = inspect_gif(data).hidden_colour;
-    return decode_directly(*codec, format, data,
-                           hidden_colour ? av::Options{{"trans_color", std::to_string(*hidden_colour)}} : av::Options{});
-  }
-  if (format == "WebP") {
-    if (const auto animated = first_frame(data, changed)) {
-      return place(*animated, decode_directly(*codec, format, animated->data));
-    }
-  }
-  return decode_directly(*codec, format, data);
 }
 
-av::FramePtr decode_still(const std::string& path) {
+Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels) {
+  const std::string_view format = sniff_format(data);
+  const auto codec = codec_of(format);
+  if (!codec) {
+    return decode_with_demuxer(source, data, format, max_pixels);
+  }
+  Still still;
+  if (const auto size = declared_size(format, data)) {
+    require_pixels(size->width, size->height, max_pixels);
+    still.lease = take_memory(size->width, size->height);
+  }
+  expect_right_pixels(format, data, false);
+  Buffer changed;
+  Bytes file = data;
+  av::Options options;
+  std::optional<WebpFrame> animated;
+  if (format == "TIFF") {
+    file = without_other_fields(data, changed);
+  } else if (format == "GIF") {
+    // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
+    if (const auto hidden_colour = inspect_gif(data).hidden_colour) {
+      options = {{"trans_color", std::to_string(*hidden_colour)}};
+    }
+  } else if (format == "WebP") {
+    animated = first_frame(data, changed);
+    file = animated ? animated->data : file;
+  }
+  still.frame = decode_directly(*codec, format, file, data, max_pixels, options);
+  require_pixels(still.frame->width, still.frame->height, max_pixels);
+  if (animated) {
+    still.frame = place(*animated, std::move(still.frame), max_pixels);
+  }
+  return still;
+}
+
+Still decode_still(const std::string& path, std::int64_t max_pixels) {
   Input input(path, "", DemuxConfig{});
-  return decode_contained(input, {});
+  return decode_contained(input, {}, max_pixels);
 }
 
 bool is_still(std::string_view format) noexcept {

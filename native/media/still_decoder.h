@@ -8,17 +8,29 @@
 #include <string_view>
 
 #include "av/owners.h"
+#include "base/memory_budget.h"
 #include "image/batch.h"
+#include "image/bytes.h"
 
 namespace spdl {
 
+// A decoded picture, and the right to the memory of it and its planes.
+struct Still {
+  av::FramePtr frame;
+  MemoryBudget::Lease lease;
+};
+
+// Throws Error(kDecode) for data of a format, as sniff_format names it, that FFmpeg's decoder takes for a picture with
+// other colours than are stored, or that ends before its picture does. `tolerates_end`: not for the latter.
+void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end);
+
 // Decodes `data`. If its own bytes do not tell its format, `source` may, where it is a path.
 // The frame's colour range says what is known of it, also where FFmpeg's decoder is silent.
-// Throws Error: kOpen for what is no picture, kDecode for what is damaged or has more than kMaxPixels.
-av::FramePtr decode_still(const ImageSource& source, std::span<const std::uint8_t> data);
+// Throws Error: kOpen for what is no picture, kDecode for what is damaged, kImageTooLarge.
+Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels);
 
 // The first picture of a file that is not read as a whole, such as a film.
-av::FramePtr decode_still(const std::string& path);
+Still decode_still(const std::string& path, std::int64_t max_pixels);
 
 // Whether data of that format, as sniff_format names it, is a picture to be read as a whole.
 bool is_still(std::string_view format) noexcept;

@@ -155,8 +155,8 @@ def with_size(data: bytes, width: int, height: int) -> bytes:
 def test_picture_of_too_many_pixels() -> None:
     """The limit counts before memory is taken, and the message names it."""
     error = failure_of(with_size(GOOD, 30_000, 30_000))
-    assert type(error) is spdl.io.DecodeError
-    assert "30000x30000 pixels, more than the 268435456" in str(error)
+    assert type(error) is spdl.io.ImageTooLargeError
+    assert "30000x30000 pixels, more than the 178956970" in str(error)
 
 
 def test_picture_without_extent() -> None:
@@ -174,9 +174,14 @@ def test_picture_of_too_many_scans() -> None:
 
 
 def test_twelve_bit_samples() -> None:
-    """What this libjpeg-turbo does not decode is an error of type, not a wrong picture."""
+    """What this libjpeg-turbo does not decode is an error of type, not a wrong picture; nor is it for FFmpeg."""
     at = GOOD.index(b"\xff\xc0") + 4
-    assert isinstance(failure_of(GOOD[:at] + b"\x0c" + GOOD[at + 1 :]), spdl.io.DecodeError)
+    for process in (b"\xff\xc0", b"\xff\xc1"):
+        deep = (GOOD[:at] + b"\x0c" + GOOD[at + 1 :]).replace(b"\xff\xc0", process, 1)
+        assert "12 bits" in str(failure_of(deep))
+        for options in ({}, {"filter_desc": None}, {"decode_config": spdl.io.decode_config()}):
+            with pytest.raises(spdl.io.DecodeError, match=r"12 bits|more than 8 bits"):
+                spdl.io.load_image(deep, **options)
 
 
 def test_lossless_process() -> None:
@@ -299,8 +304,8 @@ def patched(name: str, at: int, new: bytes) -> bytes:
 def test_other_formats_of_too_many_pixels(data: bytes) -> None:
     """The limit of JPEG is that of all."""
     error = failure_of(data)
-    assert isinstance(error, spdl.io.DecodeError)
-    assert "30000x30000 pixels, more than the 268435456" in str(error)
+    assert type(error) is spdl.io.ImageTooLargeError
+    assert "30000x30000 pixels, more than the 178956970" in str(error)
 
 
 def test_jpeg_inside_tiff_is_refused() -> None:

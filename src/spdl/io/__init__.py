@@ -55,6 +55,7 @@ from ._errors import DemuxError as DemuxError
 from ._errors import DeviceError as DeviceError
 from ._errors import EncodeError as EncodeError
 from ._errors import FilterError as FilterError
+from ._errors import ImageTooLargeError as ImageTooLargeError
 from ._errors import MediaError as MediaError
 from ._errors import MuxError as MuxError
 from ._errors import NativeLibraryError as NativeLibraryError
@@ -158,6 +159,7 @@ __all__ = [
     "ImageCodec",
     "ImageFrames",
     "ImagePackets",
+    "ImageTooLargeError",
     "ImageTransform",
     "LoadFailure",
     "LongerSide",

@@ -147,7 +147,8 @@ def decode_config(
     Args:
         decoder: Name of the FFmpeg decoder to use instead of the default one of the codec, such as ``"libvpx-vp9"``.
         decoder_options: Options of libavcodec or of the decoder, such as ``{"threads": "4"}``. There is one thread
-            unless ``threads`` says otherwise.
+            unless ``threads`` says otherwise. Pictures of more than ``max_pixels`` raise ``ImageTooLargeError``; the
+            default is 178,956,970.
         tolerate_errors: What to do with damaged data. By default it raises ``DecodeError``. If set, the decoder goes on
             with what it can; ``frames.num_errors`` says how many packets it refused or had to patch.
 

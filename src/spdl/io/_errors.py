@@ -98,6 +98,10 @@ class SourceTimeoutError(OpenError, DemuxError, TimeoutError):
     """A source gave no data for longer than ``demux_config(timeout=)`` allows, while it was opened or read."""
 
 
+class ImageTooLargeError(DecodeError):
+    """A picture has more pixels than ``max_pixels`` allows. No memory was taken for them."""
+
+
 class FilterError(MediaError):
     """A filter description is wrong, a filter is unknown, or frames do not match it."""
 

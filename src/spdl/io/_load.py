@@ -1,13 +1,16 @@
 """From a source to an array in one step: demuxing, decoding, filtering and conversion."""
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from . import _native
 from ._config import DecodeConfig, DemuxConfig
 from ._convert import convert_frames
 from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._decode import decode_array
 from ._demux import Demuxer, outside
+from ._errors import OpenError
 from ._filters import get_video_filter_desc
+from ._max_pixels import MAX_PIXELS, as_max_pixels
 from ._pictures import check_arguments, load_pictures
 from ._source import as_native_source
 from ._trace import traced
@@ -176,6 +179,7 @@ def load_image(
     device_config: None = None,
     name: str | None = None,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer": ...
 @overload
 def load_image(
@@ -187,6 +191,7 @@ def load_image(
     device_config: CUDAConfig,
     name: str | None = None,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> CUDABuffer: ...
 @traced
 def load_image(
@@ -198,8 +203,12 @@ def load_image(
     device_config: CUDAConfig | None = None,
     name: str | None = None,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer | CUDABuffer":
     """Load one picture: an image of any format, the first picture of an animation or video, or a cover.
+
+    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, and all else by FFmpeg. With a filter or a
+    configuration, FFmpeg decodes JPEG too; what it would give wrong colours for is then refused.
 
     Args:
         src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
@@ -211,6 +220,7 @@ def load_image(
         name: What messages call the source.
         orient: Whether to turn the picture upright, before the filters, as its EXIF data says (JPEG, PNG, WebP, TIFF),
             or its properties (AVIF, HEIF). Where that is missing or damaged, nothing changes.
+        max_pixels: How many pixels it may have. Pillow refuses more than the default, too.
 
     Returns:
         C-contiguous; by default ``(height, width, 3)`` ``uint8``, alpha left out.
@@ -220,6 +230,8 @@ def load_image(
         OpenError: It is not a picture.
         StreamNotFoundError: It has none.
         DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
+        ImageTooLargeError: It has more than ``max_pixels``. That is told before memory is taken for them.
+        ValueError: ``max_pixels`` is out of range.
         FilterError: The filters are wrong.
         UnsupportedFormatError: The pixel format has no array layout.
         DeviceError: ``device_config`` is given, and there is no such device.
@@ -228,10 +240,50 @@ def load_image(
     """
     check_arguments(demux_config, decode_config, filter_desc)
     source = as_native_source(src)
+    limit = as_max_pixels(max_pixels)
     device = as_device(device_config, "load an image")
     if isinstance(filter_desc, Default):
+        if demux_config is None and decode_config is None:
+            return on_device(_load_plainly(source, name, limit, orient=orient), device)
         filter_desc = get_video_filter_desc()
-    (outcome,) = load_pictures([source], demux_config, decode_config, filter_desc, orient=orient, name=name)
+    return on_device(
+        _load_filtered(source, demux_config, decode_config, filter_desc, limit, orient=orient, name=name), device
+    )
+
+
+def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: bool) -> "CPUBuffer":
+    """The picture as RGB. For JPEG in files and memory, FFmpeg is not even loaded."""
+    is_url = isinstance(source, str) and _native.core.is_url(source)
+    data = _native.media.read_url(source) if is_url else source
+    if is_url and name is None:
+        name = source
+    jpeg = _native.core.load_jpeg(data, name=name, max_pixels=max_pixels, orient=orient)
+    if jpeg is not None:
+        return jpeg
+    filter_desc = get_video_filter_desc()
+    try:
+        return _load_filtered(data, None, None, filter_desc, max_pixels, orient=orient, name=name)
+    except OpenError:
+        if not is_url:
+            raise
+    # Some formats have no mark of their own, and only the end of the name tells.
+    return _load_filtered(source, None, None, filter_desc, max_pixels, orient=orient, name=name)
+
+
+def _load_filtered(
+    source: Any,
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    filter_desc: str | None,
+    max_pixels: int,
+    *,
+    orient: bool,
+    name: str | None,
+) -> "CPUBuffer":
+    """The picture as FFmpeg decodes and filters it."""
+    (outcome,) = load_pictures(
+        [source], demux_config, decode_config, filter_desc, max_pixels=max_pixels, orient=orient, name=name
+    )
     if isinstance(outcome, Exception):
         raise outcome
-    return on_device(convert_frames(outcome), device)
+    return convert_frames(outcome)

@@ -13,6 +13,7 @@ from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._filters import get_video_filter_desc
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
+from ._max_pixels import MAX_PIXELS, as_max_pixels
 from ._outcomes import as_sources, report, with_general_way
 from ._pictures import check_arguments, load_pictures
 from ._source import as_native_sources
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 #: What the short way gives, and its colour.
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
 
-# Keywords of one form alone. `strict` and `storage` are of both.
+# Keywords of one form alone, and of both.
 _OF_FITTED = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
 _OF_TRANSFORM = frozenset(("out", "num_threads", "seeds", "replay", "on_failure", "spares"))
+_OF_BOTH = frozenset(("strict", "storage", "max_pixels"))
 
 
 @overload
@@ -46,6 +48,7 @@ def load_image_batch(
     storage: Any = None,
     strict: bool = True,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer": ...
 @overload
 def load_image_batch(
@@ -61,6 +64,7 @@ def load_image_batch(
     storage: Any = None,
     strict: bool = True,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> CUDABuffer: ...
 @overload
 def load_image_batch(
@@ -75,6 +79,7 @@ def load_image_batch(
     on_failure: Literal["drop", "zero"] = "drop",
     spares: Iterable[Source] = (),
     storage: Any = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer": ...
 @traced
 def load_image_batch(
@@ -103,6 +108,8 @@ def load_image_batch(
         storage: Where to put the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
             The result is a view of it and keeps it alive. Without it, memory is allocated.
         strict: Whether one source that fails is an error (and no spare took its place). If not, see ``on_failure``.
+        max_pixels: How many pixels a picture may have: larger ones fail with ``ImageTooLargeError`` before memory is
+            taken for them. Pillow refuses more than the default, too.
         width: Width of the batch, in pixels. ``None``: that of the pictures; with the height given, 0 or ``None`` is
             FFmpeg's choice. This and the next seven are of the form without ``transform``.
         height: Height of the batch, in pixels. Likewise.
@@ -143,9 +150,9 @@ def load_image_batch(
         ``AppliedTransform``; both are ``None`` for zeros. ``applied`` is empty after FFmpeg's filters.
 
     Raises:
-        ValueError: ``srcs`` is empty, or a size is less than 1. ``seeds`` are missing where the transform is random.
-            ``seeds`` or ``replay`` are not as many as the sources, both are given, or of another size. ``out`` is of
-            another type or shape, or too small, or comes with ``storage``.
+        ValueError: ``srcs`` is empty, a size is less than 1, or ``max_pixels`` is out of range. ``seeds`` are missing
+            where the transform is random. ``seeds`` or ``replay`` are not as many as the sources, both are given, or of
+            another size. ``out`` is of another type or shape, or too small, or comes with ``storage``.
         TypeError: A source is neither a path nor a buffer of bytes; memory is not writable or not contiguous; or an
             argument is of the other form, or of the wrong type, or ``width`` or ``height`` is missing without
             ``transform``.
@@ -160,10 +167,10 @@ def load_image_batch(
     """
     if transform is not None:
         _refuse(options, _OF_FITTED, "does not go with transform, which says it: see ImageTransform")
-        _refuse(options, options.keys() - _OF_TRANSFORM - {"strict", "storage"}, "is no argument of load_image_batch")
+        _refuse(options, options.keys() - _OF_TRANSFORM - _OF_BOTH, "is no argument of load_image_batch")
         return load_transformed(srcs, transform=transform, **options)
     _refuse(options, _OF_TRANSFORM, "goes with transform only: give transform=ImageTransform(...)")
-    _refuse(options, options.keys() - _OF_FITTED - {"strict", "storage"}, "is no argument of load_image_batch")
+    _refuse(options, options.keys() - _OF_FITTED - _OF_BOTH, "is no argument of load_image_batch")
     missing = [name for name in ("width", "height") if name not in options]
     if missing:
         raise TypeError(
@@ -191,6 +198,7 @@ def _load_fitted(
     storage: Any = None,
     strict: bool = True,
     orient: bool = False,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer | CUDABuffer":
     """The form with width and height."""
     check_arguments(demux_config, decode_config, filter_desc)
@@ -204,6 +212,7 @@ def _load_fitted(
     by_short_way = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
     if isinstance(filter_desc, Default) and pix_fmt is not None and not by_short_way:
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
+    limit = as_max_pixels(max_pixels)
     native_sources = as_native_sources(sources)
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
@@ -211,12 +220,12 @@ def _load_fitted(
         assert width is not None
         assert height is not None
         assert pix_fmt is not None
-        buffer = _load_by_short_way(native_sources, sources, width, height, pix_fmt, memory, orient=orient)
+        buffer = _load_by_short_way(native_sources, sources, width, height, pix_fmt, memory, limit, orient=orient)
         report(buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1)
         return on_device(buffer, device)
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
-    outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, orient=orient)
+    outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, max_pixels=limit, orient=orient)
     failures = tuple(
         LoadFailure(index, source, outcome)
         for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
@@ -236,6 +245,7 @@ def _load_by_short_way(
     height: int,
     pix_fmt: str,
     storage: Any,
+    max_pixels: int,
     *,
     orient: bool,
 ) -> "CPUBuffer":
@@ -254,6 +264,7 @@ def _load_by_short_way(
             transform=transform,
             seeds=None,
             replay=None,
+            max_pixels=max_pixels,
             num_threads=0,
             general_way=general_way,
         )

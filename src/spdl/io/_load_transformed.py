@@ -11,6 +11,7 @@ from ._applied import AppliedTransform, Plan, plan_of
 from ._buffers import as_storage
 from ._crops import as_integer, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
+from ._max_pixels import MAX_PIXELS, as_max_pixels
 from ._outcomes import as_sources, report, require_several, with_general_way
 from ._source import as_native_sources
 from ._types import LoadFailure, Source
@@ -37,6 +38,7 @@ def load_transformed(
     on_failure: Literal["drop", "zero"] = "drop",
     spares: Iterable[Source] = (),
     storage: Any = None,
+    max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer":
     """``load_image_batch`` with a transform; that function says all of it."""
     if not isinstance(transform, ImageTransform):
@@ -55,6 +57,7 @@ def load_transformed(
         sources,
         seeds=_as_seeds(seeds, transform, len(sources), has_replay=replay is not None),
         replay=None if replay is None else _as_plans(replay, transform, len(sources)),
+        max_pixels=as_max_pixels(max_pixels),
         num_threads=num_threads,
         memory=_as_memory(out, storage, transform, len(sources)),
     )
@@ -77,6 +80,7 @@ class _Batch:
         *,
         seeds: list[int] | None,
         replay: list[Plan] | None,
+        max_pixels: int,
         num_threads: int,
         memory: Any,
     ) -> None:
@@ -84,6 +88,7 @@ class _Batch:
         self._num_sources = len(sources)
         self._seeds = seeds
         self._replay = replay
+        self._max_pixels = max_pixels
         self._num_threads = num_threads
         self._buffer: CPUBuffer = _native.core.new_batch(self._transform, len(sources), memory)
         slots = list(range(len(sources)))
@@ -144,6 +149,7 @@ class _Batch:
                 transform=self._transform,
                 seeds=seeds,
                 replay=replay,
+                max_pixels=self._max_pixels,
                 num_threads=self._num_threads,
                 general_way=general_way,
             )

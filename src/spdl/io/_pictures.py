@@ -28,6 +28,7 @@ def load_pictures(
     decode_config: DecodeConfig | None,
     filter_desc: str | None,
     *,
+    max_pixels: int,
     orient: bool,
     name: str | None = None,
 ) -> "list[ImageFrames | MediaError]":
@@ -45,5 +46,5 @@ def load_pictures(
     if decode_config is not None:
         decode = decode_config.decoder, dict(decode_config.decoder_options), decode_config.tolerate_errors
     return _native.media.load_pictures(
-        list(sources), name=name, filter=filter_desc, demux=demux, decode=decode, orient=orient
+        list(sources), name=name, filter=filter_desc, demux=demux, decode=decode, max_pixels=max_pixels, orient=orient
     )

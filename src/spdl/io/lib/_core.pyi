@@ -135,6 +135,14 @@ def memory_limit(root: str = "/") -> int:
     How many bytes of memory this process can have, by what the system's files below ``root`` say.
     """
 
+def set_memory_budget(num_bytes: int) -> int:
+    """
+    How much memory all threads together may use for decoding large pictures. Returns how much it was.
+    """
+
+def take_memory_peak() -> int:
+    """How much of it was in use at most since this was last asked."""
+
 class Transform:
     """
     What becomes of pictures: the native form of ``spdl.io.ImageTransform``, which checks its arguments.
@@ -208,6 +216,7 @@ def load_slots(
     transform: Transform,
     seeds: list[int] | None,
     replay: list[tuple[Any, ...]] | None,
+    max_pixels: int,
     num_threads: int,
     general_way: object | str | None,
 ) -> tuple[spdl.io._types.LoadFailure, ...] | None:
@@ -222,6 +231,7 @@ def load_slots(
         first_index: What the failure of the first source is to carry as ``index``.
         seeds: For each source 64 bits that decide what is random, or None for zeros.
         replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
+        max_pixels: How many of them a picture may have.
         num_threads: How many threads work, the caller's among them; 0 is that one alone.
         general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
 
@@ -229,6 +239,27 @@ def load_slots(
         What could not be loaded. None if a source needs the general way and ``general_way`` is None.
 
     Releases the GIL; safe to call from several threads, for different slots.
+    """
+
+def is_url(path: str) -> bool:
+    """Whether it names something for FFmpeg to fetch, and no file."""
+
+def load_jpeg(
+    source: str | Buffer | numpy.typing.NDArray[numpy.uint8], *, name: str | None, max_pixels: int, orient: bool
+) -> CPUBuffer | None:
+    """
+    Load one JPEG of its own size, as RGB.
+
+    Args:
+        source: A path, or encoded data as a contiguous buffer of bytes.
+        name: What messages call it, or None for its path or address.
+        max_pixels: How many of them it may have.
+        orient: Whether to turn it upright.
+
+    Returns:
+        None for what is no JPEG, or one that libjpeg-turbo does not decode, and for a URL.
+
+    Releases the GIL; safe to call from several threads.
     """
 
 def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None:

@@ -1034,6 +1034,7 @@ def load_pictures(
     filter: str | None,
     demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
     decode: tuple[str | None, dict[str, str], bool] | None,
+    max_pixels: int,
     orient: bool,
 ) -> list[ImageFrames | spdl.io._errors.MediaError]:
     """
@@ -1046,6 +1047,7 @@ def load_pictures(
         demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
             ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
         decode: Decoder, its options, whether errors are tolerated; or None.
+        max_pixels: How many of them a picture may have.
         orient: Whether to turn them upright before the filter.
 
     Returns:
@@ -1053,6 +1055,9 @@ def load_pictures(
 
     Releases the GIL; safe to call from several threads.
     """
+
+def read_url(url: str) -> spdl.io.lib._core.CPUBuffer:
+    """All that a URL names, as bytes. Releases the GIL."""
 
 def check_pix_fmt(pix_fmt: str, width: int, height: int) -> None:
     """

@@ -1,0 +1,43 @@
+// What the markers of a JPEG say, for those who hand it to FFmpeg's decoder (libjpeg reads them itself).
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "image/bytes.h"
+
+namespace spdl {
+
+// ITU-T T.81, annex B. All is 0 or empty where there is no frame header.
+struct JpegFacts {
+  std::uint32_t process = 0;  // the last byte of its SOF marker, less 0xc0: 0 to 2 are Huffman-coded with a DCT
+  int precision = 0;          // bits of a sample
+  int width = 0;
+  int height = 0;
+  int num_components = 0;
+  std::array<std::uint8_t, 4> ids{};       // of the components
+  std::array<std::uint8_t, 4> sampling{};  // their factors, 0x<horizontal><vertical>
+  bool has_jfif = false;
+  std::optional<std::uint32_t> adobe_transform;  // of Adobe's APP14
+};
+
+// Reads the markers in front of the first scan.
+JpegFacts inspect_jpeg(Bytes jpeg) noexcept;
+
+// Whether there is an end marker behind at least one scan. A file that was cut off has none: entropy-coded data cannot look
+// like one. Reads all of the data.
+bool has_end_marker(Bytes jpeg) noexcept;
+
+// Whether it is one of the lossless processes.
+bool is_lossless(const JpegFacts& facts) noexcept;
+// Whether it holds transformed samples of other than 8 bits, which neither libjpeg-turbo (as it is built by all) nor FFmpeg
+// decodes. FFmpeg gives noise for them, and no error.
+bool is_deep(const JpegFacts& facts) noexcept;
+
+// Why FFmpeg's decoder takes its components for other colours than libjpeg, the reference, does; empty if it does not.
+std::string_view misread_because(const JpegFacts& facts) noexcept;
+
+}  // namespace spdl

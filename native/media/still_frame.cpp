@@ -1,0 +1,105 @@
+#include "media/still_frame.h"
+
+extern "C" {
+#include <libavutil/pixdesc.h>
+}
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "av/check.h"
+#include "base/error.h"
+#include "image/tiff.h"
+
+namespace spdl {
+namespace {
+
+// TIFF 6.0, section 18: extra samples of the first kind are alpha that the colours were multiplied by.
+bool has_multiplied_colours(Bytes tiff) noexcept {
+  constexpr std::uint32_t kExtraSamples = 338;
+  constexpr std::uint32_t kAssociated = 1;
+  return TiffDirectory(tiff).short_field(kExtraSamples) == kAssociated;
+}
+
+// Truevision TGA 2.0, fields 3 and 5.5: a gray picture, plain or with run lengths, of two bytes a pixel. There is no gray of
+// 16 bits; Pillow takes it for gray and alpha, too.
+bool is_gray_with_alpha(Bytes targa) noexcept {
+  const std::uint32_t type = byte_at(targa, 2);
+  return (type == 3 || type == 11) && byte_at(targa, 16) == 16;
+}
+
+// Pillow's rgbA2rgba: what is all hidden or all shown stays as it is.
+template <class Sample>
+void divide_by_alpha(AVFrame& frame, std::size_t num_channels) noexcept {
+  constexpr unsigned kLargest = static_cast<Sample>(~Sample{0});
+  const std::size_t alpha_at = num_channels - 1;
+  for (int y = 0; y < frame.height; ++y) {
+    std::uint8_t* row = frame.data[0] + std::ptrdiff_t{y} * frame.linesize[0];
+    for (int x = 0; x < frame.width; ++x, row += num_channels * sizeof(Sample)) {
+      std::array<Sample, 4> pixel{};
+      std::memcpy(pixel.data(), row, num_channels * sizeof(Sample));
+      const unsigned alpha = pixel[alpha_at];
+      if (alpha == 0 || alpha == kLargest) {
+        continue;
+      }
+      for (std::size_t i = 0; i < alpha_at; ++i) {
+        pixel[i] = static_cast<Sample>(std::min(kLargest * pixel[i] / alpha, kLargest));
+      }
+      std::memcpy(row, pixel.data(), num_channels * sizeof(Sample));
+    }
+  }
+}
+
+void divide_by_alpha(AVFrame& frame) {
+  switch (frame.format) {
+    case AV_PIX_FMT_RGBA:
+      return divide_by_alpha<std::uint8_t>(frame, 4);
+    case AV_PIX_FMT_YA8:
+      return divide_by_alpha<std::uint8_t>(frame, 2);
+    case AV_PIX_FMT_RGBA64:  // of this processor's byte order
+      return divide_by_alpha<std::uint16_t>(frame, 4);
+    case AV_PIX_FMT_YA16:
+      return divide_by_alpha<std::uint16_t>(frame, 2);
+    default:
+      break;
+  }
+  const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  if (format != nullptr && (format->flags & AV_PIX_FMT_FLAG_ALPHA) != 0) {
+    throw Error(ErrorKind::kDecode, "decode",
+                std::string("its colours are multiplied by its alpha, which is not undone for ") + format->name);
+  }
+}
+
+}  // namespace
+
+void correct_still(AVFrame& frame, AVCodecID codec, Bytes data) {
+  switch (codec) {
+    case AV_CODEC_ID_WEBP:
+      // VP8 has no range: its bit of that name in FFmpeg says whether decoders may leave clamping out (RFC 6386, 9.2).
+      frame.color_range = AVCOL_RANGE_MPEG;
+      break;
+    case AV_CODEC_ID_TARGA:
+      if (is_gray_with_alpha(data) && (frame.format == AV_PIX_FMT_RGB555LE || frame.format == AV_PIX_FMT_GRAY16LE)) {
+        frame.format = AV_PIX_FMT_YA8;
+      }
+      break;
+    case AV_CODEC_ID_TIFF:
+      if (has_multiplied_colours(data)) {
+        av::check(av_frame_make_writable(&frame), ErrorKind::kDecode, "decode");
+        divide_by_alpha(frame);
+      }
+      [[fallthrough]];
+    case AV_CODEC_ID_MJPEG:
+    case AV_CODEC_ID_JPEG2000:
+    case AV_CODEC_ID_JPEGXL:
+      if (frame.color_range == AVCOL_RANGE_UNSPECIFIED) {
+        frame.color_range = AVCOL_RANGE_JPEG;
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace spdl
