@@ -5,7 +5,6 @@
 // Without libFuzzer it runs every file below the paths, and then N of them that it has damaged at random: the same ones for
 // the same seed. The data is in memory of its exact size, so that the address sanitizer sees what is read behind it.
 
-#include <cstring>
 #include <memory>
 
 #include "base/error.h"
@@ -22,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 #ifndef SPDL_LIBFUZZER
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -41,7 +41,7 @@ std::size_t below(Random& random, std::size_t limit) { return static_cast<std::s
 
 void run(const Bytes& data) {
   const auto exact = std::make_unique<std::uint8_t[]>(data.size());
-  std::memcpy(exact.get(), data.data(), data.size());
+  std::copy(data.begin(), data.end(), exact.get());
   LLVMFuzzerTestOneInput(exact.get(), data.size());
 }
 

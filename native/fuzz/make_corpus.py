@@ -1,4 +1,4 @@
-"""Writes the corpus of each fuzz target: small files, made by the standard library and NumPy.
+"""Writes the corpus of each fuzz target: small files, made by the standard library, NumPy, Pillow and this package.
 
     python native/fuzz/make_corpus.py
 
@@ -7,13 +7,18 @@ finds is added by hand, with a name that says what it was.
 """
 
 import io
+import pickle
 import struct
 import tarfile
 import wave
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from PIL import Image
+
+import spdl.io
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 
@@ -64,7 +69,99 @@ def rf64() -> bytes:
     return b"RF64" + plain[4:12] + ds64 + plain[12:40] + b"\xff" * 4 + plain[44:]
 
 
+def image(name: str, mode: str = "RGB", *, turned: bool = False, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    picture = Image.linear_gradient("L").resize((9, 7)).convert(mode)
+    if turned:
+        exif = Image.Exif()
+        exif[274] = 6
+        options["exif"] = exif.tobytes()
+    picture.save(stream, name, **options)
+    return stream.getvalue()
+
+
+def animation(name: str, **options: Any) -> bytes:
+    more = [Image.new("RGB", (9, 7), colour) for colour in ("red", "blue")]
+    return image(name, save_all=True, append_images=more, duration=100, **options)
+
+
+def joined(reduced: tuple[Any, ...]) -> bytes:
+    """The first buffer of packets or frames on their way to another process."""
+    _, arguments, *_ = reduced
+    return next(bytes(argument.raw()) for argument in arguments if isinstance(argument, pickle.PickleBuffer))
+
+
+def packets() -> bytes:
+    return joined(spdl.io.demux_image(image("PNG")).__reduce_ex__(5))
+
+
+def packets_beside() -> bytes:
+    """The same with the data beside, and behind it where that begins."""
+    state = packets()
+    end = 24 + struct.unpack_from("<Q", state, 8)[0]
+    front = state[:7] + b"\2" + state[8:end] + b"\1"
+    return front + state[end:] + struct.pack("<I", len(front))
+
+
+def frames(pix_fmt: str) -> bytes:
+    decoded = spdl.io.decode_packets(spdl.io.demux_image(image("PNG")), f"format=pix_fmts={pix_fmt}")
+    return joined(decoded.__reduce_transport__())
+
+
+def sound_frames() -> bytes:
+    return joined(spdl.io.decode_packets(spdl.io.demux_audio(wav(2, 2)), None).__reduce_transport__())
+
+
+def box(name: bytes, contents: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(contents)) + name + contents
+
+
+def heif(version: int) -> bytes:
+    """No picture, but one that is turned and flipped."""
+    ipco = box(b"ipco", box(b"ispe", bytes(12)) + box(b"irot", b"\1") + box(b"imir", b"\1"))
+    number, flags = (">H", b"\0\0\0") if version == 0 else (">I", b"\0\0\1")
+    indices = b"\1\2\3" if version == 0 else b"\0\1\0\2\0\3"
+    item = struct.pack(number, 7) + b"\3" + indices
+    ipma = box(b"ipma", bytes([version]) + flags + struct.pack(">I", 1) + item)
+    pitm = box(b"pitm", bytes([version]) + bytes(3) + struct.pack(number, 7))
+    return box(b"ftyp", b"heic\0\0\0\0mif1") + box(b"meta", bytes(4) + pitm + box(b"iprp", ipco + ipma))
+
+
 FILES = {
+    "file/empty": b"",
+    "file/page": bytes(4095),
+    "file/start": b"\xff\xd8\xff" + bytes(61),
+    "frames/gray": frames("gray"),
+    "frames/samples": sound_frames(),
+    "frames/yuv420p": frames("yuv420p"),
+    "gif/animated": animation("GIF"),
+    "gif/hidden": image("GIF", "P", transparency=3),
+    "gif/plain": image("GIF", "P", comment=b"comment"),
+    "headers/bmp": image("BMP", "P"),
+    "headers/jpeg": image("JPEG"),
+    "headers/jpeg2000": image("JPEG2000"),
+    "headers/qoi": image("QOI"),
+    "headers/tiff": image("TIFF", "CMYK"),
+    "headers/webp": image("WEBP", lossless=True),
+    "jpeg/cmyk": image("JPEG", "CMYK"),
+    "jpeg/progressive": image("JPEG", progressive=True),
+    "jpeg/restarts": image("JPEG", restart_marker_blocks=1),
+    "jpeg/rgb": image("JPEG", keep_rgb=True),
+    "orientation/heif": heif(0),
+    "orientation/heif_large_numbers": heif(1),
+    "orientation/jpeg": image("JPEG", turned=True),
+    "orientation/png": image("PNG", turned=True),
+    "orientation/tiff": image("TIFF", turned=True),
+    "orientation/webp": image("WEBP", turned=True),
+    "packets/beside": packets_beside(),
+    "packets/joined": packets(),
+    "packets/video": spdl.io.demux_video(image("GIF")).__getstate__(),
+    "tiff/gray": image("TIFF", "L"),
+    "tiff/lzw": image("TIFF", compression="tiff_lzw"),
+    "tiff/palette": image("TIFF", "P"),
+    "webp/animated": animation("WEBP"),
+    "webp/animated_lossless": animation("WEBP", lossless=True),
+    "webp/plain": image("WEBP"),
     "tar/gnu_long": tar(tarfile.GNU_FORMAT, "n" * 120, is_link=True),
     "tar/pax": tar(tarfile.PAX_FORMAT, "ü" * 60),
     "tar/ustar_prefix": tar(tarfile.USTAR_FORMAT, "folder/" * 20 + "name"),

@@ -59,7 +59,7 @@ std::optional<std::uint32_t> TiffDirectory::number_field(std::uint32_t tag) cons
 Bytes without_other_fields(Bytes tiff, Buffer& into) {
   const TiffDirectory directory(tiff);
   std::uint8_t* copy = into.reserve(tiff.size());
-  std::memcpy(copy, tiff.data(), tiff.size());
+  std::copy(tiff.begin(), tiff.end(), copy);
   if (directory.num_entries() == 0) {
     return {copy, tiff.size()};
   }

@@ -7,6 +7,7 @@ extern "C" {
 #include <utility>
 
 #include "av/check.h"
+#include "av/colours.h"
 
 namespace spdl {
 
@@ -16,6 +17,7 @@ CodecPtr make_codec(MediaType type, const AVCodecParameters& parameters, AVRatio
   codec->type = type;
   codec->parameters = av::own<av::CodecParametersPtr>(avcodec_parameters_alloc());
   av::check(avcodec_parameters_copy(codec->parameters.get(), &parameters), ErrorKind::kOpen, "copy codec parameters");
+  av::forget_unknown_colours(*codec->parameters);
   codec->time_base = time_base;
   codec->frame_rate = frame_rate;
   codec->is_complete = is_complete;

@@ -33,7 +33,7 @@ void read_layout(ByteReader& in, AVChannelLayout& layout) {
   const auto order = in.number<std::int32_t>();
   const auto num_channels = in.number<std::int32_t>();
   const auto mask = in.number<std::uint64_t>();
-  if (num_channels < 0 || num_channels > 1024) {
+  if (num_channels < 0 || num_channels > 1024 || order < AV_CHANNEL_ORDER_UNSPEC || order > AV_CHANNEL_ORDER_AMBISONIC) {
     in.refuse("a channel layout is not valid");
   }
   layout.order = static_cast<AVChannelOrder>(order);
@@ -45,7 +45,11 @@ void read_layout(ByteReader& in, AVChannelLayout& layout) {
       throw std::bad_alloc();
     }
     for (int i = 0; i < num_channels; ++i) {
-      layout.u.map[i].id = static_cast<AVChannel>(in.number<std::int32_t>());
+      const auto id = in.number<std::int32_t>();
+      if (id < 0 || id > AV_CHAN_AMBISONIC_END) {
+        in.refuse("a channel layout is not valid");
+      }
+      layout.u.map[i].id = static_cast<AVChannel>(id);
     }
   } else {
     layout.u.mask = mask;

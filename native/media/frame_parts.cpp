@@ -15,6 +15,7 @@ extern "C" {
 #include <vector>
 
 #include "av/check.h"
+#include "av/colours.h"
 #include "av/compat.h"
 #include "base/error.h"
 #include "media/described.h"
@@ -28,6 +29,8 @@ using Bytes = std::span<const std::uint8_t>;
 
 constexpr const char* kPutTogether = "make frames of what another process sent";
 constexpr std::array<std::uint8_t, 8> kMagic = {'S', 'P', 'D', 'L', 'F', 'R', 'M', 1};
+// Kinds of side data are numbered from 0 on, and there are fewer than that.
+constexpr std::int32_t kMostSideDataType = 255;
 constexpr std::size_t kHeaderBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 // ----------------------------------------------------------------------------------------------------- descriptions
 
@@ -102,7 +105,7 @@ std::size_t read_frame(ByteReader& in, AVFrame& frame) {
   visit_numbers(frame, [&](auto& value) {
     using Number = std::remove_reference_t<decltype(value)>;
     if constexpr (std::is_enum_v<Number>) {
-      value = static_cast<Number>(in.number<std::underlying_type_t<Number>>());
+      av::set_if_known(value, in.number<int>());
     } else {
       value = in.number<Number>();
     }
@@ -112,7 +115,11 @@ std::size_t read_frame(ByteReader& in, AVFrame& frame) {
   read_layout(in, frame.ch_layout);
   read_dictionary(in, &frame.metadata);
   for (std::size_t left = in.size(); left > 0; --left) {
-    const auto type = static_cast<AVFrameSideDataType>(in.number<std::int32_t>());
+    const auto number = in.number<std::int32_t>();
+    if (number < 0 || number > kMostSideDataType) {
+      in.refuse("side data is of no kind");
+    }
+    const auto type = static_cast<AVFrameSideDataType>(number);
     const Bytes data = in.block();
     AVFrameSideData* copy = av_frame_new_side_data(&frame, type, data.size());
     if (copy == nullptr) {

@@ -13,6 +13,7 @@ extern "C" {
 #include <utility>
 
 #include "av/check.h"
+#include "av/colours.h"
 #include "av/compat.h"
 #include "av/names.h"
 #include "media/byte_stream.h"
@@ -98,7 +99,7 @@ CodecPtr read_codec(ByteReader& in, MediaType type) {
   visit_numbers(parameters, [&](auto& value) {
     using Number = std::remove_reference_t<decltype(value)>;
     if constexpr (std::is_enum_v<Number>) {
-      value = static_cast<Number>(in.number<std::underlying_type_t<Number>>());
+      av::set_if_known(value, in.number<int>());
     } else {
       value = in.number<Number>();
     }

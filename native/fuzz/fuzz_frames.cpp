@@ -1,0 +1,54 @@
+// Frames that were parts: whatever they are, the planes of what comes out lie inside of them.
+
+extern "C" {
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+}
+
+#include <cstdlib>
+
+#include "fuzz/parts.h"
+#include "fuzz/target.h"
+#include "media/frame_parts.h"
+
+namespace {
+
+void touch_picture(const AVFrame& frame) {
+  const auto format = static_cast<AVPixelFormat>(frame.format);
+  const AVPixFmtDescriptor* description = av_pix_fmt_desc_get(format);
+  for (int plane = 0; plane < av_pix_fmt_count_planes(format); ++plane) {
+    const int row = av_image_get_linesize(format, frame.width, plane);
+    const bool is_chroma = plane == 1 || plane == 2;
+    const int height =
+        is_chroma ? AV_CEIL_RSHIFT(frame.height, static_cast<int>(description->log2_chroma_h)) : frame.height;
+    for (int y = 0; y < height && row > 0 && frame.data[plane] != nullptr; ++y) {
+      spdl::fuzz_touch({frame.data[plane] + std::ptrdiff_t{y} * frame.linesize[plane], static_cast<std::size_t>(row)});
+    }
+  }
+}
+
+void touch_samples(const AVFrame& frame) {
+  const auto format = static_cast<AVSampleFormat>(frame.format);
+  const bool is_planar = av_sample_fmt_is_planar(format) != 0;
+  const auto bytes = static_cast<std::size_t>(av_get_bytes_per_sample(format)) * static_cast<std::size_t>(frame.nb_samples);
+  const int num_planes = is_planar ? frame.ch_layout.nb_channels : 1;
+  for (int plane = 0; plane < num_planes; ++plane) {
+    spdl::fuzz_touch(
+        {frame.extended_data[plane], is_planar ? bytes : bytes * static_cast<std::size_t>(frame.ch_layout.nb_channels)});
+  }
+}
+
+}  // namespace
+
+void fuzz(std::span<const std::uint8_t> data) {
+  const spdl::FuzzParts parts = spdl::split(data);
+  const spdl::Frames frames = spdl::put_together(parts.joined, parts.beside);
+  for (const auto& frame : frames.frames) {
+    frames.type == spdl::MediaType::kAudio ? touch_samples(*frame) : touch_picture(*frame);
+  }
+  const spdl::Frames copy = frames.clone();
+  const spdl::Parts apart = spdl::take_apart(copy);
+  if (spdl::put_together(apart.joined, apart.beside).frames.size() != frames.frames.size()) {
+    std::abort();
+  }
+}
