@@ -205,4 +205,34 @@ std::string channel_layout_name(const AVChannelLayout& layout) {
   return text.data();
 }
 
+// AVStreamGroup came with 60.19, and AVStreamGroupTileGrid with 60.21.
+#if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(61, 0, 100)
+std::optional<TileGrid> tile_grid_of(const AVFormatContext& context, int stream) {
+  for (unsigned i = 0; i < context.nb_stream_groups; ++i) {
+    const AVStreamGroup& group = *context.stream_groups[i];
+    if (group.type != AV_STREAM_GROUP_PARAMS_TILE_GRID || group.params.tile_grid == nullptr) {
+      continue;
+    }
+    const AVStreamGroupTileGrid& from = *group.params.tile_grid;
+    TileGrid grid{from.coded_width, from.coded_height, from.horizontal_offset, from.vertical_offset,
+                  from.width,       from.height,       {}};
+    bool is_among_them = false;
+    for (unsigned tile = 0; tile < from.nb_tiles; ++tile) {
+      if (from.offsets[tile].idx >= group.nb_streams) {
+        continue;
+      }
+      const int index = group.streams[from.offsets[tile].idx]->index;
+      grid.tiles.push_back({index, from.offsets[tile].horizontal, from.offsets[tile].vertical});
+      is_among_them = is_among_them || index == stream;
+    }
+    if (is_among_them) {
+      return grid;
+    }
+  }
+  return std::nullopt;
+}
+#else
+std::optional<TileGrid> tile_grid_of(const AVFormatContext&, int) { return std::nullopt; }
+#endif
+
 }  // namespace spdl::av

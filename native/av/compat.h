@@ -11,6 +11,7 @@ extern "C" {
 }
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,6 +46,19 @@ void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcep
 // What a container says of a stream beside its codec parameters (display matrix, replay gain, ...), put on its first packet,
 // from where the decoder takes it. (Since FFmpeg 6.1 it is part of the codec parameters, and this does nothing.)
 void carry_side_data(const AVStream& stream, AVPacket& first);
+
+// A picture of HEIF that is made of others, which are streams of their own (since FFmpeg 7; those before refuse such files).
+struct TileGrid {
+  struct Tile {
+    int stream;
+    int left, top;  // on the canvas
+  };
+  int canvas_width, canvas_height;
+  int left, top, width, height;  // what is shown of the canvas
+  std::vector<Tile> tiles;
+};
+// That of which the stream is a tile, if it is one.
+std::optional<TileGrid> tile_grid_of(const AVFormatContext& context, int stream);
 
 // The same for muxers, which want it before the first packet. (None since FFmpeg 6.1.)
 struct SideData {

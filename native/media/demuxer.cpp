@@ -140,8 +140,19 @@ void Demuxer::select(const std::set<int>& streams) {
   }
 }
 
+void Demuxer::expect_whole_picture(int index) const {
+  if (const auto grid = av::tile_grid_of(input_.context(), index)) {
+    throw Error(ErrorKind::kDemux, "demux",
+                "its picture is a grid of " + std::to_string(grid->tiles.size()) +
+                    " tiles, each a stream of its own: load_image and load_image_batch put them together")
+        .in(input_.name())
+        .at(index, {});
+  }
+}
+
 Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf) {
   const int index = stream_index(type);
+  expect_whole_picture(index);
   Packets packets = new_packets(type, index);
   packets.codec = full_codec_ && full_codec_->type == type ? full_codec_ : codec_of(input_, type, index);
   packets.window = window;

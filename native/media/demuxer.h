@@ -42,6 +42,8 @@ class Demuxer {
   std::map<int, Packets> read_some(int round, std::optional<double> duration, std::optional<int> num_packets);
 
  private:
+  // Throws Error(kDemux) for a stream that is a part of a picture.
+  void expect_whole_picture(int index) const;
   AVStream& stream(int index) const noexcept { return *input_.context().streams[index]; }
   Packets new_packets(MediaType type, int index) const;
   // Makes `read` skip all other streams.

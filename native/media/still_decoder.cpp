@@ -14,6 +14,7 @@ extern "C" {
 
 #include "av/check.h"
 #include "av/colours.h"
+#include "av/compat.h"
 #include "av/log.h"
 #include "base/error.h"
 #include "image/gif.h"
@@ -124,7 +125,41 @@ av::FramePtr decode_directly(AVCodecID id, std::string_view format, Bytes data, 
   return decode_all(*context, *packet, file);
 }
 
-// A frame of an animation on its canvas, which is black.
+// A black picture of that size, of the format and colours of another one.
+av::FramePtr new_canvas(const AVFrame& like, int width, int height) {
+  av::FramePtr canvas = av::new_frame();
+  canvas->format = like.format;
+  canvas->width = width;
+  canvas->height = height;
+  canvas->color_range = like.color_range;
+  canvas->colorspace = like.colorspace;
+  av::check(av_frame_get_buffer(canvas.get(), 0), ErrorKind::kDecode, "decode");
+  const auto format = static_cast<AVPixelFormat>(like.format);
+  const std::array<std::ptrdiff_t, 4> strides = {canvas->linesize[0], canvas->linesize[1], canvas->linesize[2],
+                                                 canvas->linesize[3]};
+  av::check(av_image_fill_black(canvas->data, strides.data(), format, canvas->color_range, canvas->width, canvas->height),
+            ErrorKind::kDecode, "decode");
+  return canvas;
+}
+
+// Copies a picture of the same format to its place, as much of it as lies on the canvas. `left` and `top` are on it.
+void paste(const AVFrame& picture, int left, int top, AVFrame& canvas) {
+  const auto format = static_cast<AVPixelFormat>(canvas.format);
+  const AVPixFmtDescriptor& description = *av_pix_fmt_desc_get(format);
+  const int width = std::min(picture.width, canvas.width - left);
+  const int height = std::min(picture.height, canvas.height - top);
+  for (int plane = 0; plane < av_pix_fmt_count_planes(format); ++plane) {
+    const bool is_chroma = plane == 1 || plane == 2;
+    const int shift_x = is_chroma ? description.log2_chroma_w : 0;
+    const int shift_y = is_chroma ? description.log2_chroma_h : 0;
+    std::uint8_t* corner = canvas.data[plane] + std::ptrdiff_t{top >> shift_y} * canvas.linesize[plane] +
+                           std::ptrdiff_t{left >> shift_x} * description.comp[plane].step;
+    av_image_copy_plane(corner, canvas.linesize[plane], picture.data[plane], picture.linesize[plane],
+                        av_image_get_linesize(format, width, plane), AV_CEIL_RSHIFT(height, shift_y));
+  }
+}
+
+// A frame of an animation on its canvas.
 av::FramePtr place(const WebpFrame& animated, av::FramePtr frame, std::int64_t max_pixels) {
   if (frame->width == animated.canvas_width && frame->height == animated.canvas_height) {
     return frame;
@@ -133,27 +168,8 @@ av::FramePtr place(const WebpFrame& animated, av::FramePtr frame, std::int64_t m
   if (animated.left > animated.canvas_width - frame->width || animated.top > animated.canvas_height - frame->height) {
     throw Error(ErrorKind::kDecode, "decode", "its first frame does not lie on its canvas");
   }
-  av::FramePtr canvas = av::new_frame();
-  canvas->format = frame->format;
-  canvas->width = animated.canvas_width;
-  canvas->height = animated.canvas_height;
-  canvas->color_range = frame->color_range;
-  av::check(av_frame_get_buffer(canvas.get(), 0), ErrorKind::kDecode, "decode");
-  const auto format = static_cast<AVPixelFormat>(frame->format);
-  const std::array<std::ptrdiff_t, 4> strides = {canvas->linesize[0], canvas->linesize[1], canvas->linesize[2],
-                                                 canvas->linesize[3]};
-  av::check(av_image_fill_black(canvas->data, strides.data(), format, canvas->color_range, canvas->width, canvas->height),
-            ErrorKind::kDecode, "decode");
-  const AVPixFmtDescriptor& description = *av_pix_fmt_desc_get(format);
-  for (int plane = 0; plane < av_pix_fmt_count_planes(format); ++plane) {
-    const bool is_chroma = plane == 1 || plane == 2;
-    const int shift_x = is_chroma ? description.log2_chroma_w : 0;
-    const int shift_y = is_chroma ? description.log2_chroma_h : 0;
-    std::uint8_t* corner = canvas->data[plane] + std::ptrdiff_t{animated.top >> shift_y} * canvas->linesize[plane] +
-                           std::ptrdiff_t{animated.left >> shift_x} * description.comp[plane].step;
-    av_image_copy_plane(corner, canvas->linesize[plane], frame->data[plane], frame->linesize[plane],
-                        av_image_get_linesize(format, frame->width, plane), AV_CEIL_RSHIFT(frame->height, shift_y));
-  }
+  av::FramePtr canvas = new_canvas(*frame, animated.canvas_width, animated.canvas_height);
+  paste(*frame, animated.left, animated.top, *canvas);
   return canvas;
 }
 
@@ -172,9 +188,88 @@ int choose_stream(AVFormatContext& container) {
   return best;
 }
 
+// A picture that is put together from tiles.
+class GridDecoder {
+ public:
+  GridDecoder(const AVFormatContext& container, av::TileGrid grid, std::string_view format, std::int64_t max_pixels)
+      : container_(container), grid_(std::move(grid)), format_(format), max_pixels_(max_pixels) {
+    require_pixels(grid_.canvas_width, grid_.canvas_height, max_pixels);
+    const auto is_inside = [](int begin, int size, int whole) { return begin >= 0 && size >= 1 && size <= whole - begin; };
+    bool is_sound = is_inside(grid_.left, grid_.width, grid_.canvas_width) &&
+                    is_inside(grid_.top, grid_.height, grid_.canvas_height);
+    for (const av::TileGrid::Tile& tile : grid_.tiles) {
+      is_sound = is_sound && is_inside(tile.left, 1, grid_.canvas_width) && is_inside(tile.top, 1, grid_.canvas_height);
+    }
+    if (!is_sound) {
+      throw Error(ErrorKind::kDecode, "decode", "its tiles do not lie on its canvas");
+    }
+  }
+
+  bool wants(int stream) const noexcept {
+    return std::any_of(grid_.tiles.begin(), grid_.tiles.end(), [&](const auto& tile) { return tile.stream == stream; });
+  }
+
+  // The packet is the whole of its stream's picture.
+  void decode(const AVPacket& packet) {
+    const AVCodecParameters& parameters = *container_.streams[packet.stream_index]->codecpar;
+    require_pixels(parameters.width, parameters.height, max_pixels_);
+    const auto context = open_decoder(parameters.codec_id, format_, &parameters, max_pixels_);
+    const av::FramePtr frame = decode_all(*context, packet, {});
+    if (canvas_ == nullptr) {
+      canvas_ = new_canvas(*frame, grid_.canvas_width, grid_.canvas_height);
+    }
+    if (frame->format != canvas_->format) {
+      throw Error(ErrorKind::kDecode, "decode", "its tiles are of different formats");
+    }
+    for (const av::TileGrid::Tile& tile : grid_.tiles) {
+      if (tile.stream == packet.stream_index) {
+        paste(*frame, tile.left, tile.top, *canvas_);
+        ++num_placed_;
+      }
+    }
+  }
+
+  av::FramePtr finish() && {
+    if (canvas_ == nullptr || num_placed_ < grid_.tiles.size()) {
+      throw Error(ErrorKind::kDecode, "decode",
+                  "of its " + std::to_string(grid_.tiles.size()) + " tiles only " + std::to_string(num_placed_) + " are there");
+    }
+    canvas_->crop_left = static_cast<std::size_t>(grid_.left);
+    canvas_->crop_top = static_cast<std::size_t>(grid_.top);
+    canvas_->crop_right = static_cast<std::size_t>(grid_.canvas_width - grid_.left - grid_.width);
+    canvas_->crop_bottom = static_cast<std::size_t>(grid_.canvas_height - grid_.top - grid_.height);
+    av::check(av_frame_apply_cropping(canvas_.get(), AV_FRAME_CROP_UNALIGNED), ErrorKind::kDecode, "decode");
+    return std::move(canvas_);
+  }
+
+ private:
+  const AVFormatContext& container_;
+  av::TileGrid grid_;
+  std::string_view format_;
+  std::int64_t max_pixels_;
+  av::FramePtr canvas_;
+  std::size_t num_placed_ = 0;
+};
+
+Still decode_grid(Input& input, av::TileGrid grid, std::string_view format, std::int64_t max_pixels) {
+  MemoryBudget::Lease lease = take_memory(grid.canvas_width, grid.canvas_height);
+  GridDecoder decoder(input.context(), std::move(grid), format, max_pixels);
+  const av::PacketPtr packet = av::new_packet();
+  while (input.read(*packet)) {
+    if (decoder.wants(packet->stream_index)) {
+      decoder.decode(*packet);
+    }
+    av_packet_unref(packet.get());
+  }
+  return {std::move(decoder).finish(), std::move(lease)};
+}
+
 Still decode_contained(Input& input, std::string_view format, std::int64_t max_pixels) {
   AVFormatContext& container = input.context();
   const int index = choose_stream(container);
+  if (auto grid = av::tile_grid_of(container, index)) {
+    return decode_grid(input, *std::move(grid), format, max_pixels);
+  }
   const AVCodecParameters& parameters = *container.streams[index]->codecpar;
   require_pixels(parameters.width, parameters.height, max_pixels);
   MemoryBudget::Lease lease = take_memory(parameters.width, parameters.height);
