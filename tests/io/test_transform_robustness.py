@@ -1,7 +1,6 @@
 """Image transforms under what the world sends: odd files, bombs, and damage of every kind."""
 
 import io
-import random
 import resource
 import struct
 import sys
@@ -16,7 +15,6 @@ import spdl.io
 from spdl.io import CenterCrop, Crop, ImageTransform, LongerSide, MediaError, RandomResizedCrop, ShorterSide
 from tests.io.pictures import decode, difference, draw, make_jpeg, psnr, with_png_checks
 from tests.support import augment
-from tests.support.soak import SEED, amount
 
 TRAINING = ImageTransform((24, 20), crop=RandomResizedCrop(), flip=0.5, dtype="float32", layout="NCHW")
 EVALUATION = ImageTransform(24, resize=ShorterSide(28), crop=CenterCrop(), exact=True)
@@ -222,63 +220,3 @@ def test_a_large_resized_grid_of_which_little_is_shown_is_cheap() -> None:
         assert (batch == (10, 20, 30)).all()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < 150_000 * (1 if sys.platform == "linux" else 1024)
-
-
-# --------------------------------------------------------------------------------------------------------------- damage
-
-
-def mutate(data: bytes, rng: random.Random) -> bytes:
-    """The data with one to four things wrong with it, most of them in front, where the headers are."""
-    bytes_ = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        if len(bytes_) < 8:
-            break
-        at = rng.randrange(len(bytes_) if rng.random() < 0.5 else min(len(bytes_), 700))
-        match rng.randrange(6):
-            case 0:
-                bytes_[at] = rng.randrange(256)
-            case 1:
-                bytes_[at] ^= 1 << rng.randrange(8)
-            case 2:
-                del bytes_[at : at + rng.randint(1, 40)]
-            case 3:
-                bytes_[at:at] = rng.randbytes(rng.randint(1, 20))
-            case 4:
-                bytes_[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
-            case _:
-                del bytes_[at:]
-    return with_png_checks(bytes(bytes_))
-
-
-def load_damaged(kind: str, count: int, seed: int) -> tuple[int, int]:
-    """How many of that many mutations became images, and how many failed."""
-    rng = random.Random(f"{kind} {seed}")
-    data = SEEDS[kind]
-    images = failed = 0
-    for _ in range(count // 50):
-        transform = rng.choice(TRANSFORMS)
-        sources = [*(mutate(data, rng) for _ in range(50)), SEEDS["420"]]
-        options: Any = {"num_threads": rng.choice([0, 0, 3]), "on_failure": rng.choice(["drop", "zero"])}
-        buffer = spdl.io.load_image_batch(sources, transform=transform, seeds=range(51), strict=False, **options)
-        for failure in buffer.failures:
-            assert isinstance(failure.error, MediaError), failure
-            assert str(failure.error)
-        last = spdl.io.to_numpy(buffer)[-1]
-        assert np.array_equal(last, spdl.io.to_numpy(
-            spdl.io.load_image_batch([SEEDS["420"]], transform=transform, seeds=[50]))[0])  # fmt: skip
-        failed += len(buffer.failures)
-        images += 50 - len(buffer.failures)
-        for applied in buffer.applied:
-            if applied is not None:
-                assert applied.size == transform.size
-    return images, failed
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", SEEDS)
-def test_mutated_images_load_or_fail_but_never_crash(kind: str) -> None:
-    """A typed outcome each, and no effect on the picture that comes after."""
-    count = amount(100, soak=200)
-    images, failed = load_damaged(kind, count, SEED)
-    assert images + failed == count
-    assert SEED or failed > 0
