@@ -10,7 +10,7 @@ from tests.support.soak import SEED, is_soaking
 __all__ = ["cases"]
 
 #: The part of a law's cases that ``make test`` tries; and the least number, for laws that have as many.
-_SHARE = 1 / 8
+_SHARE = 1 / 4
 _LEAST = 15
 
 settings.register_profile(
@@ -26,7 +26,7 @@ settings.load_profile("spdl")
 
 
 def cases(number: int) -> Callable[[Any], Any]:
-    """Decorate a property with how many cases ``make soak`` tries it on in a round; ``make test`` tries an eighth."""
+    """Decorate a property with how many cases ``make soak`` tries it on in a round; ``make test`` tries a quarter."""
     tried = number if is_soaking() else min(number, max(_LEAST, round(number * _SHARE)))
 
     def decorate(law: Any) -> Any:
