@@ -16,6 +16,7 @@
 #include "bind/bind_transform.h"
 #include "bind/errors.h"
 #include "bind/gil.h"
+#include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/sources.h"
 #include "jpeg/load.h"
@@ -209,7 +210,8 @@ nb::object load_jpeg(const nb::object& source, const nb::object& name, std::int6
   const std::string what = name_of(held.source, name);
   std::optional<WholeJpeg> whole;
   try {
-    const nb::gil_scoped_release released;
+    const Interruptible interruptible;
+    const GilReleased released;
     whole = load_whole_jpeg(held.source, orient, max_pixels);
   } catch (Error& error) {
     error.source = what;

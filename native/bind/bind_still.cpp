@@ -105,8 +105,9 @@ nb::object read(const std::string& url) {
   Buffer memory;
   std::size_t size = 0;
   try {
-    const nb::gil_scoped_release released;
-    size = read_url(url, memory).size();
+    const Interruptible interruptible;
+    const GilReleased released;
+    size = read_url(url, memory, std::nullopt).size();
   } catch (Error& error) {
     error.source = url;
     throw;
