@@ -28,6 +28,8 @@ class Rule:
 
 P = "spdl.pipeline"
 IO = "spdl.io"
+TORCH = "spdl.dataloader._torch"
+TORCH_NEEDS = (P, f"{TORCH}._plan", f"{TORCH}._fetching")
 WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_window", "_native"))
 # Open to all: `spdl` itself (the version), and how anybody reports.
 OPEN = ("spdl", "spdl._reports")
@@ -73,6 +75,22 @@ RULES = [
         allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")),
         lazily=(f"{P}._engine",),
     ),
+    # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
+    *(Rule(f"spdl.dataloader.{name}", allows=(P, "spdl.dataloader._losses")) for name in ("_cache", "_dataloader")),
+    Rule("spdl.dataloader._losses"),
+    Rule("spdl.dataloader._prefetching", allows=(IO,)),
+    Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH,)),
+    Rule(TORCH),
+    Rule(f"{TORCH}._plan"),
+    Rule(f"{TORCH}._pinning"),
+    Rule(f"{TORCH}._warnings"),
+    Rule(f"{TORCH}._fetching"),
+    Rule(f"{TORCH}._arguments", allows=(P,)),
+    Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
+    Rule(f"{TORCH}.choosing", allows=(*TORCH_NEEDS, f"{TORCH}.threads", f"{TORCH}.processes")),
     # inside the media package
     Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),

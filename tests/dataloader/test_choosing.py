@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
-from spdl.dataloader._torch import _choosing  # noqa: E402
-from spdl.dataloader._torch._choosing import Choice, decide, reconsider, settle  # noqa: E402
-from spdl.dataloader._torch._measuring import Cost, Measurement  # noqa: E402
 from spdl.dataloader._torch._plan import Plan  # noqa: E402
+from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
+from spdl.dataloader._torch.choosing._choosing import Choice, decide, reconsider, settle  # noqa: E402
+from spdl.dataloader._torch.choosing._measuring import Cost, Measurement  # noqa: E402
 
 MS = 1e-3
 NOTHING = Cost(0.0, 0.0, 0.0)

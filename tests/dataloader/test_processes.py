@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler  # noqa: E402 - they need torch
 
-from spdl.dataloader._torch import _crew  # noqa: E402
-from spdl.dataloader._torch._processes import ProcessRun  # noqa: E402
+from spdl.dataloader._torch.processes import _crew  # noqa: E402
+from spdl.dataloader._torch.processes._processes import ProcessRun  # noqa: E402
 
 from .process_datasets import Arrays, Counting, Large, Numbers, Randoms, Sharing, Tree, as_is, plan_of  # noqa: E402
 

@@ -18,7 +18,7 @@ pytestmark = [
 
 _START = """
 import multiprocessing, os, signal, sys, threading
-from spdl.dataloader._torch._processes import ProcessRun
+from spdl.dataloader._torch.processes._processes import ProcessRun
 from tests.dataloader.process_datasets import Blocking, Counting, Interrupting, Numbers, as_is, plan_of
 
 def begin(dataset, batch_size=1, **options):
@@ -170,7 +170,7 @@ if __name__ == "__main__":
 
 _PROMPT = """
 import threading
-from spdl.dataloader._torch._processes import ProcessRun
+from spdl.dataloader._torch.processes._processes import ProcessRun
 from tests.dataloader.process_datasets import Numbers, plan_of
 
 class Mine(Numbers):

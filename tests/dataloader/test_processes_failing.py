@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from spdl.dataloader._torch._processes import ProcessRun  # noqa: E402 - they need torch
+from spdl.dataloader._torch.processes._processes import ProcessRun  # noqa: E402 - they need torch
 from spdl.pipeline import WorkerDiedError, WorkerError  # noqa: E402
 
 from .process_datasets import (  # noqa: E402

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from spdl.dataloader._torch._shipping import Shipment, UnshippableError  # noqa: E402 - it is used with torch only
+from spdl.dataloader._torch.processes._shipping import Shipment, UnshippableError  # noqa: E402 - it is used with torch only
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="written for POSIX")
 

@@ -13,8 +13,8 @@ from tests.support.child import run_child
 torch = pytest.importorskip("torch")
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402 - it needs torch
-from spdl.dataloader._torch import _choosing  # noqa: E402
-from spdl.dataloader._torch._starting import Starting  # noqa: E402
+from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
+from spdl.dataloader._torch.processes._starting import Starting  # noqa: E402
 from spdl.pipeline import WorkerDiedError  # noqa: E402
 from spdl.pipeline._workers._start import context_of  # noqa: E402
 
@@ -156,7 +156,7 @@ def test_workers_that_are_forked_are_there_at_once() -> None:
 _SCRIPT = """
 import os, signal, sys
 from spdl.dataloader import get_pytorch_dataloader
-from spdl.dataloader._torch import _choosing
+from spdl.dataloader._torch.choosing import _choosing
 from tests.dataloader.process_datasets import Numbers, as_is
 
 _choosing.usable_cpus = lambda: 2

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, StackDataset, Subset, TensorDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
-from spdl.dataloader._torch._pieces import may_cut  # noqa: E402
+from spdl.dataloader._torch.threads._pieces import may_cut  # noqa: E402
 
 
 def load(dataset: Any, batch_size: int | None = 4, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from ._torch._warnings import longer_than_told, too_many_workers
 if TYPE_CHECKING:
     import torch
 
-    from ._torch._choosing import Choice
+    from ._torch.choosing._choosing import Choice
 
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
 
@@ -208,7 +208,7 @@ class PyTorchDataLoader(Generic[T]):
 
     def _choose(self, plan: Plan) -> Iterator[T] | None:
         """Begin an epoch of ``workers="auto"`` if it is the first, or one that brings a change."""
-        from ._torch._choosing import begin, change, length_of, reconsider
+        from ._torch.choosing._choosing import begin, change, length_of, reconsider
 
         this = weakref.ref(self)
 
@@ -316,10 +316,10 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
 
         return InlineRun(plan)
     if workers == "thread":
-        from ._torch._threads import ThreadRun
+        from ._torch.threads._threads import ThreadRun
 
         return ThreadRun(plan)
-    from ._torch._processes import ProcessRun
+    from ._torch.processes._processes import ProcessRun
 
     return ProcessRun(plan)
 

@@ -10,7 +10,7 @@ __all__ = ["InlineRun"]
 
 
 class InlineRun:
-    """See :class:`~._plan.Run`."""
+    """See ``Run``."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -24,14 +24,13 @@ from ._process_main import Duty, Turnstile, serve
 from ._shipping import Bare, Shipment, UnshippableError
 
 if TYPE_CHECKING:
+    from spdl.dataloader._torch._plan import Plan
     from spdl.pipeline._transport import Frame
-
-    from ._plan import Plan
 
 __all__ = ["Crew", "pack", "prepare_start"]
 
 #: What the fork server imports, so that no worker has to.
-_PRELOADED: Final = "spdl.dataloader._torch._preloaded"
+_PRELOADED: Final = "spdl.dataloader._torch.processes._preloaded"
 #: Least shared memory for the batches of one worker, whatever its share of the whole.
 _LEAST: Final = 64 << 20
 #: Seconds that workers may take to start before that counts as time for a batch.

@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from spdl._reports import log, notes_of, text_of
+from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
+from spdl.dataloader._torch._plan import Plan, Run
+from spdl.dataloader._torch.processes._processes import ProcessRun
+from spdl.dataloader._torch.processes._starting import Starting
+from spdl.dataloader._torch.threads._pieces import Outcome
+from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._workers._start import context_of
 
-from ._fetching import DrawnSeed, draw_base_seed
 from ._local import LocalLoader
 from ._measuring import Cost, Measurement, measure
-from ._pieces import Outcome
-from ._plan import Plan, Run
-from ._processes import ProcessRun
 from ._resumed import ResumedIndices
-from ._starting import Starting
-from ._threads import ThreadRun
 
 __all__ = ["Choice", "begin", "change", "decide", "length_of", "reconsider", "settle"]
 

@@ -2,10 +2,10 @@
 
 import threading
 
+from spdl.dataloader._torch._plan import Plan
 from spdl.pipeline import PipelineStateError
 
 from ._crew import Crew, pack
-from ._plan import Plan
 
 __all__ = ["Starting"]
 

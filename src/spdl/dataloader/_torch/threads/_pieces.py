@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import Any, Final
 
 from spdl._reports import add_note
+from spdl.dataloader._torch._fetching import fetch_samples
+from spdl.dataloader._torch._plan import Plan
 
-from ._fetching import fetch_samples
 from ._intra_op import IntraOpLimit
-from ._plan import Plan
 
 __all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "cut_samples", "may_cut"]
 

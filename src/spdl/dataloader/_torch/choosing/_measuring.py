@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
+from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch.threads._intra_op import IntraOpLimit
+from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, cut_samples
 from spdl.pipeline._transport._pickling import encode
 
-from ._intra_op import IntraOpLimit
 from ._local import LocalLoader
-from ._pieces import Outcome, Piece, PieceLoader, cut_samples
-from ._plan import Plan
 from ._resumed import ResumedIndices
 from ._side_by_side import Rate, Watch, call_side_by_side
 

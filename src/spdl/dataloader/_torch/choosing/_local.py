@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from ._pieces import Outcome, Piece, PieceLoader
-from ._plan import Plan
-from ._seeding import seed_worker
+from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch.processes._seeding import seed_worker
+from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader
 
 __all__ = ["LocalLoader"]
 

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
+from spdl.dataloader._torch._fetching import IterableFetcher, draw_base_seed
+from spdl.dataloader._torch._plan import Plan
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 
-from ._fetching import IterableFetcher, draw_base_seed
 from ._intra_op import IntraOpLimit
 from ._pieces import Cutter, Outcome, Piece, PieceLoader, SampleLoader
-from ._plan import Plan
 
 __all__ = ["ThreadRun"]
 
 
 class ThreadRun:
-    """See :class:`~._plan.Run`. Nothing of it outlives an epoch but what torch's order of random draws needs."""
+    """See ``Run``. Nothing of it outlives an epoch but what torch's order of random draws needs."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

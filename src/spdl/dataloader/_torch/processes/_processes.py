@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log, shown, text_of
 from spdl.dataloader._losses import Losses
+from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.pipeline import PipelineStateError
 from spdl.pipeline._transport import NOTHING
 
 from ._crew import Crew, prepare_start
-from ._fetching import draw_base_seed
 from ._messages import FromWorker, ToWorker
 
 if TYPE_CHECKING:
+    from spdl.dataloader._torch._plan import Plan
     from spdl.pipeline._transport import Frame
-
-    from ._plan import Plan
 
 __all__ = ["ProcessRun"]
 
@@ -37,7 +36,7 @@ _logger = logging.getLogger("spdl.dataloader")
 
 
 class ProcessRun:
-    """See :class:`~._plan.Run`. Not persistent: each iterator has workers of its own, started from the dataset as it
+    """See ``Run``. Not persistent: each iterator has workers of its own, started from the dataset as it
     then is; they end with it. Persistent: there is one iterator, and the next epoch begins it anew, as torch does.
 
     Raises:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spdl.dataloader._torch._fetching import IterableFetcher, fetch
+
 from ._collating import collate_in_place
-from ._fetching import IterableFetcher, fetch
 from ._messages import FromWorker, ToWorker
 from ._remote import RemoteException
 from ._seeding import seed_worker

@@ -1,0 +1,1 @@
+"""Private: ``workers="auto"``, the choice between threads and processes by a measurement."""

@@ -1,0 +1,1 @@
+"""Private: loading on threads of this process, which share the dataset."""
