@@ -82,7 +82,7 @@ RULES = [
     Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
     Rule("spdl.dataloader._pytorch", allows=(TORCH,)),
     Rule(TORCH),
-    Rule(f"{TORCH}._plan"),
+    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments",)),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._fetching"),

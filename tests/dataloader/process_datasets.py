@@ -15,36 +15,38 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, IterableDataset, SequentialSampler, default_collate, get_worker_info
 
+from spdl.dataloader._torch._arguments import InfiniteSampler
 from spdl.dataloader._torch._plan import Plan
 
 
 def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:
     """The plan that a loader of two workers makes of a dataset; a map-style one is read in order."""
     is_iterable = isinstance(dataset, IterableDataset)
-    indices: Any = None
-    if not is_iterable:
-        indices = SequentialSampler(dataset)
-        if batch_size is not None:
-            indices = BatchSampler(indices, batch_size, drop_last=False)
+    sampler: Any = InfiniteSampler() if is_iterable else SequentialSampler(dataset)
+    batch_sampler = None if batch_size is None else BatchSampler(sampler, batch_size, drop_last=False)
     values: dict[str, Any] = {
         "dataset": dataset,
-        "is_iterable": is_iterable,
-        "indices": indices,
-        "is_batched": batch_size is not None,
-        "batch_size": batch_size if is_iterable else None,
-        "drop_last": False,
-        "collate_fn": default_collate if batch_size is not None else as_is,
+        "batch_size": batch_size,
+        "shuffle": None,
+        "sampler": sampler,
+        "batch_sampler": batch_sampler,
         "num_workers": 2,
-        "prefetch_factor": 2,
-        "in_order": True,
+        "collate_fn": default_collate if batch_size is not None else as_is,
+        "pin_memory": False,
+        "drop_last": False,
         "timeout": 0.0,
         "worker_init_fn": None,
-        "mp_context": None,
+        "multiprocessing_context": None,
         "generator": None,
-        "persistent": False,
+        "prefetch_factor": 2,
+        "persistent_workers": False,
+        "pin_memory_device": "",
+        "in_order": True,
+        "worker_init_concurrency": None,
+        "workers": "process",
+        "is_iterable": is_iterable,
+        "indices": None if is_iterable else sampler if batch_sampler is None else batch_sampler,
         "pin": None,
-        "init_concurrency": None,
-        "drop_failures": False,
     }
     assert options.keys() <= values.keys()
     return Plan(**{**values, **options})

@@ -90,7 +90,7 @@ def test_many_short_epochs_are_worth_a_start_at_last() -> None:
     assert (later.workers, later.may_change) == ("process", False)
     assert "after 2 epochs" in str(later)
     assert reconsider(choice, 1000, 2) is choice
-    assert decide(measured, make_plan(persistent=True), 2, 15).workers == "process", "one start for all epochs"
+    assert decide(measured, make_plan(persistent_workers=True), 2, 15).workers == "process", "one start for all epochs"
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_line_says_what_was_measured_and_chosen() -> None:
     ("changes", "num_cpus", "expected", "reason"),
     [
         ({"worker_init_fn": print}, 4, "process", "worker_init_fn"),
-        ({"mp_context": "spawn"}, 4, "process", "multiprocessing_context"),
+        ({"multiprocessing_context": "spawn"}, 4, "process", "multiprocessing_context"),
         ({"is_iterable": True, "indices": None}, 4, "process", "iterable dataset"),
         ({}, 1, "thread", "one CPU"),
         ({"num_workers": 1}, 4, "thread", "one worker"),

@@ -97,7 +97,7 @@ def test_random_numbers_are_those_of_torch(persistent: bool) -> None:
         return lambda: iter(loader)
 
     def ours(dataset: Any, sampler: Any, generator: Any) -> Any:
-        plan = plan_of(dataset, indices=sampler, collate_fn=as_is, generator=generator, persistent=persistent)
+        plan = plan_of(dataset, indices=sampler, collate_fn=as_is, generator=generator, persistent_workers=persistent)
         return ProcessRun(plan).iterate
 
     assert list(epochs(ours)) == list(epochs(theirs))
@@ -133,7 +133,7 @@ def test_each_epoch_sees_the_dataset_as_it_is() -> None:
 
 def test_persistent_workers_stay() -> None:
     """Over epochs, also after one that was left early, of which nothing comes later."""
-    run = ProcessRun(plan_of(Numbers(16), 2, persistent=True, collate_fn=as_is))
+    run = ProcessRun(plan_of(Numbers(16), 2, persistent_workers=True, collate_fn=as_is))
     first = list(run.iterate())
     early = list(itertools.islice(run.iterate(), 3))
     last = list(run.iterate())
@@ -159,7 +159,7 @@ def test_iterable_datasets_go_round_until_exhausted() -> None:
 
 def test_persistent_workers_iterate_anew() -> None:
     """An iterable dataset begins again with each epoch, wherever the last one was left."""
-    run = ProcessRun(plan_of(Counting(3, 5), 2, persistent=True, collate_fn=as_is))
+    run = ProcessRun(plan_of(Counting(3, 5), 2, persistent_workers=True, collate_fn=as_is))
     first = list(run.iterate())
     assert sorted(itertools.chain(*first)) == [0, 1, 2, 100, 101, 102, 103, 104]
     assert next(run.iterate()) == first[0]
@@ -201,7 +201,7 @@ def test_what_multiprocessing_shares_stays_shared() -> None:
 
 def test_few_workers_at_a_time_load_the_dataset() -> None:
     """The others wait until one has it."""
-    batches = load(Numbers(9), 1, collate_fn=as_is, num_workers=3, init_concurrency=1)
+    batches = load(Numbers(9), 1, collate_fn=as_is, num_workers=3, worker_init_concurrency=1)
     assert [batch[0][0] for batch in batches] == list(range(9))
 
 

@@ -37,9 +37,9 @@ def test_exit_with_live_workers() -> None:
     run_child(
         script("""
 begun = begin(Numbers()).iterate()
-persistent = begin(Numbers(), persistent=True)
+persistent = begin(Numbers(), persistent_workers=True)
 list(persistent.iterate())
-other = begin(Numbers(), persistent=True)
+other = begin(Numbers(), persistent_workers=True)
 next(other.iterate())
 batches = begin(Counting(10**9, 10**9)).iterate()
 next(batches)
@@ -60,7 +60,7 @@ def test_an_interrupt_ends_the_epoch_and_not_the_workers() -> None:
     run_child(
         script("""
 noticed = multiprocessing.get_context("forkserver").Event()
-run = begin(Interrupting(8, at=3, noticed=noticed), persistent=True)
+run = begin(Interrupting(8, at=3, noticed=noticed), persistent_workers=True)
 batches = run.iterate()
 pid = next(batches)[0][1]
 try:
@@ -105,7 +105,7 @@ def test_a_fork_of_the_consumer_has_no_workers() -> None:
         script("""
 batches = begin(Numbers(20)).iterate()
 next(batches)
-persistent = begin(Numbers(20), persistent=True)
+persistent = begin(Numbers(20), persistent_workers=True)
 list(persistent.iterate())
 pid = os.fork()
 if not pid:
@@ -133,7 +133,7 @@ pid = os.fork()
 if not pid:
     os.close(reader)
     os.set_inheritable(writer, True)
-    batches = begin(Blocking(2), mp_context="fork").iterate()
+    batches = begin(Blocking(2), multiprocessing_context="fork").iterate()
     next(batches); next(batches)
     os.kill(os.getpid(), signal.SIGKILL)
 os.close(writer)
@@ -152,7 +152,7 @@ class Mine(Numbers):
 
 if __name__ == "__main__":
     for method in ("fork", "spawn", "forkserver"):
-        run = begin(Mine(6), mp_context=method, init_concurrency=1)
+        run = begin(Mine(6), multiprocessing_context=method, worker_init_concurrency=1)
         print(method, sum(batch[0][0] for batch in run.iterate()))
     offset = 3
     run = begin(Numbers(4), collate_fn=lambda batch: batch[0][0] + offset)

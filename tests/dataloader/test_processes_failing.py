@@ -94,7 +94,7 @@ def test_whatever_happens_is_told(what: str, kind: type[Exception], words: str) 
 
 def test_a_death_ends_the_other_workers() -> None:
     """Nothing more comes; a persistent run starts others for its next epoch."""
-    run = ProcessRun(plan_of(Failing("kill"), 1, collate_fn=as_is, persistent=True))
+    run = ProcessRun(plan_of(Failing("kill"), 1, collate_fn=as_is, persistent_workers=True))
     batches = run.iterate()
     taken, exc = until_it_fails(batches)
     assert isinstance(exc, WorkerDiedError)
@@ -132,7 +132,7 @@ def test_the_start_of_workers_is_no_time_for_a_batch() -> None:
 def test_failures_may_be_logged_and_dropped(caplog: pytest.LogCaptureFixture) -> None:
     """Every other batch comes."""
     with caplog.at_level(logging.ERROR, "spdl.dataloader"):
-        batches = list(begin(Failing("value"), 4, collate_fn=as_is, drop_failures=True, in_order=False))
+        batches = list(begin(Failing("value"), 4, collate_fn=as_is, workers=None, in_order=False))
     assert sorted(batch[0] for batch in batches) == [0, 8, 12]
     (record,) = caplog.records
     assert record.getMessage().startswith("batch 1 was dropped, indices [4, 5, 6, 7]: a value")
@@ -190,7 +190,7 @@ def test_pickling_that_asks_for_an_exit_is_an_error_only() -> None:
     with pytest.raises(WorkerError, match="no sample"):
         next(begin(RaisesWhatExits(1)))
     with pytest.raises(TypeError, match=r"the dataset cannot be sent .* \(SystemExit\)"):
-        begin(ExitsOnDeparture(1), mp_context="forkserver")
+        begin(ExitsOnDeparture(1), multiprocessing_context="forkserver")
 
 
 @pytest.mark.parametrize("name", ["dataset", "collate_fn", "worker_init_fn"])
@@ -201,7 +201,7 @@ def test_what_does_not_pickle_is_named(name: str) -> None:
     def local(_: object) -> object:
         return lock
 
-    options: dict[str, Any] = {"collate_fn": as_is, "mp_context": "forkserver"}
+    options: dict[str, Any] = {"collate_fn": as_is, "multiprocessing_context": "forkserver"}
     dataset = Numbers(1)
     if name == "dataset":
         dataset.length = local  # type: ignore[assignment]
@@ -216,7 +216,7 @@ def test_what_does_not_pickle_is_named(name: str) -> None:
 
 def test_a_failed_start_leaves_nothing() -> None:
     """The leak check of every test looks for what is left."""
-    run = ProcessRun(plan_of(Numbers(4), mp_context="forkserver", worker_init_fn=lambda _: None))
+    run = ProcessRun(plan_of(Numbers(4), multiprocessing_context="forkserver", worker_init_fn=lambda _: None))
     for _ in range(2):
         with pytest.raises(TypeError):
             run.iterate()

@@ -1,6 +1,8 @@
 """``get_pytorch_dataloader``: its arguments and what the loader shows, without any worker."""
 
 import copy
+import dataclasses
+import inspect
 import pickle
 import warnings
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from torch.utils.data import (  # noqa: E402
 )
 
 from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader  # noqa: E402
+from spdl.dataloader._torch._arguments import Arguments  # noqa: E402
 from spdl.pipeline._cpus import usable_cpus  # noqa: E402
 
 NUMBERS = list(range(10))
@@ -36,6 +39,15 @@ class Stream(IterableDataset[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(10))
+
+
+def test_signature_and_arguments_have_the_same_names() -> None:
+    """``Arguments`` is the only other list of them; ``shuffle`` is in the sampler, as with torch's loader."""
+    names = {field.name for field in dataclasses.fields(Arguments)}
+    assert names == set(inspect.signature(get_pytorch_dataloader).parameters)
+    loader = get_pytorch_dataloader(NUMBERS, workers="thread")
+    assert {name for name in names if not hasattr(loader, name)} == {"shuffle"}
+    assert not dataclasses.is_dataclass(loader), "trainers take dataclasses apart"
 
 
 def init(worker: int) -> None:

@@ -139,13 +139,13 @@ def test_what_cannot_be_sent_is_told_at_once() -> None:
         pass
 
     with pytest.raises(TypeError, match="the dataset cannot be sent"):
-        Starting(plan_of(Unpicklable(4), mp_context=context_of("forkserver")), 0)
+        Starting(plan_of(Unpicklable(4), multiprocessing_context=context_of("forkserver")), 0)
 
 
 @pytest.mark.filterwarnings("ignore:spdl-loader.* is started by fork:RuntimeWarning")  # pytest-timeout's is a thread
 def test_workers_that_are_forked_are_there_at_once() -> None:
     """In the caller's thread, where no other runs."""
-    plan = plan_of(Numbers(4), mp_context=context_of("fork"))
+    plan = plan_of(Numbers(4), multiprocessing_context=context_of("fork"))
     before = threading.active_count()
     starting = Starting(plan, 0)
     assert starting.is_done()

@@ -34,7 +34,15 @@ def _clean() -> Iterator[None]:
 
 
 def epoch_of(dataset: Any, **options: Any) -> list[Any]:
-    plan = plan_of(dataset, None, indices=range(4), num_workers=2, collate_fn=as_is, mp_context="forkserver", **options)
+    plan = plan_of(
+        dataset,
+        None,
+        indices=range(4),
+        num_workers=2,
+        collate_fn=as_is,
+        multiprocessing_context="forkserver",
+        **options,
+    )
     return list(ProcessRun(plan).iterate())
 
 
@@ -67,7 +75,9 @@ def test_workers_have_no_descriptors_of_each_other() -> None:
 @pytest.mark.usefixtures("_clean")
 def test_a_template_that_died_is_replaced() -> None:
     """The next epoch has workers like those before; those that it had forked go on."""
-    plan = plan_of(Telling(), None, indices=range(4), num_workers=2, collate_fn=as_is, mp_context="forkserver")
+    plan = plan_of(
+        Telling(), None, indices=range(4), num_workers=2, collate_fn=as_is, multiprocessing_context="forkserver"
+    )
     batches = ProcessRun(plan).iterate()
     first = next(batches)
     template = _template._Kept.template

@@ -4,10 +4,11 @@ import logging
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from ._torch._arguments import Arguments, Workers, resolve
+from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
 from ._torch._plan import Plan, Run
 from ._torch._warnings import longer_than_told, too_many_workers
 
@@ -16,13 +17,18 @@ if TYPE_CHECKING:
 
     from ._torch.choosing._choosing import Choice
 
+    _Attributes = ResolvedArguments
+else:
+    # The loader has their attributes without being a dataclass: trainers take those apart.
+    _Attributes = object
+
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
 
 _LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")
 
-#: What torch's loader does not let be replaced once it is made.
+#: Attributes that cannot be replaced once the loader is made, as in torch's loader.
 _FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 
@@ -56,122 +62,68 @@ def get_pytorch_dataloader(
         for images, labels in loader:
             ...
 
-    With ``workers`` given, everything is as with torch's loader: its defaults, its order, its random numbers, its
-    checks; an exception of the dataset, the sampler or the collate function is raised to the consumer, with its own
-    type. Without, the contract is that of SPDL 0.8: worker processes, batches as they are completed, a batch that fails
-    is logged and dropped, iterable datasets and some arguments are not supported.
+    With ``workers`` given, everything is as with torch's loader: defaults, order, random numbers and checks; an
+    exception in the dataset, the sampler or the collate function is raised in the consumer, with its own type. Without
+    ``workers``, the contract is that of SPDL 0.8: worker processes, completion order, a batch that fails is logged and
+    dropped, iterable datasets and some arguments are not supported.
 
     Args:
-        dataset: Map-style (``dataset[index]``), or torch's ``IterableDataset``.
-        batch_size: How many samples make a batch; ``None``: samples are not batched.
-        shuffle: Whether indices come in a random order, another in each epoch.
-        sampler: What gives the indices, in place of ``shuffle``. It runs in this process, in the consumer's thread.
-        batch_sampler: What gives lists of indices, in place of ``batch_size``, ``shuffle``, ``sampler``, ``drop_last``.
-        num_workers: How many threads or processes. 0: load in the consumer's thread. ``None``: as many as there are
-            CPUs to use; without ``workers``, 1.
-        collate_fn: Makes a batch of a list of samples. ``None``: torch's ``default_collate``, or ``default_convert``
-            if samples are not batched.
+        dataset: Map-style dataset (``dataset[index]``), or torch's ``IterableDataset``.
+        batch_size: Number of samples in a batch; ``None``: samples are not batched.
+        shuffle: Whether indices come in a random order, a new one in each epoch.
+        sampler: Iterable of indices, used instead of ``shuffle``. It runs in this process, in the consumer's thread.
+        batch_sampler: Iterable of lists of indices, used instead of ``batch_size``, ``shuffle``, ``sampler`` and
+            ``drop_last``.
+        num_workers: Number of threads or processes; 0: load in the consumer's thread; ``None``: the number of usable
+            CPUs, or 1 without ``workers``.
+        collate_fn: Function that makes a batch from a list of samples; ``None``: torch's ``default_collate``, or
+            ``default_convert`` if samples are not batched.
         pin_memory: Whether batches are copied to page-locked memory, if there is an accelerator.
-        drop_last: Whether an incomplete last batch is left out.
-        timeout: Seconds to wait for a batch; ``None`` or 0: as long as it takes.
-        worker_init_fn: Called in each worker process with its number. Not with ``workers="thread"``.
-        multiprocessing_context: How worker processes start. Not with ``workers="thread"``.
-        generator: Where the order and the workers' seeds are drawn from; ``None``: torch's global generator.
-        prefetch_factor: How many batches each worker may be ahead of the consumer; ``None``: 2.
-        persistent_workers: Whether worker processes outlive an epoch. Threads cost nothing to start.
-        pin_memory_device: Has no effect: batches are pinned for the current accelerator.
-        in_order: Whether batches come in the order of the sampler, or as they are completed. ``None``: in order;
-            without ``workers``, as they are completed.
-        worker_init_concurrency: How many worker processes load the dataset at once; ``None``: all.
-        workers: ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``: processes, each with
-            a copy of the dataset, as torch's workers. ``"auto"``: the better of the two by a measurement on the first
-            batches, which says in the log and in :attr:`PyTorchDataLoader.choice` what it found.
+        drop_last: Whether an incomplete last batch is dropped.
+        timeout: Seconds to wait for a batch; ``None`` or 0: no limit.
+        worker_init_fn: Function called in each worker process with its number. Not with ``workers="thread"``.
+        multiprocessing_context: Start method of the worker processes, or its context. Not with ``workers="thread"``.
+        generator: Generator from which the order and the workers' seeds are drawn; ``None``: torch's global generator.
+        prefetch_factor: Number of batches that each worker may prefetch; ``None``: 2.
+        persistent_workers: Whether worker processes are kept between epochs. No effect on threads.
+        pin_memory_device: No effect: batches are pinned for the current accelerator.
+        in_order: Whether batches come in the order of the sampler or in completion order; ``None``: in order, or in
+            completion order without ``workers``.
+        worker_init_concurrency: Maximum number of worker processes that load the dataset at once; ``None``: all.
+        workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
+            processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
+            on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
 
     Raises:
-        ValueError: An argument is out of range or excludes another, or this kind of worker cannot do what it asks for;
-            the message says why, and what can.
-        TypeError: ``multiprocessing_context`` is no context; or the dataset has no length, and no sampler was given.
+        ValueError: An argument is out of range, excludes another, or is not supported by this kind of worker; the
+            message says why, and which kind supports it.
+        TypeError: ``multiprocessing_context`` is neither a context nor the name of one; or the dataset has no length
+            and no sampler was given.
     """
-    given = Arguments(
-        dataset=dataset,
-        workers=workers,
-        batch_size=batch_size,
-        shuffle=shuffle,
-        sampler=sampler,
-        batch_sampler=batch_sampler,
-        num_workers=num_workers,
-        collate_fn=collate_fn,
-        pin_memory=pin_memory,
-        drop_last=drop_last,
-        timeout=timeout,
-        worker_init_fn=worker_init_fn,
-        multiprocessing_context=multiprocessing_context,
-        generator=generator,
-        prefetch_factor=prefetch_factor,
-        persistent_workers=persistent_workers,
-        pin_memory_device=pin_memory_device,
-        in_order=in_order,
-        worker_init_concurrency=worker_init_concurrency,
-    )
+    given = Arguments(**locals())  # before there is any other local variable
     loader: PyTorchDataLoader[Any] = PyTorchDataLoader(resolve(given, stacklevel=2))
     if workers == "process":
         _warn_of_workers(loader.num_workers, stacklevel=2)
     return loader
 
 
-class PyTorchDataLoader(Generic[T]):
+class PyTorchDataLoader(Generic[T], _Attributes):
     """A loader with the attributes of torch's. Made by :func:`get_pytorch_dataloader`.
 
-    Each ``iter()`` is an epoch of its own, and several may be under way at once. An iterator goes on with the next
-    batch after it has raised an exception of the dataset. What an iterator started ends when it is exhausted, closed
-    with ``close()``, or collected. The loader pickles if its parts do; workers stay behind.
+    Each ``iter()`` begins a new epoch, and several may run at once. After it has raised an exception of the dataset, an
+    iterator continues with the next batch. The threads or processes of an iterator end when it is exhausted, closed
+    with ``close()``, or collected. The loader can be pickled if its dataset, samplers and functions can, without the
+    workers.
     """
 
-    dataset: Any
-    batch_size: int | None
-    sampler: Any
-    batch_sampler: Any
-    num_workers: int
-    collate_fn: Callable[[Any], Any]
-    pin_memory: bool
-    drop_last: bool
-    timeout: float
-    worker_init_fn: Callable[[int], None] | None
-    multiprocessing_context: BaseContext | None
-    generator: Any
-    prefetch_factor: int | None
-    persistent_workers: bool
-    pin_memory_device: str
-    in_order: bool
-    worker_init_concurrency: int | None
-    workers: Workers | None
-
-    def __init__(self, arguments: Arguments) -> None:
-        assert arguments.num_workers is not None
-        assert arguments.collate_fn is not None
-        self.dataset = arguments.dataset
-        self.batch_size = arguments.batch_size
-        self.sampler = arguments.sampler
-        self.batch_sampler = arguments.batch_sampler
-        self.num_workers = arguments.num_workers
-        self.collate_fn = arguments.collate_fn
-        self.pin_memory = arguments.pin_memory
-        self.drop_last = arguments.drop_last
-        self.timeout = arguments.timeout or 0
-        self.worker_init_fn = arguments.worker_init_fn
-        self.multiprocessing_context = arguments.multiprocessing_context  # type: ignore[assignment]
-        self.generator = arguments.generator
-        self.prefetch_factor = arguments.prefetch_factor
-        self.persistent_workers = arguments.persistent_workers
-        self.pin_memory_device = arguments.pin_memory_device or ""
-        self.in_order = bool(arguments.in_order)
-        self.worker_init_concurrency = arguments.worker_init_concurrency
-        self.workers = arguments.workers
-        self._is_iterable = arguments.is_iterable
+    def __init__(self, arguments: ResolvedArguments) -> None:
+        vars(self).update(vars(arguments))
+        del self.shuffle  # torch's loader has no such attribute: the sampler tells
+        self._is_iterable = is_iterable(arguments.dataset)
         self._told_length: int | None = None
         self._run: Run | None = None
         self._choice: Choice | None = None
-        self._num_epochs = 0  # begun since the choice, before this one
+        self._num_epochs = 0  # number of epochs begun since the choice, before the current one
         self._is_made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -207,7 +159,7 @@ class PyTorchDataLoader(Generic[T]):
         return _Epoch(run.iterate(), self)
 
     def _choose(self, plan: Plan) -> Iterator[T] | None:
-        """Begin an epoch of ``workers="auto"`` if it is the first, or one that brings a change."""
+        """Begin an epoch of ``workers="auto"`` if it is the first, or if the choice changes; else return ``None``."""
         from ._torch.choosing._choosing import begin, change, length_of, reconsider
 
         this = weakref.ref(self)
@@ -216,7 +168,7 @@ class PyTorchDataLoader(Generic[T]):
             loader = this()
             if loader is not None:
                 loader._choice = choice
-                loader._run = run if plan.persistent else None
+                loader._run = run if plan.persistent_workers else None
 
         choice = self._choice
         if choice is None:
@@ -230,11 +182,11 @@ class PyTorchDataLoader(Generic[T]):
 
     @property
     def choice(self) -> "Choice | None":
-        """What ``workers="auto"`` chose, and why; ``None`` before the first ``iter()``, or if there is no choice."""
+        """The choice of ``workers="auto"``, and why; ``None`` before the first ``iter()`` and for other workers."""
         return self._choice
 
     def __len__(self) -> int:
-        """How many batches an epoch has, or samples if they are not batched.
+        """Number of batches in an epoch, or of samples if they are not batched.
 
         Raises:
             TypeError: The sampler, or the iterable dataset, has no length.
@@ -247,7 +199,7 @@ class PyTorchDataLoader(Generic[T]):
         return num_samples // self.batch_size if self.drop_last else -(-num_samples // self.batch_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the sampler, the batch sampler, the sampler in that, and the dataset, if they have ``set_epoch``."""
+        """Call ``set_epoch`` on the sampler, the batch sampler, its sampler and the dataset, where they have it."""
         told: list[Any] = []
         for part in (self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None), self.dataset):
             tell = getattr(part, "set_epoch", None)
@@ -270,27 +222,11 @@ class PyTorchDataLoader(Generic[T]):
         return {**self.__dict__, "_run": None}
 
     def _plan(self) -> Plan:
-        """The attributes as they are now: most may be replaced between epochs."""
-        return Plan(
-            dataset=self.dataset,
-            is_iterable=self._is_iterable,
-            indices=None if self._is_iterable else self.sampler if self.batch_sampler is None else self.batch_sampler,
-            is_batched=self.batch_sampler is not None,
-            batch_size=self.batch_size,
-            drop_last=self.drop_last,
-            collate_fn=self.collate_fn,
-            num_workers=self.num_workers,
-            prefetch_factor=2 if self.prefetch_factor is None else self.prefetch_factor,
-            in_order=self.in_order,
-            timeout=self.timeout,
-            worker_init_fn=self.worker_init_fn,
-            mp_context=self.multiprocessing_context,
-            generator=self.generator,
-            persistent=self.persistent_workers,
-            pin=self._pin(),
-            init_concurrency=self.worker_init_concurrency,
-            drop_failures=self.workers is None,
-        )
+        """A plan from the current attributes: most of them may be replaced between epochs."""
+        values: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(ResolvedArguments)}
+        values["prefetch_factor"] = 2 if self.prefetch_factor is None else self.prefetch_factor
+        indices = None if self._is_iterable else self.sampler if self.batch_sampler is None else self.batch_sampler
+        return Plan(**values, is_iterable=self._is_iterable, indices=indices, pin=self._pin())
 
     def _pin(self) -> Callable[[Any], Any] | None:
         if not self.pin_memory:
@@ -325,7 +261,7 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
 
 
 class _Epoch(Iterator[T]):
-    """One pass over the loader: what its ``iter()`` gives."""
+    """One pass over the loader: the result of ``iter(loader)``."""
 
     def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T]) -> None:
         self._batches: Iterator[T] | None = batches
@@ -348,7 +284,7 @@ class _Epoch(Iterator[T]):
         return batch
 
     def close(self) -> None:
-        """End the epoch, and the workers that were started for it."""
+        """End the epoch and the workers that were started for it."""
         batches, self._batches = self._batches, None
         close = getattr(batches, "close", None)
         if callable(close):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._numbers import as_timeout
 
-__all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "Workers", "resolve"]
+__all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "ResolvedArguments", "Workers", "is_iterable", "resolve"]
 
 Workers = Literal["thread", "process", "auto"]
 
@@ -19,17 +19,11 @@ class PrefetchError(ValueError, AssertionError):
     """No batch may be loaded ahead, so none can be loaded. torch finds this with an assertion, when it iterates."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True)
 class Arguments:
-    """As given, where ``None`` may mean "choose"; or, after ``resolve``, as torch's loader shows them.
-
-    Attributes:
-        workers: Where batches are loaded; ``None``: the contract of SPDL 0.8.
-        is_iterable: Whether the dataset is one of torch's ``IterableDataset``.
-    """
+    """The arguments of ``get_pytorch_dataloader`` as they were given, where ``None`` may mean "choose"."""
 
     dataset: Any
-    workers: Workers | None
     batch_size: int | None
     shuffle: bool | None
     sampler: Iterable[Any] | None
@@ -47,7 +41,21 @@ class Arguments:
     pin_memory_device: str | None
     in_order: bool | None
     worker_init_concurrency: int | None
-    is_iterable: bool = False
+    workers: Workers | None
+
+
+@dataclass(kw_only=True)
+class ResolvedArguments(Arguments):
+    """The arguments with nothing left to choose, as torch's loader shows them; listed: narrower types."""
+
+    sampler: Any
+    batch_sampler: Any
+    num_workers: int
+    collate_fn: Callable[[Any], Any]
+    timeout: float
+    multiprocessing_context: BaseContext | None
+    pin_memory_device: str
+    in_order: bool
 
 
 class InfiniteSampler:
@@ -58,7 +66,7 @@ class InfiniteSampler:
             yield None
 
 
-def resolve(given: Arguments, *, stacklevel: int) -> Arguments:
+def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
     """The arguments with nothing left to choose.
 
     Args:
@@ -70,19 +78,16 @@ def resolve(given: Arguments, *, stacklevel: int) -> Arguments:
             mistakes, torch's loader and this one report the same.
         TypeError: ``multiprocessing_context`` is no context, or what torch's samplers raise.
     """
-    from torch.utils.data import IterableDataset
-
-    given = replace(given, is_iterable=isinstance(given.dataset, IterableDataset))
     if given.workers is None:
-        return _samplers(_by_rules_of_spdl(given, stacklevel + 1))
+        return _with_defaults_of_torch(_by_rules_of_spdl(given, stacklevel + 1))
     if given.workers not in ("thread", "process", "auto"):
         raise ValueError(f"workers must be 'thread', 'process', 'auto' or None, got {given.workers!r}")
-    return _samplers(_by_rules_of_torch(given))
+    return _with_defaults_of_torch(_by_rules_of_torch(given))
 
 
 def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:
     hint = "pass workers='process', which takes it"
-    if given.is_iterable:
+    if is_iterable(given.dataset):
         raise ValueError(f"an IterableDataset is not supported: {hint}, or workers='thread'")
     if given.worker_init_fn is not None:
         raise ValueError(f"worker_init_fn is not supported: {hint}")
@@ -144,7 +149,7 @@ def _by_rules_of_torch(given: Arguments) -> Arguments:
     if given.persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers needs num_workers > 0")
     _check_init_concurrency(given)
-    if given.is_iterable:
+    if is_iterable(given.dataset):
         _check_iterable(given)
     if given.sampler is not None and given.shuffle:
         raise ValueError("sampler and shuffle exclude each other: the sampler decides the order")
@@ -210,13 +215,20 @@ def _context(given: Arguments, num_workers: int) -> BaseContext | None:
     return context
 
 
-def _samplers(given: Arguments) -> Arguments:
+def is_iterable(dataset: Any) -> bool:
+    """Whether it is one of torch's ``IterableDataset``, and not map-style."""
+    from torch.utils.data import IterableDataset
+
+    return isinstance(dataset, IterableDataset)
+
+
+def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
     """With torch's samplers where none was given, and torch's collate functions."""
     from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
 
     sampler: Any = given.sampler
     if sampler is None and (given.workers is not None or given.batch_sampler is None):
-        if given.is_iterable:
+        if is_iterable(given.dataset):
             sampler = InfiniteSampler()
         elif given.shuffle:
             sampler = RandomSampler(given.dataset, generator=given.generator)
@@ -228,4 +240,11 @@ def _samplers(given: Arguments) -> Arguments:
     collate_fn = given.collate_fn
     if collate_fn is None:
         collate_fn = default_convert if batch_sampler is None else default_collate
-    return replace(given, sampler=sampler, batch_sampler=batch_sampler, collate_fn=collate_fn)
+    values = {
+        **vars(given),
+        "sampler": sampler,
+        "batch_sampler": batch_sampler,
+        "collate_fn": collate_fn,
+        "pin_memory_device": given.pin_memory_device or "",
+    }
+    return ResolvedArguments(**values)

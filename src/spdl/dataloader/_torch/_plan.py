@@ -1,56 +1,40 @@
-"""``Plan``: what a loader has to do, with all arguments resolved and checked. Imports nothing of ours, nor torch."""
+"""``Plan``: what a loader has to do, with all arguments resolved and checked. Does not import torch."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from multiprocessing.context import BaseContext
 from typing import Any, Protocol
+
+from ._arguments import ResolvedArguments
 
 __all__ = ["Plan", "Run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One loader's work, in terms that do not depend on where it is done.
+@dataclass(kw_only=True)
+class Plan(ResolvedArguments):
+    """One loader's work in one epoch. Never changed: ``dataclasses.replace`` makes another.
 
     Attributes:
-        dataset: The user's. Map-style: ``dataset[index]``; iterable: ``iter(dataset)``.
-        is_iterable: Which of the two it is.
+        prefetch_factor: Number of batches that each worker may be ahead.
+        is_iterable: Whether the dataset is iterable (``iter(dataset)``) or map-style (``dataset[index]``).
         indices: The batch sampler, or the sampler if samples are not batched; ``None`` for iterable datasets.
-        is_batched: Whether ``collate_fn`` gets lists of samples, or one sample at a time.
-        batch_size: For iterable datasets: how many samples go together; ``None`` if not batched.
-        drop_last: For iterable datasets: whether an incomplete batch is discarded.
-        collate_fn: Makes a batch of samples, or converts a sample.
-        num_workers: How many threads or processes; 0: the consumer's own thread.
-        prefetch_factor: How many batches each worker may be ahead.
-        in_order: Whether batches come in the order of their indices.
-        timeout: Seconds to wait for a batch; 0: as long as it takes.
-        worker_init_fn: Called in each worker process with its number.
-        mp_context: How worker processes start.
-        generator: Where the base seed is drawn from; ``None``: torch's global generator.
-        persistent: Whether workers outlive an epoch.
-        pin: Puts a batch in page-locked memory; called in this process. ``None``: not wanted, or not possible.
-        init_concurrency: How many worker processes load the dataset at once; ``None``: all.
-        drop_failures: Whether a batch that fails is logged and dropped (processes only); otherwise it is raised.
+        pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not wanted, or not
+            possible.
     """
 
-    dataset: Any
+    prefetch_factor: int
     is_iterable: bool
     indices: Iterable[Any] | None
-    is_batched: bool
-    batch_size: int | None
-    drop_last: bool
-    collate_fn: Callable[[Any], Any]
-    num_workers: int
-    prefetch_factor: int
-    in_order: bool
-    timeout: float
-    worker_init_fn: Callable[[int], None] | None
-    mp_context: str | BaseContext | None
-    generator: Any
-    persistent: bool
     pin: Callable[[Any], Any] | None
-    init_concurrency: int | None
-    drop_failures: bool
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether ``collate_fn`` gets lists of samples, or one sample at a time."""
+        return self.batch_sampler is not None
+
+    @property
+    def drops_failures(self) -> bool:
+        """Whether a batch that fails is logged and dropped, as in SPDL 0.8; otherwise its exception is raised."""
+        return self.workers is None
 
 
 class Run(Protocol):

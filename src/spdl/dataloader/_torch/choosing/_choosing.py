@@ -91,7 +91,7 @@ def settle(plan: Plan, num_cpus: int) -> Choice | None:
     """The choice where there is none; ``None`` where something must be measured."""
     if plan.worker_init_fn is not None:
         return Choice("process", "worker_init_fn is for worker processes")
-    if plan.mp_context is not None:
+    if plan.multiprocessing_context is not None:
         return Choice("process", "multiprocessing_context is for worker processes")
     if plan.is_iterable:
         return Choice("process", "an iterable dataset is iterated in each worker process, as torch does it")
@@ -120,7 +120,7 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     work = 2 * measured.encode + measured.batch_bytes / _COPIED_PER_SECOND + _MESSAGE
     in_processes = max(in_processes + work / size / num_running, (measured.encode + _RECEIVED) / size)
     num_samples = None if num_batches is None else num_batches * size
-    start = 0.0 if num_samples is None or plan.persistent else _START / max(num_samples, 1)
+    start = 0.0 if num_samples is None or plan.persistent_workers else _START / max(num_samples, 1)
     may_change = False
     error = measured.thread_error
     if error is not None:
@@ -222,7 +222,7 @@ class _Continued(Iterator[Any]):
     ) -> None:
         # Given a context, what cannot be pickled is an error. Without, it might be forked; threads are better then.
         context = context_of(None) if choice.workers == "process" else None
-        self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), mp_context=context)
+        self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), multiprocessing_context=context)
         self._choice = choice
         self._indices = indices
         self._local: LocalLoader | None = local  # until somebody else loads: it may hold open files

@@ -54,7 +54,7 @@ def pack(plan: Plan) -> Shipment | None:
         UnshippableError: Dataset, collate function or worker_init_fn cannot be pickled.
         ValueError: There is no such start method here.
     """
-    if context_of(plan.mp_context).get_start_method() == "fork":
+    if context_of(plan.multiprocessing_context).get_start_method() == "fork":
         return None
     return Shipment(_parts(plan))
 
@@ -84,8 +84,8 @@ class Crew:
         self._waiting: list[Child] = []  # those that may still send something
         self._heard: set[Child] = set()  # those that have sent something
         self._first = 0  # whose frames are looked at first
-        prepare_start(plan.mp_context)
-        context = context_of(plan.mp_context)
+        prepare_start(plan.multiprocessing_context)
+        context = context_of(plan.multiprocessing_context)
         try:
             if shipment is not None:
                 self._start(plan, base_seed, shipment, context)
@@ -248,20 +248,20 @@ class Crew:
 
 
 def _make_turnstile(plan: Plan) -> Turnstile | None:
-    if plan.init_concurrency is None or plan.init_concurrency >= plan.num_workers:
+    if plan.worker_init_concurrency is None or plan.worker_init_concurrency >= plan.num_workers:
         return None
     turnstile = Turnstile(*multiprocessing.Pipe(duplex=False))
-    turnstile.admit(plan.init_concurrency)
+    turnstile.admit(plan.worker_init_concurrency)
     return turnstile
 
 
 def _may_fork(plan: Plan) -> bool:
     """The user has not said how to start processes, and none of the locks a child would inherit can be held."""
-    return plan.mp_context is None and hasattr(os, "fork") and not is_threaded()
+    return plan.multiprocessing_context is None and hasattr(os, "fork") and not is_threaded()
 
 
 def _advice(plan: Plan) -> str:
     advice = "Define it in a module, or pass workers='thread', which shares it"
-    if plan.mp_context is None and hasattr(os, "fork"):
+    if plan.multiprocessing_context is None and hasattr(os, "fork"):
         advice += ". Workers could be forked instead, but other threads run here"
     return advice

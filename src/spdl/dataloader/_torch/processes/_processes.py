@@ -48,7 +48,7 @@ class ProcessRun:
         self._batches: weakref.WeakSet[_Batches] = weakref.WeakSet()  # those that may have workers
         self._kept: _Batches | None = None  # the one of a persistent run
         self._pid = os.getpid()
-        prepare_start(plan.mp_context)
+        prepare_start(plan.multiprocessing_context)
 
     def iterate(self) -> Iterator[Any]:
         if self._pid != os.getpid():  # a fork of the process that has the workers
@@ -66,7 +66,7 @@ class ProcessRun:
         """
         batches = _Batches(self._plan, crew)
         self._batches.add(batches)
-        if self._plan.persistent:
+        if self._plan.persistent_workers:
             self._kept = batches
         return batches
 
@@ -152,7 +152,7 @@ class _Batches(Iterator[Any]):
             indices = self._asked.pop(number, None)
             if frame.kind == FromWorker.RAISED:
                 exc = frame.load().revive()
-                if not self._plan.drop_failures:
+                if not self._plan.drops_failures:
                     raise exc
                 self._losses.add(exc, indices, is_batch=self._plan.is_batched)
                 text = "batch %d was dropped, indices %s: %s"
@@ -218,7 +218,7 @@ class _Batches(Iterator[Any]):
     def _give_up(self, worker: int) -> None:
         """A worker has exhausted its dataset."""
         self._is_active[worker] = False
-        if not self._plan.persistent and self._crew is not None:
+        if not self._plan.persistent_workers and self._crew is not None:
             self._crew.dismiss(worker)
         self._deal()
 
@@ -245,7 +245,7 @@ class _Batches(Iterator[Any]):
         except Exception as exc:  # noqa: BLE001 - of pickling
             self._sampler_error = exc
             return
-        if self._plan.drop_failures:
+        if self._plan.drops_failures:
             self._asked[number] = indices
         self._dealt[number] = worker
         self._num_tasks[worker] += 1
@@ -262,7 +262,7 @@ class _Batches(Iterator[Any]):
 
     def close(self) -> None:
         """End the epoch. Persistent workers stay; what they still send is dropped when the next one begins."""
-        if not self._plan.persistent:
+        if not self._plan.persistent_workers:
             self.end()
 
     def end(self) -> None:

@@ -42,7 +42,7 @@ class ThreadRun:
 
     def _begin(self) -> bool:
         """Draw the base seed where torch does: with persistent workers, in the first epoch only."""
-        if self._has_begun and self._plan.persistent:
+        if self._has_begun and self._plan.persistent_workers:
             return False
         self._has_begun = True
         draw_base_seed(self._plan.generator)
