@@ -1,7 +1,7 @@
 """Loaders in familiar shapes, on top of the pipeline.
 
-``DataLoader`` and ``CacheDataLoader`` need nothing else; ``get_pytorch_dataloader`` needs torch. Everything is found on
-first use: worker processes import this package too, and must not import what they do not need.
+``DataLoader`` and ``CacheDataLoader`` have no dependencies; ``get_pytorch_dataloader`` needs torch. Names are imported
+on first use, because worker processes import this package too and should import only what they need.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ __all__ = [
     "prefetch_to_device",
 ]
 
-#: Where each name is.
+#: The module of each name.
 _MODULE_OF = {
     "CacheDataLoader": "._cache",
     "DataLoader": "._dataloader",

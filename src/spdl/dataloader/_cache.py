@@ -1,4 +1,4 @@
-"""``CacheDataLoader``: how fast a consumer would be if loading cost nothing."""
+"""``CacheDataLoader``: repeats cached batches, to measure the speed of a consumer without the cost of loading."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -11,22 +11,22 @@ T = TypeVar("T")
 
 
 class CacheDataLoader(Generic[T]):
-    """A loader that, after some batches, repeats the first ones in place of loading more.
+    """A loader that loads some batches and then repeats the first ones instead of loading more.
 
-    Each iteration is a :func:`~spdl.pipeline.cache_iterator` over the loader. What else one asks of it, its length
-    and ``set_epoch`` included, is asked of the loader.
+    Each iteration is a :func:`~spdl.pipeline.cache_iterator` over the loader. All other attributes, including the
+    length and ``set_epoch``, are those of the loader.
 
     Args:
         dl: The loader; any iterable.
-        num_caches: How many of the first batches are kept.
-        return_caches_after: How many batches come from ``dl`` before the kept ones are repeated.
-        stop_after: How many batches an iteration has; ``None``: it never ends, unless ``dl`` is empty.
+        num_caches: Number of batches to cache, from the first one.
+        return_caches_after: Number of batches taken from ``dl`` before the cached ones are repeated.
+        stop_after: Number of batches in an iteration; ``None``: it never ends, unless ``dl`` is empty.
 
     Raises:
-        ValueError: On the first ``next``: the numbers do not fit together.
+        ValueError: On the first ``next``: the numbers are inconsistent.
 
     Attributes:
-        dl: As given; likewise ``num_caches``, ``return_caches_after``, ``stop_after``.
+        dl: The loader. ``num_caches``, ``return_caches_after`` and ``stop_after`` are attributes too.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class CacheDataLoader(Generic[T]):
         )
 
     def __len__(self) -> int:
-        """That of the loader, whatever ``stop_after`` says.
+        """The length of the loader; ``stop_after`` does not change it.
 
         Raises:
-            TypeError: It has none.
+            TypeError: The loader has no length.
         """
         return len(self.dl)  # type: ignore[arg-type] # it may have none: that is the TypeError
 
     def __bool__(self) -> bool:
-        return True  # not a question of length, which it may not have
+        return True  # without this, bool() would need the length, which the loader may not have
 
     def __getattr__(self, name: str) -> Any:
-        # Only for what is not here. While it is unpickled or copied, nothing is.
+        # Called only for attributes that are missing here; during unpickling and copying that is all of them.
         if name == "dl" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.dl, name)

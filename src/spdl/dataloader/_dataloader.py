@@ -1,4 +1,4 @@
-"""``DataLoader``: the usual pipeline of a loader, described by its parts."""
+"""``DataLoader``: the usual pipeline of a loader, configured by its stages."""
 
 import copy
 import logging
@@ -20,17 +20,17 @@ Output = TypeVar("Output")
 
 
 class DataLoader(Generic[Source, Output]):
-    """Load items concurrently, put them together, and hand them over: a pipeline in the shape of a loader.
+    """Load items concurrently, batch them, transfer them: a pipeline with the interface of a loader.
 
     .. code-block:: text
 
         src -> preprocessor -> batches of batch_size -> aggregator -> transfer_fn -> buffer
                (num_threads)                            (num_threads)  (one at a time)
 
-    Parts that are not given are left out. Each ``iter()`` is a pipeline of its own, and several may be under way at
-    once; what ``src`` remembers from one iteration to the next, such as where a generator is, carries over. The
-    pipeline ends when the iterator is exhausted, left with ``break``, closed with ``close()``, or collected.
-    The loader pickles if its parts do.
+    Stages that are not given are omitted. Each ``iter()`` builds a new pipeline; several may run at once. State that
+    ``src`` keeps between iterations, such as the position of a generator, carries over. The pipeline ends when the
+    iterator is exhausted, left with ``break``, closed with ``close()``, or collected. The loader can be pickled if
+    ``src`` and the functions can.
 
     .. code-block:: python
 
@@ -41,30 +41,33 @@ class DataLoader(Generic[Source, Output]):
                 ...
 
     Args:
-        src: Where items come from. Iterated by a thread of its own; it may block.
-        preprocessor: Run on every item, ``num_threads`` at once; whatever :meth:`~PipelineBuilder.pipe` takes.
-        batch_size: Items per list; or an :class:`~spdl.pipeline.defs.Aggregator`, such as those of
-            :mod:`spdl.pipeline.batching`. Each iteration works with a copy of it, as it was when the loader was made.
-        drop_last: Leave out what is incomplete at the end. Without ``batch_size`` it has no effect.
-        aggregator: Run on every list (without ``batch_size``, on every item), ``num_threads`` at once: collating.
-        transfer_fn: Run on what comes out of that, one at a time, such as :func:`~spdl.io.transfer_tensor_h2d`.
-        buffer_size: Most outputs that wait to be taken.
-        num_threads: Worker threads, shared by all of these.
-        timeout: Seconds to wait for an output; ``None``: as long as it takes.
-        output_order: Of ``preprocessor`` and of ``aggregator``. ``"completion"``: each emits as its calls end, so that
-            nobody waits for a slow one. With ``num_threads`` above 1 the items of a batch, and the batches, then come
-            in any order, another in each run, however short the calls are. ``"input"``: in the order of ``src``.
+        src: Source of the items. A thread of its own iterates it, so it may block.
+        preprocessor: Function called on every item, up to ``num_threads`` calls at once; anything that
+            :meth:`~PipelineBuilder.pipe` takes.
+        batch_size: Number of items per list; or an :class:`~spdl.pipeline.defs.Aggregator`, such as those of
+            :mod:`spdl.pipeline.batching`. Each iteration uses a copy of it, in the state it had when the loader was
+            made.
+        drop_last: Whether the incomplete remainder at the end is dropped. No effect without ``batch_size``.
+        aggregator: Function called on every list, or on every item without ``batch_size``, up to ``num_threads`` calls
+            at once; usually it collates.
+        transfer_fn: Function called on the result, one call at a time, such as :func:`~spdl.io.transfer_tensor_h2d`.
+        buffer_size: Maximum number of outputs that wait for the consumer.
+        num_threads: Number of worker threads, shared by these functions.
+        timeout: Seconds to wait for an output; ``None``: no limit.
+        output_order: Output order of ``preprocessor`` and of ``aggregator``. ``"completion"``: results are emitted as
+            calls complete, so that a slow call does not delay the others. With ``num_threads`` above 1, the items of a
+            batch and the batches come in any order, which differs between runs, even if calls are very short.
+            ``"input"``: in the order of ``src``.
 
-    An item on which ``preprocessor`` raises is dropped, and logged. So is a whole batch, with all its items, on which
-    ``aggregator`` or ``transfer_fn`` raises. An epoch that has lost something says at its end, in one warning in the
-    log, how many batches and items: it has fewer batches than ``len()`` says, and a process that trains together with
-    others makes fewer steps than they do.
+    If ``preprocessor`` raises, the item is logged and dropped. If ``aggregator`` or ``transfer_fn`` raises, the whole
+    batch with all its items is. An epoch that has lost items or batches logs one warning at its end with their numbers:
+    it has fewer batches than ``len()``, and in distributed training this process makes fewer steps than the others.
 
     Raises:
         ValueError: An argument is out of range, or ``src`` cannot be iterated.
         TypeError: An argument is of the wrong type.
-        PipelineFailure: While iterating: ``src`` raised. What it gave before comes first.
-        TimeoutError: While iterating: nothing came in time. The pipeline is ended.
+        PipelineFailure: While iterating: ``src`` raised. The items before it come first.
+        TimeoutError: While iterating: no output came in time. The pipeline ends.
     """
 
     def __init__(
@@ -95,7 +98,7 @@ class DataLoader(Generic[Source, Output]):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
         if num_threads < 1:
             raise ValueError(f"num_threads must be >= 1, got {num_threads}")
-        self._describe().get_config()  # what is wrong with the parts is raised here and not at the first iteration
+        self._describe().get_config()  # raise errors in the arguments now, not in the first iteration
 
     def __iter__(self) -> Iterator[Output]:
         return _Iteration(self._describe().build(num_threads=self._num_threads), self._timeout, self)
@@ -104,7 +107,7 @@ class DataLoader(Generic[Source, Output]):
         """Number of outputs, if nothing is dropped.
 
         Raises:
-            TypeError: It cannot be known: ``src`` has no length, an ``Aggregator`` makes the batches, or one of the
+            TypeError: The number is unknown: ``src`` has no length, an ``Aggregator`` makes the batches, or one of the
                 functions is a generator.
         """
         if isinstance(self._batch_size, Aggregator):
@@ -112,22 +115,22 @@ class DataLoader(Generic[Source, Output]):
         for op in (self._preprocessor, self._aggregator, self._transfer_fn):
             if op is not None and _is_generator(op):
                 raise TypeError(f"{self!r} has no length: {op!r} is a generator, which gives any number of outputs")
-        num_items = len(self._src)  # type: ignore[arg-type] # it may have none: that is the TypeError
+        num_items = len(self._src)  # type: ignore[arg-type] # without a length this is the TypeError
         if self._batch_size is None:
             return num_items
         return num_items // self._batch_size if self._drop_last else -(-num_items // self._batch_size)
 
     def __bool__(self) -> bool:
-        return True  # not a question of length, which it may not have
+        return True  # without this, bool() would need the length, which the source may not have
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {type(self._src).__qualname__}>"
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the source which epoch comes next: by its ``set_epoch``, else by ``shuffle(seed=epoch)``.
+        """Tell the source which epoch comes next: call its ``set_epoch``, or else ``shuffle(seed=epoch)``.
 
-        A source that has neither, so also one that :func:`~spdl.source.utils.embed_shuffle` made, is left to itself.
-        An iteration under way may or may not notice: that is up to the source.
+        Nothing is called on a source that has neither, such as one made by
+        :func:`~spdl.source.utils.embed_shuffle`. Whether a running iteration is affected depends on the source.
         """
         tell = getattr(self._src, "set_epoch", None)
         if callable(tell):
@@ -138,7 +141,7 @@ class DataLoader(Generic[Source, Output]):
             shuffle(seed=epoch)
 
     def _losses(self, stats: PipelineStats) -> Losses:
-        """What the functions have failed with, in a whole epoch."""
+        """The failures of the functions in a finished epoch."""
         losses = Losses()
         batch_size = self._batch_size
         stages = iter(stats.stages[1:-1])
@@ -156,13 +159,13 @@ class DataLoader(Generic[Source, Output]):
                 continue
             origins = [failure.origin for failure in stage.failures]
             if op is self._transfer_fn and self._aggregator is not None and _is_generator(self._aggregator):
-                origins = [origin[0] for origin in origins]  # type: ignore[index]  # an output: its batch, its number
-            sizes = {origin: len(origin) for origin in origins}  # type: ignore[arg-type]  # a batch has many
-            num_older = stage.num_failures - len(origins)  # all that is kept of them is their number
+                origins = [origin[0] for origin in origins]  # type: ignore[index]  # of an output: the batch, and the output's number
+            sizes = {origin: len(origin) for origin in origins}  # type: ignore[arg-type]  # the origin of a batch: one entry per item
+            num_older = stage.num_failures - len(origins)  # failures whose origin is no longer kept
             losses.num_batches += stage.num_failures
             losses.num_in_batches += sum(sizes.values())
             if isinstance(batch_size, int):
-                losses.num_in_batches += num_older * batch_size  # an incomplete one is the last
+                losses.num_in_batches += num_older * batch_size  # only the last batch may be incomplete
             elif num_older:
                 losses.num_in_batches += num_older
                 losses.is_exact = False
@@ -188,9 +191,9 @@ def _is_generator(op: Op) -> bool:
 
 
 def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
-    """The same with a state of its own: an iteration that was left has to leave nothing for the next.
+    """A copy with its own state: an iteration that was left early must not leave items for the next.
 
-    What it calls is shared: a clock shows the same time to all, and a tokenizer that measures lengths may be large.
+    Callables are shared, not copied: the clock is the same for all, and a tokenizer that measures lengths may be large.
     """
     called = [value for value in (aggregator.clock, *getattr(aggregator, "__dict__", {}).values()) if callable(value)]
     try:
@@ -203,7 +206,7 @@ def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
 
 
 class _Iteration(Iterator[Output]):
-    """One pass over a loader. Collecting it collects the pipeline, which is then stopped."""
+    """One pass over a loader. When it is collected, so is the pipeline, which then stops."""
 
     def __init__(self, pipeline: Pipeline[Output], timeout: float | None, loader: DataLoader[Any, Output]) -> None:
         self._pipeline: Pipeline[Output] | None = pipeline
@@ -220,12 +223,12 @@ class _Iteration(Iterator[Output]):
             self.close()
             self._loader._losses(stats).tell(self._loader, stats.num_items)
             raise
-        except BaseException:  # the end, a failure, a timeout, Ctrl-C: it goes on with none of them
+        except BaseException:  # a failure, a timeout or Ctrl-C: each ends the iteration
             self.close()
             raise
 
     def close(self) -> None:
-        """End the pipeline, and wait for its threads."""
+        """Stop the pipeline and wait for its threads."""
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is None:
             return

@@ -1,4 +1,4 @@
-"""``prefetch_to_device``: the batches of a loader, on a CUDA device before they are asked for."""
+"""``prefetch_to_device``: moves the batches of a loader to a CUDA device ahead of the consumer."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from spdl.io import DeviceError
 from spdl.io._cuda import check_device_index, get_torch, local_device
 
-from ._prefetching import Ahead, Movers
+from ._prefetching import Movers, PrefetchingIterator
 
 if TYPE_CHECKING:
     import torch
@@ -22,26 +22,27 @@ _ACTION = "prefetch batches"
 def prefetch_to_device(
     loader: Iterable[T], *, device: "torch.device | str | None" = None, num_prefetch: int = 2
 ) -> "DeviceLoader[T]":
-    """Have the batches of a loader moved to a CUDA device by a thread, ahead of the consumer.
+    """Move the batches of a loader to a CUDA device in a thread, ahead of the consumer.
 
     .. code-block:: python
 
-        for images, labels in prefetch_to_device(loader):  # CUDA tensors; on a machine without a GPU, as they come
+        for images, labels in prefetch_to_device(loader):  # CUDA tensors; without a GPU, unchanged
             loss = train(images, labels)
 
-    Tensors may be anywhere in lists, tuples, named tuples, mappings and dataclasses. They are ready for use on the
-    stream that is current where the iterator is asked for the batch, and may be dropped at any time; neither the
-    consumer nor its stream's earlier work is waited for. To use them on a stream of your own, have that wait for the
-    current one, and call ``Tensor.record_stream``, as for any tensor.
+    Tensors may be nested in lists, tuples, named tuples, mappings and dataclasses. They are ready for use on the stream
+    that is current when the consumer calls ``next``, and may be dropped at any time; the copies wait neither for the
+    consumer nor for earlier work on its stream. To use the tensors on another stream, make it wait for the current
+    stream and call ``Tensor.record_stream``, as for any tensor.
 
     Args:
-        loader: Any iterable of batches. ``iter()`` is called in the consumer's thread, ``next()`` in a thread made for
-            it, and so is what a generator among them does. It may write to a batch again once it is asked for the next
-            one.
-        device: Where to; ``None``: ``cuda:$LOCAL_RANK``, without it the current CUDA device, and if there is no CUDA,
-            nowhere. Nowhere, and ``"cpu"``: batches are passed on as they are, in the consumer's thread.
-        num_prefetch: How many batches to be ahead: so many are on the device besides those that the consumer holds.
-            Page-locked memory for two batches is kept as long as the result.
+        loader: Iterable of batches. ``iter()`` is called in the consumer's thread and ``next()`` in the prefetching
+            thread, so that is where the code of a generator runs. The loader may overwrite a batch once it is asked for
+            the next one.
+        device: Target device; ``None``: ``cuda:$LOCAL_RANK`` if that variable is set, otherwise the current CUDA
+            device, or the CPU if there is no CUDA. For the CPU, batches are passed on unchanged, in the consumer's
+            thread.
+        num_prefetch: Number of batches to prefetch; they are on the device in addition to those that the consumer
+            holds. Page-locked memory for two batches is kept as long as the returned loader.
 
     Raises:
         ValueError: ``num_prefetch`` is less than 1, or ``device`` is neither a CUDA device nor the CPU.
@@ -53,13 +54,13 @@ def prefetch_to_device(
 class DeviceLoader(Generic[T]):
     """A loader whose batches are on a device. Made by :func:`prefetch_to_device`, which takes the same arguments.
 
-    Each ``iter()`` is an epoch with a thread of its own, and several may be under way at once. The thread ends when the
+    Each ``iter()`` begins an epoch with its own thread, and several may run at once. The thread ends when the
     iterator is exhausted, left with ``break``, closed with ``close()``, or collected. An exception of the loader is
-    raised where its batch would have come; the iterator goes on after it if that of the loader does.
-    What else one asks of it, its length included, is asked of the loader. It pickles if the loader does.
+    raised in place of its batch; the iterator continues after it if the loader's iterator does.
+    All other attributes, including the length, are those of the loader. It can be pickled if the loader can.
 
     Attributes:
-        loader: As given; likewise ``device``, ``num_prefetch``.
+        loader: The loader. ``device`` and ``num_prefetch`` are attributes too.
     """
 
     def __init__(
@@ -81,36 +82,36 @@ class DeviceLoader(Generic[T]):
         where = _find_device(self.device)
         if where is None:
             return iter(self.loader)
-        return Ahead(self.loader, self._movers, where, self.num_prefetch)
+        return PrefetchingIterator(self.loader, self._movers, where, self.num_prefetch)
 
     def __len__(self) -> int:
-        """That of the loader.
+        """The length of the loader.
 
         Raises:
-            TypeError: It has none.
+            TypeError: The loader has no length.
         """
         return len(self.loader)  # type: ignore[arg-type] # it may have none: that is the TypeError
 
     def __bool__(self) -> bool:
-        return True  # not a question of length, which it may not have
+        return True  # without this, bool() would need the length, which the loader may not have
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.loader!r}>"
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the loader which epoch comes next, if it wants to know."""
+        """Call ``set_epoch`` of the loader, if it has one."""
         tell = getattr(self.loader, "set_epoch", None)
         if callable(tell):
             tell(epoch)
 
     def __getattr__(self, name: str) -> Any:
-        # Only for what is not here. While it is unpickled or copied, nothing is.
+        # Called only for attributes that are missing here; during unpickling and copying that is all of them.
         if name == "loader" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.loader, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_movers": Movers()}  # streams stay here
+        return {**self.__dict__, "_movers": Movers()}  # CUDA streams cannot be pickled
 
 
 def _find_device(device: "torch.device | str | None") -> Any | None:
@@ -126,7 +127,7 @@ def _find_device(device: "torch.device | str | None") -> Any | None:
     if torch is None or not torch.cuda.is_available():
         if device is None:
             return None
-        check_device_index(0, _ACTION)  # says what is missing
+        check_device_index(0, _ACTION)  # raises an error that says what is missing
         raise DeviceError(f"cannot {_ACTION} to {device}: torch finds no GPU", action=_ACTION)
     if "LOCAL_RANK" in os.environ and device is None:
         return local_device(_ACTION)

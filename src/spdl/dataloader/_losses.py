@@ -1,4 +1,4 @@
-"""What an epoch has lost to failures, and the warning that says so."""
+"""Counts what an epoch has lost to failures, and logs the warning about it."""
 
 import logging
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ class Losses:
     """What was dropped in one epoch because a function raised.
 
     Attributes:
-        num_batches: How many batches.
-        num_in_batches: How many items were in them.
-        is_exact: Whether that is their number, or the least that it can be.
-        num_single: How many items failed before they were in a batch, or where there are none.
-        last: The newest exception.
+        num_batches: Number of dropped batches.
+        num_in_batches: Number of items in them.
+        is_exact: Whether ``num_in_batches`` is exact, or a lower bound.
+        num_single: Number of items that failed before they were in a batch, or in an epoch without batches.
+        last: The latest exception.
     """
 
     num_batches: int = 0
@@ -31,11 +31,11 @@ class Losses:
 
     @property
     def num_outputs(self) -> int:
-        """How many calls have failed."""
+        """Number of calls that have failed."""
         return self.num_batches + self.num_single
 
     def add(self, error: BaseException, indices: Any, *, is_batch: bool) -> None:
-        """One call more has failed, which was to load ``indices``."""
+        """Count one more failed call, which was to load ``indices``."""
         self.last = error
         if not is_batch:
             self.num_single += 1
@@ -43,7 +43,7 @@ class Losses:
         self.num_batches += 1
         try:
             self.num_in_batches += len(indices)
-        except TypeError:  # what stands for a batch is between the sampler and the dataset
+        except TypeError:  # the batch sampler may give anything that the dataset takes
             self.num_in_batches += 1
             self.is_exact = False
 
@@ -52,7 +52,7 @@ class Losses:
 
         Args:
             what: The loader, for the message.
-            num_given: How many outputs the epoch has had.
+            num_given: Number of outputs in the epoch.
         """
         if not self.num_outputs:
             return

@@ -1,14 +1,15 @@
-"""The thread that moves batches ahead of the consumer, and how they are handed over.
+"""The thread that moves batches to a device ahead of the consumer, and the queue between the two.
 
-Two threads touch an epoch: the mover's (`_work`) and the consumer's (`Ahead`). What passes between them is in
-`_Handover`, under its lock. The thread does not know the iterator, so the iterator can be collected while it works.
+An epoch has two threads: the prefetching thread (`_work`) and the consumer's (`PrefetchingIterator`). They share
+`_Handover`, under its lock. The thread has no reference to the iterator, so the iterator can be collected while the
+thread runs.
 
-The hand-over of a batch, in the consumer's thread:
+In the consumer's thread, a batch is handed over in two steps:
 
-1. The consumer's current stream waits for the event that follows the copies. That is work for the device: the host goes
-   on at once.
-2. Every tensor is recorded on that stream. Its memory belongs to the mover's stream, and would be written again as
-   soon as the tensor is dropped; so, the allocator waits for what the consumer's stream had been given by then.
+1. The consumer's current stream waits for the event recorded after the copies. The device does the waiting; the host
+   continues at once.
+2. Every tensor is recorded on that stream. Its memory belongs to the mover's stream and would be reused as soon as the
+   tensor is dropped; once recorded, the allocator first waits for the work queued on the consumer's stream by then.
 """
 
 import logging
@@ -24,33 +25,33 @@ from spdl._reports import add_note, log
 from spdl.io._cuda import get_torch
 from spdl.io._staging import Moved, Mover, Staging, record_use
 
-__all__ = ["Ahead", "Movers"]
+__all__ = ["Movers", "PrefetchingIterator"]
 
 _LOG = logging.getLogger("spdl.dataloader")
 
 T = TypeVar("T")
 
-#: Seconds to wait for the thread at the end: for a loader that is asked for a batch just then.
+#: Seconds to wait for the thread at the end, which may be in the loader's next().
 _JOIN_TIMEOUT = 10.0
-#: How many tensors are kept alive of those whose use on a stream torch cannot be told, such as quantized ones.
+#: Number of tensors to keep alive among those that cannot be recorded on a stream, such as quantized ones.
 _NUM_KEPT = 16
 
 
 class Movers:
-    """Movers that are not in use. They are kept between epochs: memory that torch has cached belongs to their stream.
+    """Pool of unused movers. They are kept between epochs because memory that torch caches belongs to their streams.
 
-    From any thread.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
         self._free: deque[Mover] = deque()  # deques need no lock
 
     def take(self, device: Any) -> Mover:
-        """One for this device."""
+        """Take a mover for this device, a new one if none is free."""
         for _ in range(len(self._free)):
             try:
                 mover = self._free.popleft()
-            except IndexError:  # somebody else was quicker
+            except IndexError:  # another thread took it
                 break
             if mover.device == device:
                 return mover
@@ -59,27 +60,27 @@ class Movers:
         return Mover(torch, device, deque([Staging(torch), Staging(torch)]))
 
     def give_back(self, mover: Mover) -> None:
-        """Let another epoch have it."""
+        """Return a mover for another epoch."""
         self._free.append(mover)
 
 
 class _Handover:
-    """What is ready for the consumer. All fields are under ``changed``'s lock, which is reentrant: a collection may end
-    an epoch at any moment, in any thread, also in one that holds it."""
+    """Queue of batches for the consumer. The lock of ``changed`` guards all fields. It is reentrant, because garbage
+    collection may end an epoch at any moment, in any thread, even in one that holds the lock."""
 
     def __init__(self, num_prefetch: int) -> None:
         self.changed = threading.Condition()
         self.num_prefetch = num_prefetch
         self.ready: deque[Moved[Any] | BaseException | None] = deque()  # None: the end
-        self.num_wanted = 0  # how often the consumer has asked
+        self.num_wanted = 0  # number of calls of take()
         self.num_put = 0
         self.is_stopped = False
 
     def await_room(self, *, after_failure: bool) -> bool:
-        """Wait until another batch may be loaded. After a failure, until the consumer wants it in spite of that.
+        """Wait until another batch may be loaded. After a failure, wait until the consumer asks for another batch.
 
         Returns:
-            False if nobody wants any more.
+            False if the epoch was stopped.
         """
         with self.changed:
             self.changed.wait_for(
@@ -102,7 +103,7 @@ class _Handover:
             self.changed.notify_all()
             try:
                 self.changed.wait_for(lambda: self.ready or self.is_stopped)
-            except BaseException:  # Ctrl-C: this call gets nothing
+            except BaseException:  # Ctrl-C: this call does not take a batch
                 self.num_wanted -= 1
                 raise
             if self.is_stopped:
@@ -118,14 +119,14 @@ class _Handover:
             self.changed.notify_all()
 
 
-class Ahead(Iterator[T]):
-    """One epoch, a few batches ahead.
+class PrefetchingIterator(Iterator[T]):
+    """Iterator of one epoch that prefetches batches.
 
     Args:
-        loader: What to read. ``iter()`` is called here and now.
-        movers: Where a mover is from, and given back to.
-        device: A ``torch.device`` of type ``"cuda"``, with its index.
-        num_prefetch: How many batches to be ahead.
+        loader: Loader to iterate. ``iter()`` is called in the constructor.
+        movers: Pool from which a mover is taken, and to which it is returned.
+        device: ``torch.device`` of type ``"cuda"`` with an index.
+        num_prefetch: Number of batches to prefetch.
     """
 
     def __init__(self, loader: Iterable[T], movers: Movers, device: Any, num_prefetch: int) -> None:
@@ -137,14 +138,15 @@ class Ahead(Iterator[T]):
         self._thread = threading.Thread(
             target=_work, args=(iter(loader), self._handover, movers, device), name="spdl-prefetch", daemon=True
         )
-        # At the interpreter's exit too: a thread that is inside of torch then would end the process badly.
+        # Also at interpreter exit: a thread that is inside torch then could crash the process.
         self._end = weakref.finalize(self, _end, self._handover, self._thread, self._pid)
         self._thread.start()
 
     def __next__(self) -> T:
         if os.getpid() != self._pid:
             raise RuntimeError(
-                "this iterator's thread is in the parent of this process, which was forked since; iterate anew"
+                "this process was forked after the iterator was made, and its prefetching thread is in the parent; "
+                "call iter() again"
             )
         if not self._end.alive:
             raise StopIteration
@@ -156,11 +158,11 @@ class Ahead(Iterator[T]):
             try:
                 raise what
             finally:
-                del what  # or its traceback would hold this frame, and the frame it
+                del what  # else the traceback and this frame would refer to each other
         return self._receive(what)
 
     def close(self) -> None:
-        """End the epoch, and wait for its thread."""
+        """End the epoch and wait for its thread."""
         self._end()
 
     def _receive(self, moved: Moved[T]) -> T:
@@ -174,7 +176,7 @@ class Ahead(Iterator[T]):
 
 
 def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: Any) -> None:
-    """Body of the thread."""
+    """Run in the prefetching thread until the epoch ends."""
     mover: Mover | None = None
     has_failed = is_exhausted = False
     try:
@@ -185,7 +187,7 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
             except StopIteration:
                 is_exhausted = True
                 return
-            except BaseException as exc:  # noqa: BLE001 - the consumer gets it
+            except BaseException as exc:  # noqa: BLE001 - raised in the consumer
                 has_failed = True
                 handover.put(exc)
                 continue
@@ -197,11 +199,11 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
                     moved.event.synchronize()
                 handover.put(moved)
                 del moved
-            except BaseException as exc:  # noqa: BLE001 - likewise
+            except BaseException as exc:  # noqa: BLE001 - raised in the consumer
                 add_note(exc, f"while moving a batch to {device}")
                 has_failed = True
                 handover.put(_not_the_end(exc))
-            del batch  # while this waits, the consumer alone decides how long it lives
+            del batch  # while this thread waits, only the consumer keeps the batch alive
     finally:
         if mover is not None:
             movers.give_back(mover)
@@ -211,7 +213,7 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
 
 
 def _not_the_end(exc: BaseException) -> BaseException:
-    """Raised by the iterator, a ``StopIteration`` out of a container that was copied would end the epoch unseen."""
+    """Replace a ``StopIteration`` raised while copying a container, which would end the epoch silently."""
     if not isinstance(exc, StopIteration):
         return exc
     error = RuntimeError("a batch could not be moved: copying a container of it raised StopIteration")
@@ -225,12 +227,12 @@ def _close(batches: Iterator[Any]) -> None:
         return
     try:
         close()
-    except Exception as exc:  # noqa: BLE001 - nobody is there to get it
+    except Exception as exc:  # noqa: BLE001 - there is no consumer left to raise it in
         log(_LOG, logging.ERROR, "closing the iterator of a loader failed", exc_info=exc)
 
 
 def _end(handover: _Handover, thread: threading.Thread, pid: int) -> None:
-    if os.getpid() != pid:  # a fork: neither the thread nor, perhaps, the lock's owner is here
+    if os.getpid() != pid:  # a fork: the thread is in the parent, and so may be the lock's owner
         return
     handover.stop()
     if thread is threading.current_thread() or not thread.is_alive():
