@@ -1,1 +1,1 @@
-"""Private: how torch's datasets, samplers and collate functions are run. Imported only when they are wanted."""
+"""Private: runs torch's datasets, samplers and collate functions. Imported only on use."""

@@ -1,4 +1,4 @@
-"""Checks and resolves the arguments of ``get_pytorch_dataloader``: by torch's rules, or by those of SPDL 0.8."""
+"""Checks and resolves the arguments of ``get_pytorch_dataloader``, by the rules of torch or of SPDL 0.8."""
 
 import multiprocessing
 import warnings
@@ -16,12 +16,12 @@ Workers = Literal["thread", "process", "auto"]
 
 
 class PrefetchError(ValueError, AssertionError):
-    """No batch may be loaded ahead, so none can be loaded. torch finds this with an assertion, when it iterates."""
+    """``prefetch_factor`` is below 1, so no batch could be loaded. torch raises an ``AssertionError`` on iteration."""
 
 
 @dataclass(kw_only=True)
 class Arguments:
-    """The arguments of ``get_pytorch_dataloader`` as they were given, where ``None`` may mean "choose"."""
+    """The arguments of ``get_pytorch_dataloader`` as given; ``None`` may stand for a default."""
 
     dataset: Any
     batch_size: int | None
@@ -46,7 +46,7 @@ class Arguments:
 
 @dataclass(kw_only=True)
 class ResolvedArguments(Arguments):
-    """The arguments with nothing left to choose, as torch's loader shows them; listed: narrower types."""
+    """The arguments with all defaults filled in. Only fields with a narrower type are listed."""
 
     sampler: Any
     batch_sampler: Any
@@ -59,7 +59,7 @@ class ResolvedArguments(Arguments):
 
 
 class InfiniteSampler:
-    """Stands in ``loader.sampler`` for the sampler that an iterable dataset does not have."""
+    """``loader.sampler`` of a loader over an iterable dataset, as in torch."""
 
     def __iter__(self) -> Any:
         while True:
@@ -67,16 +67,16 @@ class InfiniteSampler:
 
 
 def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
-    """The arguments with nothing left to choose.
+    """Check the arguments and fill in the defaults.
 
     Args:
-        given: What the user passed.
-        stacklevel: How many frames above the caller of this function the user's call is.
+        given: The arguments as the user passed them.
+        stacklevel: Number of frames from the caller of this function to the user's call.
 
     Raises:
-        ValueError: An argument is out of range, is not supported by this kind of worker, or excludes another. Of two
-            mistakes, torch's loader and this one report the same.
-        TypeError: ``multiprocessing_context`` is no context, or what torch's samplers raise.
+        ValueError: An argument is out of range, is not supported by this kind of worker, or excludes another. If there
+            are several errors, the one reported is the one that torch's loader reports.
+        TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
     if given.workers is None:
         return _with_defaults_of_torch(_by_rules_of_spdl(given, stacklevel + 1))
@@ -176,7 +176,7 @@ def _refuse_what_threads_cannot(given: Arguments) -> None:
     if given.worker_init_fn is not None:
         raise ValueError(
             "worker_init_fn needs worker processes: threads share one dataset and one set of random generators, so "
-            f"there is nothing of a worker's own to set up; {hint}"
+            f"there is no state per worker to set up; {hint}"
         )
     if given.multiprocessing_context is not None:
         raise ValueError(f"multiprocessing_context needs worker processes, and threads start none; {hint}")
@@ -195,11 +195,11 @@ def _check_iterable(given: Arguments) -> None:
     for name in ("shuffle", "sampler", "batch_sampler"):
         value = getattr(given, name)
         if value is not None and value is not False:
-            raise ValueError(f"an IterableDataset decides what comes when: {name} must not be given, got {value!r}")
+            raise ValueError(f"an IterableDataset determines its own order: {name} must not be given, got {value!r}")
 
 
 def _context(given: Arguments, num_workers: int) -> BaseContext | None:
-    """The start method as a context, as torch's loader shows it."""
+    """The context for the start method, as in the attribute of torch's loader."""
     context = given.multiprocessing_context
     if context is None:
         return None
@@ -223,7 +223,7 @@ def is_iterable(dataset: Any) -> bool:
 
 
 def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
-    """With torch's samplers where none was given, and torch's collate functions."""
+    """The arguments with torch's samplers and collate functions where none were given."""
     from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, default_collate, default_convert
 
     sampler: Any = given.sampler

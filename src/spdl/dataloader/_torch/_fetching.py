@@ -1,4 +1,4 @@
-"""From an index, or several, to samples, to a batch: what every kind of worker does. Imports nothing of ours."""
+"""Loads the samples of a batch by index and collates them, for every kind of worker. Imports nothing from spdl."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ __all__ = ["DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_sam
 
 @dataclass(frozen=True, slots=True)
 class DrawnSeed:
-    """Stands for a generator whose base seed has been drawn."""
+    """Used in place of a generator whose base seed has already been drawn."""
 
     value: int
 
 
 def fetch_samples(dataset: Any, indices: Any) -> Any:
-    """The samples at ``indices``: what ``dataset.__getitems__`` makes of them if it has it, else a list."""
+    """The samples at ``indices``: the result of ``dataset.__getitems__`` if it exists, else a list."""
     getitems = getattr(dataset, "__getitems__", None)
     if getitems:
         return getitems(indices)
@@ -28,7 +28,7 @@ def fetch(dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[An
 
     Raises:
         RuntimeError: Dataset or collate function raised ``StopIteration``, which would end the consumer's loop.
-        Exception: Any other of theirs, as it is.
+        Exception: Dataset or collate function raised it.
     """
     try:
         return collate_fn(fetch_samples(dataset, indices) if is_batched else dataset[indices])
@@ -39,10 +39,10 @@ def fetch(dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[An
 class IterableFetcher:
     """Batches, or samples, from one pass over an iterable dataset.
 
-    Asks the dataset no further once it has ended, and goes on after an error of it, as torch does.
+    As in torch, the dataset is not asked again after its end, and iteration continues after its exceptions.
 
     Raises:
-        Whatever ``iter(dataset)`` raises.
+        Exception: ``iter(dataset)`` raised it.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class IterableFetcher:
         """The next batch, collated.
 
         Raises:
-            StopIteration: The dataset has ended, or has too few samples left for a batch that is to be whole.
+            StopIteration: The dataset has ended, or with ``drop_last`` has too few samples left for a whole batch.
         """
         return self._collate_fn(self.take())
 
     def take(self) -> Any:
-        """What ``collate_fn`` is to be given next; errors as those of ``fetch``."""
+        """The next samples, not collated: a list, or one sample if not batched. Raises as ``fetch`` does."""
         if self._has_ended:
             raise StopIteration
         if self._batch_size is None:
@@ -76,7 +76,7 @@ class IterableFetcher:
         return taken
 
     def close(self) -> None:
-        """Close the dataset's iterator if it can be closed, so that what it holds is released now."""
+        """Close the dataset's iterator if it has ``close()``, so that it releases its resources now."""
         self._has_ended = True
         close = getattr(self._samples, "close", None)
         if callable(close):
@@ -84,9 +84,9 @@ class IterableFetcher:
 
 
 def draw_base_seed(generator: Any) -> int:
-    """A random number below 2**63 from ``generator``, or from torch's global one; as torch draws it for each ``iter``.
+    """A random number below 2**63 from ``generator`` or torch's global one, drawn as torch draws it for each ``iter``.
 
-    Threads do not need it, but what is drawn after it would differ from torch's if it were not drawn.
+    Threads do not need the seed, but without drawing it all later random numbers would differ from torch's.
     """
     if isinstance(generator, DrawnSeed):
         return generator.value

@@ -1,4 +1,4 @@
-"""``InlineRun``: no workers. Every batch is loaded when it is asked for, in the thread that asks."""
+"""``InlineRun``: no workers. Every batch is loaded in the consumer's thread, when the consumer asks for it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -34,7 +34,7 @@ class InlineRun:
 
 
 class _Batches(Iterator[Any]):
-    """Not a generator, because that would end with the first exception of the dataset."""
+    """Iterator of an epoch. Not a generator, which would end with the first exception of the dataset."""
 
     __slots__ = ("_load", "_pin")
 

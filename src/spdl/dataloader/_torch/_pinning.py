@@ -1,4 +1,4 @@
-"""Page-locked memory for batches: whether it can be had, and how. Imports nothing of ours."""
+"""Page-locked memory for batches: whether it is available, and for which device. Imports nothing from spdl."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ __all__ = ["Pin", "find_pin"]
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Copies the tensors of a batch to page-locked memory, in whatever thread it is called.
+    """Copies the tensors of a batch to page-locked memory. May be called in any thread.
 
     Attributes:
-        device: Number of the accelerator that is current where the loader is iterated: a thread of ours would start
-            with the first one, and initialise that for nothing.
+        device: Index of the accelerator that is current where the loader is iterated. In a new thread the first one is
+            current, which would be initialised needlessly.
     """
 
     device: int
@@ -30,11 +30,12 @@ class Pin:
 
 
 def find_pin(device_name: str, *, complain: Callable[[str], None]) -> Pin | None:
-    """What pins batches for the current accelerator; ``None``, with a complaint, if there is none.
+    """Make the function that pins batches for the current accelerator; ``None``, with a warning, if there is none.
 
     Args:
-        device_name: What the user asks for. torch has dropped the choice, so that something is said if there is one.
-        complain: Gets the sentence to tell the user, which is torch's.
+        device_name: Argument ``pin_memory_device`` of the user. torch has deprecated it: unless empty, it is warned
+            about.
+        complain: Function that issues a warning; the texts are torch's.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""``Plan``: what a loader has to do, with all arguments resolved and checked. Does not import torch."""
+"""``Plan``: the resolved arguments of a loader for one epoch; ``Run``: executes a plan. Does not import torch."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ __all__ = ["Plan", "Run"]
 
 @dataclass(kw_only=True)
 class Plan(ResolvedArguments):
-    """One loader's work in one epoch. Never changed: ``dataclasses.replace`` makes another.
+    """All that an epoch of a loader needs. Treated as immutable: ``dataclasses.replace`` makes a changed copy.
 
     Attributes:
-        prefetch_factor: Number of batches that each worker may be ahead.
+        prefetch_factor: Number of batches that each worker may prefetch.
         is_iterable: Whether the dataset is iterable (``iter(dataset)``) or map-style (``dataset[index]``).
         indices: The batch sampler, or the sampler if samples are not batched; ``None`` for iterable datasets.
-        pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not wanted, or not
+        pin: Function that puts a batch in page-locked memory; called in this process. ``None``: not requested, or not
             possible.
     """
 
@@ -38,15 +38,15 @@ class Plan(ResolvedArguments):
 
 
 class Run(Protocol):
-    """What does the work of one plan. Kept by the loader as long as its workers are to live."""
+    """Executes one plan. The loader keeps it as long as its workers are needed."""
 
     def iterate(self) -> Iterator[Any]:
         """Begin an epoch, in the consumer's thread.
 
-        Random numbers are drawn here, in torch's order: the base seed, then what the sampler needs for the first index
-        batches. The iterator goes on after an exception of the dataset, as torch's does; it has ended when it raises
-        ``StopIteration``, when its ``close()`` is called, if it has one, or when it is collected.
+        Random numbers are drawn here in torch's order: first the base seed, then those that the sampler needs for the
+        first index batches. The iterator continues after an exception of the dataset, as torch's does. It ends when it
+        raises ``StopIteration``, when its ``close()`` is called, if it has one, or when it is collected.
         """
 
     def close(self) -> None:
-        """End all workers and wait for them. Idempotent."""
+        """Stop all workers and wait for them. Idempotent."""

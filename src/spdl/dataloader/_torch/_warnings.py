@@ -1,4 +1,4 @@
-"""What torch's loader warns of, word for word, so that filters and searches for its text work here. Imports nothing."""
+"""The warnings of torch's loader, word for word, so that filters and web searches for its text work. No imports."""
 
 import os
 from typing import Any
@@ -7,9 +7,9 @@ __all__ = ["longer_than_told", "too_many_workers"]
 
 
 def too_many_workers(num_workers: int) -> str | None:
-    """What to say of so many worker processes; ``None`` if there are CPUs for them.
+    """The warning about more worker processes than CPUs; ``None`` if there are enough CPUs.
 
-    CPUs are those of torch's rule: by affinity, whatever the quota of a container.
+    CPUs are counted as torch does, by affinity; the quota of a container is ignored.
     """
     is_cpuset = hasattr(os, "sched_getaffinity")
     num_cpus = len(os.sched_getaffinity(0)) if is_cpuset else os.cpu_count()
@@ -31,7 +31,7 @@ def too_many_workers(num_workers: int) -> str | None:
 
 
 def longer_than_told(dataset: Any, told: int, num_taken: int, *, in_processes: bool) -> str:
-    """What to say when an iterable dataset gives more than its length."""
+    """The warning about an iterable dataset that yields more samples than its length."""
     text = (
         f"Length of IterableDataset {dataset} was reported to be {told}(when accessing len(dataloader)), but "
         f"{num_taken} samples have been fetched. "

@@ -1,9 +1,9 @@
-"""``workers="auto"``: threads or processes, by what the first batches cost.
+"""``workers="auto"``: chooses threads or processes by the cost of the first batches.
 
-Threads are at their best where samples wait, or work without the GIL; they share the dataset and start at once.
-Processes are at their best where samples run Python; each batch then pays for its way between processes. What a sample
-costs side by side says how much of it can be done at once in threads: with a serial share ``s``, ``n`` threads take
-``s + (1 - s) / n`` of the time of one (Amdahl, "Validity of the single processor approach", 1967).
+Threads are best if loading a sample waits or releases the GIL; they share the dataset and start at once. Processes are
+best if loading runs Python code; each batch must then be sent between processes. The cost of a sample in threads side
+by side shows how much of it runs in parallel: with a serial share ``s``, ``n`` threads take ``s + (1 - s) / n`` of the
+time of one (Amdahl, "Validity of the single processor approach", 1967).
 """
 
 import logging
@@ -32,34 +32,34 @@ __all__ = ["Choice", "begin", "change", "decide", "length_of", "reconsider", "se
 
 _LOG = logging.getLogger("spdl.dataloader")
 
-#: Seconds on CPUs that a batch takes on its way from a worker process besides its buffers, two messages and wake-ups,
-#: and those of them in the loader's own process; measured with empty batches.
+#: CPU seconds to send a batch from a worker process, without its buffers: two messages and wake-ups. The second number
+#: is the part in the loader's own process. Measured with empty batches.
 _MESSAGE: Final = 4e-4
 _RECEIVED: Final = 1.5e-4
-#: Bytes in a second at which a worker copies buffers to shared memory. The loader reads them in place.
+#: Bytes per second at which a worker copies buffers to shared memory. The loader reads them in place.
 _COPIED_PER_SECOND: Final = 3e9
-#: Seconds of the interpreter that a batch takes in threads: two hand-offs and the engine's own.
+#: Seconds for which a batch holds the GIL in threads: two hand-offs and the engine's own work.
 _HAND_OFF: Final = 1e-4
-#: Seconds until worker processes are there, the first start of a process and later ones taken together.
+#: Seconds until worker processes are ready, averaged over the first start and later ones.
 _START: Final = 1.0
-#: The same for later starts alone.
+#: Seconds until worker processes are ready, for later starts only.
 _LATER_START: Final = 0.3
-#: Processes must be expected to need less than this share of the time of threads: a tie goes to what is lighter, and
-#: where samples need no GIL, what a short measurement finds differs by so much.
+#: Share of the threads' expected time that processes must stay below to be chosen. Threads are lighter, and short
+#: measurements of samples that do not need the GIL vary by this much.
 _MUST_SAVE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What ``workers="auto"`` chose for a loader, and why. ``str()`` is the line that is logged.
+    """The choice of ``workers="auto"`` for a loader, and its reason. ``str()`` is the logged line.
 
     Attributes:
-        workers: The choice.
-        reason: In words.
-        measured: What the first batches cost; ``None`` if there was nothing to measure.
-        thread_seconds: How long a sample is expected to take with threads; ``None`` if nothing was measured.
-        process_seconds: The same with processes, without their start.
-        may_change: Whether processes were left out because of their start alone; then a later epoch may have them.
+        workers: The chosen kind of workers.
+        reason: Reason of the choice, as text.
+        measured: Cost of the first batches; ``None`` if nothing was measured.
+        thread_seconds: Expected seconds per sample with threads; ``None`` if nothing was measured.
+        process_seconds: Expected seconds per sample with processes, without their start.
+        may_change: Whether only their start spoke against processes, so that a later epoch may use them.
     """
 
     workers: Literal["thread", "process"]
@@ -83,12 +83,12 @@ class Choice:
         )
 
 
-#: Is told of a choice, and of the run that came of it; again if the choice turns out to be impossible.
+#: Callback that gets a choice and its run, and again those that replace them if the choice turns out impossible.
 Tell = Callable[[Choice, Run], None]
 
 
 def settle(plan: Plan, num_cpus: int) -> Choice | None:
-    """The choice where there is none; ``None`` where something must be measured."""
+    """The choice if the plan determines it; ``None`` if it must be measured."""
     if plan.worker_init_fn is not None:
         return Choice("process", "worker_init_fn is for worker processes")
     if plan.multiprocessing_context is not None:
@@ -103,20 +103,20 @@ def settle(plan: Plan, num_cpus: int) -> Choice | None:
 
 
 def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | None) -> Choice:
-    """Choose by what was measured.
+    """Choose by the measurement.
 
     Args:
-        measured: What the first batches cost.
-        plan: For the number of workers.
-        num_cpus: How many threads or processes can run at once.
-        num_batches: Of an epoch; ``None``: unknown, and then the start of processes does not count.
+        measured: Cost of the first batches.
+        plan: Plan of the epoch.
+        num_cpus: Number of threads or processes that can run at once.
+        num_batches: Number of batches in an epoch; ``None``: unknown, and the start of processes does not count.
     """
     parts = measured.fetch, measured.collate
     size = measured.batch_size
     in_threads = sum(_in_threads(part, plan.num_workers, measured.num_threads) for part in parts) + _HAND_OFF / size
     num_running = min(plan.num_workers, num_cpus)
     in_processes = sum(max(part.cpu / num_running, part.wall / plan.num_workers) for part in parts)
-    # Taking apart there and putting together here cost about the same; the latter is done by one thread.
+    # Pickling there and unpickling here cost about the same; here one thread does it.
     work = 2 * measured.encode + measured.batch_bytes / _COPIED_PER_SECOND + _MESSAGE
     in_processes = max(in_processes + work / size / num_running, (measured.encode + _RECEIVED) / size)
     num_samples = None if num_batches is None else num_batches * size
@@ -125,7 +125,7 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     error = measured.thread_error
     if error is not None:
         workers: Literal["thread", "process"] = "process"
-        reason = f"what works alone has failed in threads side by side: {error}"
+        reason = f"loading works in one thread, but failed in several side by side: {error}"
     elif in_processes + start < _MUST_SAVE * in_threads:
         workers = "process"
         reason = "samples hold the GIL, so threads would wait for each other"
@@ -135,20 +135,23 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     else:
         workers, reason = "thread", "threads load about as fast, and start at once"
         if in_threads < _MUST_SAVE * in_processes:
-            reason = "threads are faster: samples need the GIL little, or less than the way between processes"
+            reason = (
+                "threads are faster: samples need the GIL for less time than sending batches between processes takes"
+            )
     return Choice(workers, reason, measured, in_threads, in_processes, may_change)
 
 
 def reconsider(choice: Choice, num_epochs: int, num_batches: int) -> Choice:
-    """Processes, once threads have lost as much time as a start takes: whatever comes, at most twice the least is lost.
+    """Choose processes once threads have lost as much time as starting processes takes.
 
-    Each epoch pays for a start of its own, so an epoch must save more than a start that finds the fork server there.
-    Source: the rule of ski rental; Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988.
+    However many epochs follow, the time lost is at most twice the minimum. Each epoch starts its own processes, so it
+    must save more time than a start takes when the fork server is already running.
+    Source: the ski rental problem; Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988.
 
     Args:
-        choice: Threads, as it stands.
-        num_epochs: How many have been loaded with it.
-        num_batches: Of an epoch.
+        choice: Current choice, threads.
+        num_epochs: Number of epochs loaded with it.
+        num_batches: Number of batches in an epoch.
     """
     measured, in_threads, in_processes = choice.measured, choice.thread_seconds, choice.process_seconds
     if not choice.may_change or measured is None or in_threads is None or in_processes is None:
@@ -161,18 +164,18 @@ def reconsider(choice: Choice, num_epochs: int, num_batches: int) -> Choice:
 
 
 def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
-    """Seconds a sample takes with ``num_workers`` threads, after it was measured with ``num_threads``."""
+    """Expected seconds per sample with ``num_workers`` threads, if it was measured with ``num_threads``."""
     if num_workers <= num_threads:
         return part.side_by_side
-    # More threads than were measured: more can wait at once, but no more can be on the CPUs or hold the GIL.
+    # With more threads than were measured, more can wait at once, but no more can run or hold the GIL.
     return max(min(part.side_by_side, part.cpu), part.wall / num_workers)
 
 
 def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
-    """Begin the first epoch: load the first batches here, choose, and have the rest loaded by what was chosen."""
+    """Begin the first epoch: load the first batches in this thread and choose the workers for the rest."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        # A script without a guard, imported by a worker that it has started. The start that is refused here tells it;
-        # threads would do all that the script does once more.
+        # A worker imports the script that started it, which has no __main__ guard. Starting processes is refused here
+        # with an error that says so; threads would silently run the whole script again.
         return ProcessRun(plan).iterate()
     num_cpus = usable_cpus()
     choice = settle(plan, num_cpus)
@@ -195,7 +198,7 @@ def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
 
 
 def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
-    """Begin a later epoch with a choice that ``reconsider`` made."""
+    """Begin a later epoch with a new choice of ``reconsider``."""
     assert plan.indices is not None
     indices = ResumedIndices(plan.indices)
     base_seed = draw_base_seed(plan.generator)
@@ -204,10 +207,10 @@ def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
 
 
 class _Continued(Iterator[Any]):
-    """The batches that were measured, and then those of the run.
+    """Iterator over the measured batches and then those of the run.
 
-    Until worker processes are there, which takes seconds the first time, batches are loaded here as they are asked for:
-    what holds the GIL is loaded no slower so than by threads. If the workers cannot be started, threads load the rest.
+    Until worker processes are ready, which takes seconds the first time, this loads batches in the consumer's thread:
+    if loading holds the GIL, threads would be no faster. If the workers cannot be started, threads load the rest.
     """
 
     def __init__(
@@ -220,12 +223,13 @@ class _Continued(Iterator[Any]):
         outcomes: list[Outcome],
         tell: Tell,
     ) -> None:
-        # Given a context, what cannot be pickled is an error. Without, it might be forked; threads are better then.
+        # With a context, a dataset that cannot be pickled is an error; without one, workers might be forked, and
+        # threads are better than that.
         context = context_of(None) if choice.workers == "process" else None
         self._plan = replace(plan, indices=indices, generator=DrawnSeed(base_seed), multiprocessing_context=context)
         self._choice = choice
         self._indices = indices
-        self._local: LocalLoader | None = local  # until somebody else loads: it may hold open files
+        self._local: LocalLoader | None = local  # until workers load: it may hold open files
         self._num_loaded = len(outcomes)
         self._outcomes = outcomes[::-1]
         self._tell = tell
@@ -237,7 +241,7 @@ class _Continued(Iterator[Any]):
         try:
             self._processes = ProcessRun(self._plan)
             self._starting = Starting(self._plan, base_seed)
-        except Exception as exc:  # noqa: BLE001 - it is told, and does not matter to threads
+        except Exception as exc:  # noqa: BLE001 - it is logged; threads do not need what failed
             self._resort_to_threads(exc)
         else:
             tell(choice, self._processes)
@@ -264,7 +268,7 @@ class _Continued(Iterator[Any]):
             raise
         except Exception as exc:
             if _was_killed(exc):
-                raise  # what killed it must not be run here
+                raise  # the code that killed it must not run in this process
             self._resort_to_threads(exc)
             return
         self._local = None
@@ -284,7 +288,7 @@ class _Continued(Iterator[Any]):
             if drawn is not None:
                 self._num_loaded += 1
                 return self._local.load(drawn.indices, self._num_loaded - 1).unwrap()
-            self._continue_in_processes(starting)  # they have nothing to do; but the next epoch may want them
+            self._continue_in_processes(starting)  # nothing is left to load, but the next epoch may use them
         if self._batches is None:
             raise StopIteration
         return next(self._batches)
@@ -303,7 +307,7 @@ class _Continued(Iterator[Any]):
 
 
 def _was_killed(error: Exception) -> bool:
-    """By a signal: a crash, or the system. One that could not import the main script ends by itself."""
+    """Whether a signal ended the worker: a crash, or the system. One that cannot import the main script just exits."""
     return isinstance(error, WorkerDiedError) and (error.exit_code is None or error.exit_code < 0)
 
 
@@ -319,7 +323,7 @@ def _say(tell: Tell, choice: Choice, run: Run) -> None:
 
 
 def length_of(indices: Any) -> int | None:
-    """How many index batches there are; ``None`` if the sampler does not know."""
+    """Number of index batches; ``None`` if the sampler has no length."""
     with suppress(TypeError):
         return len(indices)
     return None

@@ -1,4 +1,4 @@
-"""``LocalLoader``: batches that the consumer's own thread loads before workers do, or while they start."""
+"""``LocalLoader``: loads batches in the consumer's thread, for the measurement and while workers start."""
 
 import copy
 import random
@@ -15,21 +15,21 @@ __all__ = ["LocalLoader"]
 
 
 class LocalLoader:
-    """Loads as a worker process with the number ``num_workers`` would.
+    """Loads batches as a worker process with the number ``num_workers`` would.
 
-    Random numbers that samples draw are that worker's; the generators of this process are left as they were. Samples
-    come from a shallow copy of the dataset, so that what it opens on first use is not in the one that worker processes
-    may have to be sent.
+    Samples draw the random numbers of that worker; the generators of this process are not changed. Samples come from a
+    shallow copy of the dataset, so that files it opens on first use are not in the dataset that may be sent to worker
+    processes.
 
     Args:
-        plan: Of a map-style dataset.
-        base_seed: Of the epoch.
+        plan: Plan with a map-style dataset.
+        base_seed: Base seed of the epoch.
     """
 
     def __init__(self, plan: Plan, base_seed: int) -> None:
         dataset = plan.dataset
-        if not isinstance(dataset, list | tuple | dict):  # they open nothing, and may be long
-            with suppress(Exception):  # its __copy__, __reduce__ or __getstate__ are the user's
+        if not isinstance(dataset, list | tuple | dict):  # they open no files, and copies would be expensive
+            with suppress(Exception):  # __copy__, __reduce__ and __getstate__ are user code
                 dataset = copy.copy(dataset)
         self.plan = replace(plan, dataset=dataset)
         own = _states()
@@ -46,7 +46,7 @@ class LocalLoader:
 
     @contextmanager
     def generators(self) -> Iterator[None]:
-        """The worker's random generators for a while; what is drawn goes on where the last one stopped."""
+        """Use the worker's random generators in a ``with`` block. Each block continues where the last one stopped."""
         own = _states()
         _set(self._kept)
         try:

@@ -1,6 +1,6 @@
-"""What loading costs, measured on the first batches: alone and side by side, in wall time and in CPU time.
+"""Measures loading on the first batches: in one thread and in several side by side, in wall-clock and CPU time.
 
-The batches are not loaded for the measurement: they are the first ones of the epoch.
+Nothing is loaded twice: the measured batches are the first ones of the epoch.
 """
 
 from collections import deque
@@ -19,27 +19,27 @@ from ._side_by_side import Rate, Watch, call_side_by_side
 
 __all__ = ["Cost", "Measurement", "measure"]
 
-#: How long samples are loaded one after the other. Shorter ones are measured more often, up to a third of them.
+#: Seconds for which samples are loaded one after the other, up to a third of the samples.
 _ALONE_SECONDS: Final = 0.1
-#: Below this much loading side by side, more batches are measured, as many as may be under way. Threads hand the GIL to
-#: each other every 5 ms, so that less would show who came first, not how they share.
+#: Minimum seconds of loading side by side; below it more batches are measured, as many as may be in flight. Threads
+#: switch the GIL every 5 ms, so a shorter measurement would not show how they share it.
 _LEAST_SECONDS: Final = 0.06
-#: A collate function that takes less than this share of the time is not measured side by side.
+#: Share of the time below which a collate function is not measured side by side.
 _MINOR: Final = 0.1
-#: Samples that take less are measured by the batch: what is done for each piece would count for more than they do.
+#: Seconds below which samples are measured by the batch, because the overhead per piece would dominate.
 _TINY: Final = 1e-4
-#: Most threads that load side by side.
+#: Maximum number of threads that load side by side.
 _MOST_THREADS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds that a sample takes.
+    """Seconds per sample.
 
     Attributes:
-        wall: From begin to end, with nothing beside it.
-        cpu: Of that, on a CPU. Taken side by side if that was tried: caches are shared then, as they will be.
-        side_by_side: From the end of one to the end of the next, with several threads at it.
+        wall: Wall-clock seconds in one thread, with no others loading.
+        cpu: CPU seconds. If measured, those of threads side by side, which share caches as in the real run.
+        side_by_side: Wall-clock seconds divided by the number of samples, with several threads loading.
     """
 
     wall: float
@@ -49,18 +49,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was found.
+    """Result of the measurement.
 
     Attributes:
-        num_samples: How many samples were loaded.
-        num_threads: How many threads were side by side.
-        batch_size: Samples in a batch, on average.
-        fetch: Of a sample.
-        collate: Of collating, for each sample.
-        encode: Seconds to take a batch apart for the way from a worker process, without copying its buffers.
-        batch_bytes: Bytes of those buffers.
-        thread_error: What was raised side by side and then not alone; ``None`` if nothing was. The dataset or the
-            collate function is not made for threads then.
+        num_samples: Number of samples loaded.
+        num_threads: Number of threads that loaded side by side.
+        batch_size: Average number of samples in a batch.
+        fetch: Cost of loading a sample.
+        collate: Cost of collating, per sample.
+        encode: Seconds to pickle a batch with its buffers out of band, without copying the buffers.
+        batch_bytes: Number of bytes in those buffers.
+        thread_error: Error that was raised side by side but not in one thread, so that dataset or collate function is
+            not thread-safe; ``None`` if there was none.
     """
 
     num_samples: int
@@ -74,15 +74,15 @@ class Measurement:
 
 
 def measure(local: LocalLoader, indices: ResumedIndices, num_cpus: int) -> tuple[Measurement | None, list[Outcome]]:
-    """Load the first batches, and tell what that cost.
+    """Load the first batches and measure their cost.
 
     Args:
-        local: Where they are loaded.
-        indices: Where index batches are drawn from, no more than may be under way at once.
-        num_cpus: How many threads can run at once.
+        local: Loader for the batches.
+        indices: Index batches; at most as many are drawn as may be in flight.
+        num_cpus: Number of threads that can run at once.
 
     Returns:
-        What was measured, ``None`` if nothing could be; and the batches, or why they failed, in order.
+        The measurement, or ``None`` if there is none; and the batches or their errors, in order.
     """
     trial = _Trial(local, num_cpus)
     trial.fetch(indices)
@@ -92,7 +92,7 @@ def measure(local: LocalLoader, indices: ResumedIndices, num_cpus: int) -> tuple
 
 
 class _Trial:
-    """Fetches samples and keeps the times."""
+    """Loads samples and records the times."""
 
     def __init__(self, local: LocalLoader, num_cpus: int) -> None:
         self.local = local
@@ -102,20 +102,20 @@ class _Trial:
         self._limit.spare()
         self.num_cpus = num_cpus
         self.num_threads = min(plan.num_workers, num_cpus)
-        self.fetched: dict[int, Outcome] = {}  # by number of the batch: samples, not collated
+        self.fetched: dict[int, Outcome] = {}  # by batch number: samples, not collated
         self.thread_error: str | None = None
-        self._indices: dict[int, Any] = {}  # by number of the batch
-        self._failed_in_threads: list[int] = []  # numbers of batches
+        self._indices: dict[int, Any] = {}  # by batch number
+        self._failed_in_threads: list[int] = []  # batch numbers
         self.num_samples = 0
         self._is_warm = False
         self._is_tiny = False
-        self._alone: list[tuple[float, float]] = []  # wall, CPU of each
-        self._rates: dict[int, Rate] = {}  # side by side, by number of threads
+        self._alone: list[tuple[float, float]] = []  # wall-clock and CPU seconds of each sample
+        self._rates: dict[int, Rate] = {}  # of threads side by side, by their number
 
     def fetch(self, indices: ResumedIndices) -> None:
-        """Fetch index batches until there is enough to judge by."""
+        """Load index batches until there are enough measurements."""
         budget = self.plan.prefetch_factor * self.plan.num_workers
-        is_stale = False  # what was measured is of pieces of another size
+        is_stale = False  # the measurements are of pieces of another size
         while len(self.fetched) < budget:
             pieces: list[Piece] = []
             num_drawn = len(self.fetched)
@@ -150,7 +150,7 @@ class _Trial:
         num_alone = max(1, len(pieces) // 3)
         if not self._is_warm and len(pieces) > 2:
             self._is_warm = True
-            self._load(todo.popleft())  # the first one opens files and imports modules
+            self._load(todo.popleft())  # not measured: the first one opens files and imports modules
         began = perf_counter()
         while todo and num_alone and perf_counter() - began < _ALONE_SECONDS:
             num_alone -= 1
@@ -160,7 +160,7 @@ class _Trial:
             wall, cpu = watch.read()
             self._alone.append((wall / weights[id(piece)], cpu / weights[id(piece)]))
         cost = self._median()
-        if cost is not None and cost[1] < 0.5 * cost[0]:  # it waits: more threads than CPUs are of use
+        if cost is not None and cost[1] < 0.5 * cost[0]:  # loading waits, so more threads than CPUs help
             self.num_threads = min(self.plan.num_workers, _MOST_THREADS)
         num_threads = min(self.num_threads, len(todo))
         load = self._load_in_thread if num_threads > 1 else self._load
@@ -189,7 +189,7 @@ class _Trial:
             self._failed_in_threads.append(piece.number)
 
     def _num_samples(self, piece: Piece) -> int:
-        """A piece is one sample, unless its batch cannot be cut."""
+        """Number of samples in a piece: one, unless its batch cannot be split."""
         if piece.whole is not None or not self.plan.is_batched:
             return 1
         try:
@@ -203,7 +203,7 @@ class _Trial:
         return sorted(self._alone)[len(self._alone) // 2]
 
     def cost(self) -> tuple[Cost, int] | None:
-        """And how many threads were side by side; ``None`` if not enough was fetched."""
+        """The cost of loading and the number of threads side by side; ``None`` if too little was loaded."""
         alone = self._median()
         if alone is None:
             return None
@@ -215,13 +215,13 @@ class _Trial:
 
 
 def _cost(wall: float, cpu: float, rate: "Rate") -> Cost:
-    """What waits alone waits side by side, or for the GIL."""
+    """The cost with CPU time measured side by side, and waiting time in one thread."""
     on_cpu = rate.cpu / rate.num_samples
     return Cost(max(0.0, wall - cpu) + on_cpu, on_cpu, rate.seconds / rate.num_samples)
 
 
 def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measurement | None, list[Outcome]]:
-    """Collate, and put together what was found."""
+    """Collate the batches and combine all measurements."""
     sizes = [_size(plan, outcome) for outcome in fetched]
     found = trial.cost()
     outcomes, collating, thread_error = _collate(plan, fetched, sizes, trial, found)
@@ -239,7 +239,7 @@ def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measur
 def _collate(
     plan: Plan, fetched: list[Outcome], sizes: list[int], trial: _Trial, found: tuple[Cost, int] | None
 ) -> tuple[list[Outcome], Cost, str | None]:
-    """The batches; what collating cost for each sample; what failed side by side only."""
+    """The batches, the cost of collating per sample, and the error raised only side by side."""
     done = dict(enumerate(fetched))
     whole = [number for number, outcome in done.items() if outcome.has_batch()]
     if not whole:
@@ -271,13 +271,13 @@ def _collate(
 
 
 def _shipping(outcomes: list[Outcome]) -> tuple[float, int] | None:
-    """Seconds to take a batch apart, and its bytes; ``None`` if there is no batch."""
+    """Seconds to pickle a batch, and the bytes of its buffers; ``None`` if there is no batch."""
     for outcome in outcomes:
         if outcome.has_batch():
             began = perf_counter()
             try:
                 encoded = encode(outcome.unwrap())
-            except Exception:  # noqa: BLE001 - pickling is the user's code; if it is needed, its error will be told
+            except Exception:  # noqa: BLE001 - of user code; raised later if batches are really pickled
                 return 0.0, 0
             return perf_counter() - began, sum(memoryview(buffer).nbytes for buffer in encoded.buffers)
     return None
@@ -288,12 +288,12 @@ def _size(plan: Plan, outcome: Outcome) -> int:
         return 1
     try:
         return max(1, len(outcome.unwrap()))
-    except TypeError:  # what __getitems__ gave is the collate function's business
+    except TypeError:  # __getitems__ may return anything that the collate function takes
         return 1
 
 
 def _describe(error: BaseException | None) -> str:
-    """In words: the exception would keep what its traceback holds."""
+    """Type and text of an error. The exception itself would keep the frames of its traceback alive."""
     return f"{type(error).__name__}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Index batches of an epoch that somebody else has begun. Imports nothing of ours."""
+"""Index batches of an epoch that has already begun. Imports nothing from spdl."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ __all__ = ["Drawn", "ResumedIndices"]
 
 
 class Drawn(NamedTuple):
-    """One index batch; it may be ``None`` itself."""
+    """One index batch. Wrapped, because it may be ``None``."""
 
     indices: Any
 
 
 class ResumedIndices:
-    """Stands for a sampler whose first index batches were drawn. In the next epoch it is the sampler again."""
+    """A sampler whose first index batches were already drawn. After ``end_epoch`` it acts as the sampler."""
 
     def __init__(self, sampler: Iterable[Any]) -> None:
         self._sampler = sampler
@@ -22,23 +22,23 @@ class ResumedIndices:
         self._is_begun = True
 
     def begin_again(self) -> None:
-        """Make another iterator, as torch does once its base seed is drawn."""
+        """Make another iterator, as torch does after it has drawn the base seed."""
         self._indices = iter(self._sampler)
 
     def draw(self) -> Drawn | None:
-        """The next index batch; ``None`` if there is none, or an error instead, which is raised when it is iterated."""
+        """The next index batch; ``None`` at the end, or after an error, which ``__next__`` then raises."""
         if self._error is not None:
             return None
         try:
             return Drawn(next(self._indices))
         except StopIteration:
             return None
-        except BaseException as exc:  # noqa: BLE001 - the sampler's; the consumer gets it after the batches before it
+        except BaseException as exc:  # noqa: BLE001 - of the sampler; raised after the batches before it
             self._error = exc
             return None
 
     def end_epoch(self) -> None:
-        """From now on, ``iter`` begins an epoch of the sampler."""
+        """Make ``iter`` begin a new epoch of the sampler from now on."""
         self._is_begun = False
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Time of a thread, and of several that do the same side by side. Imports nothing of ours."""
+"""Measures the time of a thread, and of several threads working side by side. Imports nothing from spdl."""
 
 import threading
 from collections import deque
@@ -12,21 +12,21 @@ __all__ = ["Rate", "Watch", "call_side_by_side"]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What several threads did together."""
+    """Work done by several threads together."""
 
     num_samples: int
     seconds: float
-    cpu: float  # seconds on CPUs
+    cpu: float  # CPU seconds of all threads
 
     def joined(self, other: "Rate") -> "Rate":
         return Rate(self.num_samples + other.num_samples, self.seconds + other.seconds, self.cpu + other.cpu)
 
 
 class Watch:
-    """Time of this thread, without what it spent waiting for a CPU that other programs had.
+    """Measures the time of the calling thread, without the time in which it waited for a busy CPU.
 
-    Such a wait would look like one for the GIL. Source: Linux, Documentation/scheduler/sched-stats, ``schedstat`` of a
-    thread: its second number counts nanoseconds spent waiting to run. Elsewhere nothing is taken off.
+    Such waiting would look like waiting for the GIL. Source: Linux, Documentation/scheduler/sched-stats, ``schedstat``
+    of a thread: the second number counts nanoseconds spent waiting to run. On other systems nothing is subtracted.
     """
 
     def __init__(self, began: float | None = None) -> None:
@@ -35,7 +35,7 @@ class Watch:
         self._began = perf_counter() if began is None else began
 
     def read(self, ended: float | None = None) -> tuple[float, float]:
-        """Seconds in all until ``ended``, or now; and those on a CPU, until now."""
+        """Seconds of wall-clock time until ``ended`` or now, and seconds of CPU time until now."""
         wall = (perf_counter() if ended is None else ended) - self._began
         cpu = thread_time() - self._cpu
         return max(wall - (self._run_delay() - self._delay), cpu, 1e-9), cpu
@@ -52,10 +52,11 @@ class Watch:
 def call_side_by_side(
     function: Callable[[Any], None], arguments: Sequence[Any], num_threads: int, weights: Sequence[int]
 ) -> Rate | None:
-    """Call ``function`` in threads. ``None`` if there was nothing to do at once.
+    """Call ``function`` on each argument, in several threads. ``None`` if ``num_threads`` is less than 2.
 
-    All count from the same moment: a thread that waits for the GIL before it can begin has waited. The rates are added,
-    each up to the thread's own last call: who waits at the end for the others to finish is no worse than they are.
+    The time of all threads starts at the same moment, so waiting for the GIL before the first call counts. The rate of
+    each thread is measured until the end of its own last call, so waiting for the others at the end does not count. The
+    result is the sum of the rates.
     """
     if num_threads < 2:
         for argument in arguments:
@@ -64,7 +65,7 @@ def call_side_by_side(
     todo = deque(zip(arguments, weights, strict=True))
     gate = threading.Barrier(num_threads, lambda: start.append(perf_counter()))
     start: list[float] = []
-    shares: list[tuple[float, float]] = []  # of each thread: samples in a second, seconds on a CPU
+    shares: list[tuple[float, float]] = []  # of each thread: samples per second, CPU seconds
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -81,7 +82,7 @@ def call_side_by_side(
                 function(argument)
                 num += weight
                 ended = perf_counter()
-        except BaseException as exc:  # noqa: BLE001 - for the thread that waits
+        except BaseException as exc:  # noqa: BLE001 - raised in the calling thread
             errors.append(exc)
         if num:
             seconds, cpu = watch.read(ended)

@@ -1,1 +1,1 @@
-"""Private: loading in worker processes, each with a copy of the dataset. Imports nothing: workers import it too."""
+"""Private: loading in worker processes, each with a copy of the dataset. Imported by workers too."""

@@ -1,8 +1,8 @@
-"""Collating tensors where the loader will read them.
+"""Collates tensors directly into the memory that the loader reads.
 
-torch's ``default_collate`` stacks the tensors of a batch in a file in ``/dev/shm`` when it runs in a worker, for its
-own way to the loader. On ours that would be one copy too many, and one limit: in containers ``/dev/shm`` often has 64
-MiB. So it is told, in workers only, to stack them in the memory that the loader has mapped.
+In a worker, torch's ``default_collate`` stacks the tensors of a batch in a file in ``/dev/shm``, for torch's own
+transport. With ours this would cost one more copy, and ``/dev/shm`` often has only 64 MiB in containers. So, in workers
+only, it is made to stack them in memory shared with the loader.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["collate_in_place"]
 
 
 def collate_in_place() -> None:
-    """From now on ``default_collate`` stacks tensors in this worker's arena, as long as that has room.
+    """Make ``default_collate`` stack tensors in this worker's arena, as long as it has room.
 
-    If somebody has told it how to collate tensors, that stays.
+    A collate function that the user has registered for tensors is kept.
     """
     import torch
     from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
@@ -28,7 +28,7 @@ def collate_in_place() -> None:
 
 
 def _stack(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """One tensor of all, along a new first dimension. Results and errors are those of torch."""
+    """Stack tensors along a new first dimension. Results and errors are those of torch."""
     import torch
     from torch.utils.data._utils.collate import collate_tensor_fn
 
@@ -49,5 +49,5 @@ def _is_plain(tensor: Any, first: Any, torch: Any) -> bool:
         and tensor.device.type == "cpu"
         and not (tensor.requires_grad or tensor.is_nested or tensor.is_quantized)
         and tensor.dtype is first.dtype
-        and tensor.shape == first.shape  # after the rest: a nested tensor has none, and raises
+        and tensor.shape == first.shape  # last, because it raises for nested tensors
     )

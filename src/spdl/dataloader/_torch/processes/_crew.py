@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Crew", "pack", "prepare_start"]
 
-#: What the fork server imports, so that no worker has to.
+#: Module that the fork server imports, so that workers need not.
 _PRELOADED: Final = "spdl.dataloader._torch.processes._preloaded"
-#: Least shared memory for the batches of one worker, whatever its share of the whole.
+#: Minimum shared memory, in bytes, for the batches of one worker.
 _LEAST: Final = 64 << 20
-#: Seconds that workers may take to start before that counts as time for a batch.
+#: Seconds that starting workers may take before it counts towards the timeout of a batch.
 _START: Final = 60.0
 _numbers: Final = itertools.count(1)
 
 
 def prepare_start(mp_context: str | BaseContext | None) -> None:
-    """Have the fork server, where there will be one, start and import torch while the caller does other things.
+    """Start the fork server, if one will be used, which imports torch while the caller continues.
 
     Raises:
         ValueError: There is no such start method here.
@@ -48,7 +48,7 @@ def prepare_start(mp_context: str | BaseContext | None) -> None:
 
 
 def pack(plan: Plan) -> Shipment | None:
-    """What the workers of ``plan`` get, pickled; ``None`` if they are forked, and get it as it is.
+    """Pickle the objects for the workers of ``plan``; ``None`` if workers are forked, which pickles nothing.
 
     Raises:
         UnshippableError: Dataset, collate function or worker_init_fn cannot be pickled.
@@ -60,30 +60,30 @@ def pack(plan: Plan) -> Shipment | None:
 
 
 def _parts(plan: Plan) -> dict[str, Any]:
-    # The dataset last: it may be large, and whether the others pickle is soon known.
+    # The dataset last: it may be large, and errors of the others show first.
     return {"collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn, "the dataset": plan.dataset}
 
 
 class Crew:
-    """Starts the workers of ``plan``; does not wait until they are ready. For one thread at a time.
+    """Starts the workers of ``plan`` without waiting until they are ready. Not thread-safe.
 
     Args:
-        plan: What they load.
-        base_seed: Of the epoch.
+        plan: Plan of the epoch.
+        base_seed: Base seed of the epoch.
         shipment: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
             impossible, workers are forked if they may be.
 
     Raises:
-        TypeError: Dataset, collate function or worker_init_fn cannot be pickled, and forking is no way out.
+        TypeError: Dataset, collate function or worker_init_fn cannot be pickled, and workers cannot be forked.
         WorkerError: The system cannot start a process.
         ValueError: There is no such start method here.
     """
 
     def __init__(self, plan: Plan, base_seed: int, shipment: Shipment | None = None) -> None:
         self._children: list[Child] = []
-        self._waiting: list[Child] = []  # those that may still send something
-        self._heard: set[Child] = set()  # those that have sent something
-        self._first = 0  # whose frames are looked at first
+        self._waiting: list[Child] = []  # workers that may still send something
+        self._heard: set[Child] = set()  # workers that have sent something
+        self._first = 0  # rotates, so that all workers are served fairly
         prepare_start(plan.multiprocessing_context)
         context = context_of(plan.multiprocessing_context)
         try:
@@ -100,7 +100,7 @@ class Crew:
                 if not _may_fork(plan):
                     raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
                 self._start_forked(plan, base_seed, context_of("fork"))
-            except TypeError:  # of what goes along with each process
+            except TypeError:  # from an argument of each process, such as a lock
                 if not _may_fork(plan):
                     raise
                 self._start_forked(plan, base_seed, context_of("fork"))
@@ -148,11 +148,11 @@ class Crew:
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers, in order."""
+        """Process ids of the workers, in order."""
         return [child.pid for child in self._children]
 
     def ask(self, worker: int, kind: ToWorker, number: int = 0, payload: Any = NOTHING) -> None:
-        """Send a request. That a worker is gone shows when what it had sent has been received.
+        """Send a request. If the worker is dead, ``receive`` reports it after all that the worker had sent.
 
         Raises:
             Exception: What pickling ``payload`` raises.
@@ -163,31 +163,31 @@ class Crew:
             link.send_encoded([(kind, number, encoded)])
         except OSError:
             pass
-        except BaseException:  # an interrupt: what was sent of it cannot be taken back
+        except BaseException:  # an interrupt: the request may be sent in part
             self.close()
             raise
 
     def receive(self, timeout: float | None) -> tuple[int, Frame]:
-        """Wait for the next answer of any worker: the worker, and what it says.
+        """Wait for the next answer of any worker. Returns the worker's index and its answer.
 
         Args:
-            timeout: Seconds; ``None``: no limit. They count from the moment at which all workers have the dataset,
-                unless that takes more than a minute: the import of torch in the fork server is no failure of a batch.
+            timeout: Seconds; ``None``: no limit. The time starts when all workers have the dataset, or after a minute
+                at the latest, so that importing torch in the fork server does not count.
 
         Raises:
-            WorkerTimeoutError: Nothing came in time. The workers go on.
-            WorkerError: A worker failed, or is gone. So are the others now.
+            WorkerTimeoutError: No answer came in time. The workers continue.
+            WorkerError: A worker failed or died. The others have been ended.
             PipelineStateError: This process was forked from the one that has the workers.
         """
         deadline = self._deadline(timeout)
         while True:
             try:
                 ready = wait_any(self._waiting, None if deadline is None else max(0.0, deadline - monotonic()))
-            except ValueError:  # closed: by another thread, or because this is a fork; they know which
+            except ValueError:  # closed by another thread, or by a fork; ``recv`` raises the right error
                 ready = self._waiting
             if not ready:
                 raise WorkerTimeoutError(f"DataLoader timed out after {timeout:g} seconds")
-            # Not always the same one first.
+            # Start with another worker each time.
             self._first += 1
             child = ready[self._first % len(ready)]
             num_heard = len(self._heard)
@@ -198,17 +198,17 @@ class Crew:
                 deadline = self._deadline(timeout)
 
     def await_ready(self) -> None:
-        """Wait until all workers have the dataset, before anything is asked of them.
+        """Wait until all workers have the dataset. Called before the first request.
 
         Raises:
-            WorkerError: A worker failed, or is gone. So are the others now.
+            WorkerError: A worker failed or died. The others have been ended.
         """
         while missing := [child for child in self._waiting if child not in self._heard]:
             for child in wait_any(missing):
                 self._hear(child)
 
     def _hear(self, child: Child) -> Frame | None:
-        """What a worker says, unless it is that it is ready, or only a part of a frame has come."""
+        """Receive an answer of a worker; ``None`` if it was READY, or if the frame is incomplete."""
         try:
             frame = child.recv(0)
         except TimeoutError:
@@ -230,19 +230,19 @@ class Crew:
         return monotonic() + timeout + (_START if len(self._heard) < len(self._children) else 0.0)
 
     def dismiss(self, worker: int) -> None:
-        """Let a worker end by itself; nothing more is expected of it. Does not wait."""
+        """Let a worker that has nothing more to send end. Does not wait."""
         child = self._children[worker]
         with suppress(ValueError):
             self._waiting.remove(child)
         child.link.close()
 
     def close(self) -> None:
-        """End all workers, and wait until they have ended. Idempotent."""
+        """End all workers and wait for them. Idempotent."""
         children, self._children = self._children, []
         self._waiting = []
         self._heard.clear()
         for child in children:
-            child.link.close()  # all get the word before any is waited for
+            child.link.close()  # tells all of them to end, before waiting for any
         for child in children:
             child.stop()
 
@@ -256,7 +256,7 @@ def _make_turnstile(plan: Plan) -> Turnstile | None:
 
 
 def _may_fork(plan: Plan) -> bool:
-    """The user has not said how to start processes, and none of the locks a child would inherit can be held."""
+    """Whether workers may be forked: the user set no start method, and no other thread can hold a lock."""
     return plan.multiprocessing_context is None and hasattr(os, "fork") and not is_threaded()
 
 

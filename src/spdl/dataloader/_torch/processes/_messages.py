@@ -8,16 +8,16 @@ __all__ = ["FromWorker", "ToWorker"]
 
 
 class ToWorker(IntEnum):
-    """To a worker. The number of a batch counts up over all workers and epochs. The end of the connection ends it."""
+    """Requests to a worker. Batch numbers count up over all workers and epochs. A closed connection ends the worker."""
 
     FETCH = 1  #: load a batch. Number: the batch. Payload: its index or indices; nothing for an iterable dataset
-    RESUME = 2  #: what was asked so far belongs to an older epoch; iterate an iterable dataset anew
+    RESUME = 2  #: all earlier requests belong to an older epoch; restart an iterable dataset
 
 
 class FromWorker(IntEnum):
-    """From a worker: READY, then one answer to each FETCH, in order, except where its iterator has ended before."""
+    """Answers of a worker: READY, then one for each FETCH, in order, until its iterator is exhausted."""
 
-    READY = 0  #: the dataset is there
+    READY = 0  #: the dataset is loaded
     BATCH = 1  #: number: the batch. Payload: the batch
     RAISED = 2  #: number: the batch. Payload: ``RemoteException``
-    EXHAUSTED = 3  #: number: the batch that there is not. The worker answers nothing more until RESUME
+    EXHAUSTED = 3  #: number: the batch that does not exist. No more answers until RESUME

@@ -1,4 +1,4 @@
-"""What runs in a worker process: batches are loaded one after the other, as they are asked for."""
+"""Runs in a worker process: loads batches one after the other, as they are requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Luggage(Protocol):
     """Collate function, worker_init_fn and dataset, as they came."""
 
     def open(self) -> tuple[Any, ...]:
-        """All three."""
+        """The three objects."""
 
 
 class Turnstile:
@@ -71,18 +71,18 @@ class Duty:
 
 
 def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None) -> None:
-    """Body of a worker: load what is asked for, until the loader is gone or lets go.
+    """Load the requested batches until the loader closes the connection or dies.
 
     Args:
-        link: To the loader.
+        link: Connection to the loader.
         luggage: What the user brought.
         duty: The rest.
         turnstile: To pass before the luggage is opened, if any.
     """
     import torch
 
-    # Whatever waits to be written, the next request is read, as the loader may be in the middle of sending it and not
-    # read meanwhile. What waits is limited by the requests, of which it makes `prefetch_factor` ahead.
+    # Requests are read even while answers wait to be written: the loader may be sending one, and does not read
+    # meanwhile. Its `prefetch_factor` limits the number of waiting answers.
     link.write_in_background(max_bytes_pending=None)
     if turnstile is None:
         objects = _open(luggage)
@@ -100,7 +100,7 @@ def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None)
     del luggage, objects, dataset
     try:
         worker.serve()
-    except (EOFError, OSError):  # of the connection: what the user's code raises does not come here
+    except (EOFError, OSError):  # from the connection; exceptions of user code do not get here
         return
 
 
@@ -112,7 +112,7 @@ def _open(luggage: Luggage) -> tuple[Any, ...]:
 
 
 def _set_worker_info(**fields: Any) -> None:
-    """Have ``torch.utils.data.get_worker_info`` answer. There is no public way to tell it."""
+    """Set the result of ``torch.utils.data.get_worker_info``. There is no public way to do it."""
     from torch.utils.data._utils import worker
 
     worker._worker_info = worker.WorkerInfo(**fields)
@@ -129,11 +129,11 @@ class _Worker:
         self._dataset = dataset
         self._collate_fn = collate_fn
         self._fetcher: IterableFetcher | None = None  # of an iterable dataset
-        self._is_over = False  # it has ended
-        self._unfit: Exception | None = None  # why nothing can be loaded
+        self._is_over = False  # the iterable dataset is exhausted
+        self._unfit: Exception | None = None  # error of worker_init_fn or iter(dataset), raised for each batch
 
     def prepare(self, worker_init_fn: Callable[[int], object] | None) -> None:
-        """What goes wrong here is told instead of the first batch, and of every other."""
+        """Call ``worker_init_fn`` and begin the epoch. An error here is sent in place of every batch."""
         try:
             if worker_init_fn is not None:
                 worker_init_fn(self._duty.worker_id)
@@ -147,14 +147,14 @@ class _Worker:
             return
         duty = self._duty
         self._is_over = False
-        self._fetcher = None  # so that two passes never live side by side
+        self._fetcher = None  # release the old iterator before the new one is made
         try:
             self._fetcher = IterableFetcher(self._dataset, duty.batch_size, duty.drop_last, self._collate_fn)
         except Exception as exc:  # noqa: BLE001 - the user's
             self._unfit = exc
 
     def serve(self) -> None:
-        """Raises ``EOFError`` or ``OSError`` when the loader is gone."""
+        """Answer requests. Raises ``EOFError`` or ``OSError`` when the loader is gone."""
         link = self._link
         while True:
             frame = link.recv()
@@ -179,14 +179,14 @@ class _Worker:
         except _Exhausted:
             self._is_over = True
             kind, encoded = FromWorker.EXHAUSTED, link.encode(None)
-        except Exception as exc:  # noqa: BLE001 - the boundary to user code
+        except Exception as exc:  # noqa: BLE001 - of user code
             kind, encoded = FromWorker.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))
         link.send_soon(kind, number, encoded, urgent=True)
 
     def _take(self, fetcher: IterableFetcher) -> Any:
         try:
             return fetcher.take()
-        except StopIteration:  # one of collate_fn's is another matter
+        except StopIteration:  # not one raised by collate_fn
             raise _Exhausted from None
 
     def _where(self, indices: Any) -> str:

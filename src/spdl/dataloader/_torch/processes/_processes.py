@@ -1,9 +1,10 @@
-"""``ProcessRun``: batches are loaded by worker processes, and taken by the consumer's thread, which alone deals them.
+"""``ProcessRun``: worker processes load the batches; the consumer's thread requests and receives them.
 
-Batch ``i`` of an epoch goes to worker ``i`` modulo the number of workers, ``prefetch_factor`` for each are under way,
-and another is dealt whenever one has been taken: which worker draws which random numbers depends on nothing else, and
-is the same as with ``torch.utils.data.DataLoader``. Large tensors and arrays of a batch are views of memory that is
-shared with its worker, who gets it back when they are gone; one who keeps all batches gets the later ones as copies.
+Batch ``i`` of an epoch is requested from worker ``i`` modulo the number of workers. ``prefetch_factor`` batches per
+worker are in flight, and another one is requested whenever one has been taken. Nothing else determines which worker
+draws which random numbers, so they are the same as with ``torch.utils.data.DataLoader``. Large tensors and arrays of a
+batch are views of memory shared with its worker, which can reuse it once they are collected. A consumer that keeps all
+batches gets the later ones as copies.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _logger = logging.getLogger("spdl.dataloader")
 
 
 class ProcessRun:
-    """See ``Run``. Not persistent: each iterator has workers of its own, started from the dataset as it
-    then is; they end with it. Persistent: there is one iterator, and the next epoch begins it anew, as torch does.
+    """See ``Run``. Not persistent: each iterator starts its own workers, with the dataset as it is then, and they end
+    with it. Persistent: there is one iterator, which is restarted for the next epoch, as in torch.
 
     Raises:
         ValueError: There is no such start method here.
@@ -45,13 +46,13 @@ class ProcessRun:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._batches: weakref.WeakSet[_Batches] = weakref.WeakSet()  # those that may have workers
+        self._batches: weakref.WeakSet[_Batches] = weakref.WeakSet()  # iterators that may have workers
         self._kept: _Batches | None = None  # the one of a persistent run
         self._pid = os.getpid()
         prepare_start(plan.multiprocessing_context)
 
     def iterate(self) -> Iterator[Any]:
-        if self._pid != os.getpid():  # a fork of the process that has the workers
+        if self._pid != os.getpid():  # this process was forked from the one that has the workers
             self._pid, self._kept = os.getpid(), None
         kept = self._kept
         if kept is not None and kept.restart():
@@ -77,16 +78,18 @@ class ProcessRun:
 
 
 class _Batches(Iterator[Any]):
-    """The iterator of one epoch, or of all of a persistent run. For one thread at a time."""
+    """Iterator of one epoch, or of all epochs of a persistent run. Not thread-safe."""
 
     def __init__(self, plan: Plan, crew: Crew | None) -> None:
         self._plan = plan
-        self._sent = 0  # number of the next batch to be dealt; they count up over all epochs
-        self._next = 0  # number of the next batch to be taken, in order
+        self._sent = 0  # number of the next batch to request; counts up over all epochs
+        self._next = 0  # number of the next batch to return, in order
         self._first = 0  # number of the first batch of this epoch
-        self._dealt: dict[int, int] = {}  # number -> worker: dealt and not answered
-        self._arrived: dict[int, tuple[int, Frame]] = {}  # number -> worker, answer: not taken
-        self._asked: dict[int, Any] = {}  # number -> indices, where failures are logged with them
+        self._dealt: dict[int, int] = {}  # number -> worker, of batches requested and not answered
+        self._arrived: dict[
+            int, tuple[int, Frame]
+        ] = {}  # number -> worker and answer, of batches received and not returned
+        self._asked: dict[int, Any] = {}  # number -> indices, if failures are logged with them
         self._sampler_error: BaseException | None = None
         self._crew = crew
         self._pid = os.getpid()
@@ -114,13 +117,13 @@ class _Batches(Iterator[Any]):
         self._sampler_error = None
         self._losses = Losses()
         self._is_active = [True] * num_workers  # not exhausted
-        self._num_tasks = [0] * num_workers  # dealt, and not taken
+        self._num_tasks = [0] * num_workers  # number of batches requested and not returned
         self._turns = itertools.cycle(range(num_workers))
         for _ in range(self._max_tasks):
             self._deal()
 
     def restart(self) -> bool:
-        """Begin another epoch with the same workers; False if there are none any more."""
+        """Begin another epoch with the same workers; False if they have ended."""
         crew = self._crew
         if crew is None:
             return False
@@ -138,12 +141,12 @@ class _Batches(Iterator[Any]):
         return self
 
     def __len__(self) -> int:
-        """Number of batches of a whole epoch; TypeError where the sampler does not know."""
+        """Number of batches in an epoch. Raises ``TypeError`` if the sampler has no length."""
         indices: Any = self._plan.indices
         return len(indices)
 
     def __next__(self) -> Any:
-        if self._pid != os.getpid():  # what has arrived is the parent's, too, who gives its memory back to the worker
+        if self._pid != os.getpid():  # the parent also has the received batches, and returns their memory
             raise PipelineStateError("the workers belong to the process that this one was forked from")
         while True:
             number, worker, frame = self._next_answer()
@@ -163,7 +166,7 @@ class _Batches(Iterator[Any]):
             return batch if self._plan.pin is None else self._plan.pin(batch)
 
     def _next_answer(self) -> tuple[int, int, Frame]:
-        """Number, worker and frame of the next batch, or of the exception that came instead."""
+        """Number, worker and frame of the next batch, or of the exception raised instead."""
         while True:
             number = self._skip_to_next()
             if number in self._arrived:
@@ -171,7 +174,7 @@ class _Batches(Iterator[Any]):
                 return number, *self._arrived.pop(number)
             worker, frame = self._receive()
             number = frame.number
-            if number < self._first:  # of an epoch that was left early
+            if number < self._first:  # from an epoch that was left early
                 frame.discard()
                 continue
             del self._dealt[number]
@@ -186,7 +189,7 @@ class _Batches(Iterator[Any]):
             return number, worker, frame
 
     def _skip_to_next(self) -> int:
-        """The number that is next, leaving out what will not come. Ends the epoch if there is none."""
+        """Number of the next batch, skipping those of exhausted workers. Ends the epoch if there is none."""
         while self._next < self._sent:
             number = self._next
             if number in self._arrived:
@@ -216,16 +219,17 @@ class _Batches(Iterator[Any]):
             raise
 
     def _give_up(self, worker: int) -> None:
-        """A worker has exhausted its dataset."""
+        """Handle a worker that has exhausted its dataset."""
         self._is_active[worker] = False
         if not self._plan.persistent_workers and self._crew is not None:
             self._crew.dismiss(worker)
         self._deal()
 
     def _deal(self) -> None:
-        """Ask for another batch, if there is one and somebody to load it.
+        """Request another batch, if there is one and a worker to load it.
 
-        An exception of the sampler, or of pickling its indices, is kept until what was dealt before has been taken.
+        An exception of the sampler, or of pickling its indices, is kept until all batches before it have been
+        returned.
         """
         if self._crew is None or self._sampler_error is not None:
             return
@@ -233,7 +237,7 @@ class _Batches(Iterator[Any]):
             indices = next(self._indices)
         except StopIteration:
             return
-        except Exception as exc:  # noqa: BLE001 - the user's sampler
+        except Exception as exc:  # noqa: BLE001 - of the user's sampler
             self._sampler_error = exc
             return
         worker = self._choose_worker()
@@ -261,7 +265,7 @@ class _Batches(Iterator[Any]):
         return None
 
     def close(self) -> None:
-        """End the epoch. Persistent workers stay; what they still send is dropped when the next one begins."""
+        """End the epoch. Persistent workers are kept; what they still send is dropped when the next epoch begins."""
         if not self._plan.persistent_workers:
             self.end()
 
@@ -276,5 +280,5 @@ class _Batches(Iterator[Any]):
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            with suppress(AttributeError):  # it was never whole
+            with suppress(AttributeError):  # __init__ failed before all attributes were set
                 self.end()

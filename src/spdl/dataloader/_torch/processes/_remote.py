@@ -1,4 +1,4 @@
-"""An exception of a worker on its way to the consumer, who gets it with its own type wherever that can be."""
+"""Sends an exception of a worker to the consumer, with its own type if it can be pickled."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["RemoteException"]
 
 
 class RemoteException(NamedTuple):
-    """What is sent of an exception."""
+    """An exception as it is sent."""
 
-    pickled: bytes | None  #: itself; ``None`` if it does not pickle, or not come back as what it was
-    failure: RemoteFailure  #: the same in words
-    where: str  #: in which worker, at which batch
+    pickled: bytes | None  #: pickled exception; ``None`` if it cannot be pickled, or unpickles as another type
+    failure: RemoteFailure  #: the exception as text
+    where: str  #: worker and indices, as text
 
     @classmethod
     def of(cls, exc: BaseException, where: str) -> RemoteException:
-        """Take an exception apart. Never raises."""
+        """Convert an exception. Never raises."""
         return cls(_dump(exc), RemoteFailure.of(exc), where)
 
     def revive(self) -> BaseException:
         """The exception to raise here: of its own type, or a ``WorkerError`` that names type and text.
 
-        A ``StopIteration`` would end the loop of the consumer as if all batches had come: it is the cause of a
-        ``RuntimeError``, as it is for generators (PEP 479).
+        A ``StopIteration`` would end the consumer's loop as if all batches had come. It becomes the cause of a
+        ``RuntimeError``, as in generators (PEP 479).
         """
         exc = _load(self.pickled)
         if exc is None:
@@ -49,9 +49,9 @@ def _add_notes(exc: BaseException, remote: RemoteException) -> None:
 def _dump(exc: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(exc)
-        # Many pickle well and then cannot be made: their __init__ wants other arguments than they keep.
+        # Many exceptions cannot be unpickled: their __init__ takes other arguments than ``args``.
         return data if type(pickle.loads(data)) is type(exc) else None
-    except BaseException:  # noqa: BLE001 - the exception's own methods are the user's, and may ask for an exit
+    except BaseException:  # noqa: BLE001 - the exception's methods are user code, and may raise SystemExit
         return None
 
 
@@ -62,6 +62,6 @@ def _load(data: bytes | None) -> BaseException | None:
         exc = pickle.loads(data)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - its module may not exist here, or its own methods ask for an exit
+    except BaseException:  # noqa: BLE001 - its module may not exist here, or its methods raise SystemExit
         return None
     return exc if isinstance(exc, BaseException) else None

@@ -1,8 +1,8 @@
-"""Random numbers in workers: the same as in those of ``torch.utils.data.DataLoader``, bit for bit.
+"""Seeds the random generators of workers bit for bit as ``torch.utils.data.DataLoader`` does.
 
 A loader draws one base seed when its workers start; worker ``i`` seeds torch and ``random`` with ``base_seed + i``.
-NumPy's global generator is a Mersenne Twister as that of ``random`` is, and equal seeds would give both equal states:
-its seed is drawn from the two numbers by NumPy's ``SeedSequence``.
+NumPy's global generator is a Mersenne Twister, as is that of ``random``; equal seeds would give both the same state. So
+NumPy's ``SeedSequence`` derives its seed from the two numbers.
 
 Source: PyTorch's documentation, "Randomness in multi-process data loading"; M. E. O'Neill, "Developing a seed_seq
 Alternative", 2015, which ``numpy.random.SeedSequence`` implements. ``tests/dataloader/test_seeding.py`` compares.

@@ -1,11 +1,11 @@
 """``Shipment``: objects that several new processes get, pickled once into memory that all of them map.
 
-A file without a name holds the pickle stream and, behind it, every large buffer of the objects (arrays, tensors). Each
-process maps it privately: its arrays and tensors are views of the mapping, writable, and a page costs memory of its own
+An unnamed file holds the pickle stream and, after it, every large buffer of the objects (arrays, tensors). Each
+process maps it privately: its arrays and tensors are writable views of the mapping, and a page costs memory of its own
 only in the process that writes to it. The memory goes with the last process that has it mapped, and with the shipment.
 
-Some objects cannot be pickled into memory, because a descriptor has to go along to each process: locks, queues and
-values of ``multiprocessing``, tensors in shared memory (which stay shared). They travel as arguments of the process.
+Some objects cannot be pickled into memory, because each process needs a file descriptor of its own: locks, queues and
+values of ``multiprocessing``, tensors in shared memory (which stay shared). They are sent as arguments of the process.
 
 Source: PEP 574 for out-of-band buffers; mmap(2), ``MAP_PRIVATE``.
 """
@@ -30,22 +30,22 @@ from spdl.pipeline._workers._main_module import can_import_main, refusal
 
 __all__ = ["Bare", "Shipment", "UnshippableError"]
 
-#: Where a buffer begins: a multiple of a cache line, and of what vector instructions want.
+#: Alignment of buffers in bytes: a cache line, and enough for vector instructions.
 _ALIGNMENT: Final = 64
 
 
-#: ``multiprocessing`` registers reducers for these too, though they hold no descriptor.
+#: Types that hold no file descriptor, although ``multiprocessing`` registers reducers for them.
 _SELF_CONTAINED: Final = frozenset(
     {types.MethodType, types.BuiltinMethodType, type(list.append), type(int.__add__), functools.partial, array.array}
 )
 
 
 class UnshippableError(TypeError):
-    """One of the objects cannot be pickled. The message names it and says why."""
+    """An object cannot be pickled. The message names it and says why."""
 
 
 class Bare:
-    """The same for processes that are forked: the objects themselves."""
+    """The objects for forked processes, not pickled."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
         self._objects = tuple(objects)
@@ -59,18 +59,18 @@ class Shipment:
     """Picklable only as an argument of a process that is being started.
 
     Args:
-        parts: The objects by what they are called in errors.
+        parts: Objects by their names in error messages.
 
     Raises:
         UnshippableError: One of them does not pickle.
-        OSError: There is no memory, or no descriptor, for them.
+        OSError: There is not enough memory, or no file descriptor.
     """
 
     def __init__(self, parts: dict[str, Any]) -> None:
         self._names = list(parts)
         self._fd = _open_memory()
         self._apart: list[Any] = []
-        #: Modules that whoever unpickles it imports.
+        #: Modules imported by unpickling it.
         self.modules: frozenset[str] = frozenset()
         try:
             with open(self._fd, "wb", closefd=False) as file:
@@ -91,11 +91,11 @@ class Shipment:
 
     @property
     def num_bytes(self) -> int:
-        """Of the memory that the processes share."""
+        """Size of the memory that the processes share."""
         return self._size
 
     def close(self) -> None:
-        """Let go of the memory in this process. Idempotent. Those that were started keep it."""
+        """Release the memory in this process. Idempotent. Processes that were started keep it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -125,7 +125,7 @@ class _Arrived:
         self._apart = apart
 
     def open(self) -> tuple[Any, ...]:
-        """Put the objects together. Once. Raises what unpickling raises."""
+        """Unpickle the objects. May be called once. Raises what unpickling raises."""
         fd = self._fd.detach()
         try:
             memory = mmap.mmap(fd, self._size, access=mmap.ACCESS_COPY)
@@ -142,7 +142,7 @@ class _Arrived:
 
 
 def _open_memory() -> int:
-    """Descriptor of a new file without a name, in memory where the system has that."""
+    """File descriptor of a new unnamed file, in memory if the system supports it."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("spdl-dataset")
     with tempfile.TemporaryFile() as file:
@@ -150,7 +150,7 @@ def _open_memory() -> int:
 
 
 def _write(file: IO[bytes], buffers: list[pickle.PickleBuffer]) -> list[tuple[int, int, bool]]:
-    """Append buffers; for each its offset, its size, and whether it is read-only."""
+    """Append buffers. Returns the offset, the size and whether it is read-only, for each."""
     spans = []
     for buffer in buffers:
         at = -(-file.tell() // _ALIGNMENT) * _ALIGNMENT
@@ -166,13 +166,13 @@ def _explain(parts: dict[str, Any], error: BaseException) -> str:
     for name, part in parts.items():
         try:
             _Pickler(_Nowhere()).dump(part)
-        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
+        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, which may raise SystemExit
             return f"{name} cannot be sent to worker processes: it cannot be pickled: {exc} ({type(exc).__name__})"
     return f"{', '.join(parts)} cannot be sent to worker processes: {error} ({type(error).__name__})"
 
 
 class _Nowhere:
-    """A file that forgets."""
+    """File that discards what is written."""
 
     def write(self, data: Any) -> int:
         return len(data)
@@ -182,7 +182,7 @@ class _Nowhere:
 
 
 def _take_apart(number: int) -> Any:
-    """Stands in the pickle stream for what travels apart."""
+    """Placeholder in the pickle stream for an object sent as an argument of the process."""
     raise AssertionError(f"part {number} is only found by the shipment's own unpickler")
 
 
@@ -192,22 +192,22 @@ class _Pickler(MemoryPickler):
         self.buffers: list[pickle.PickleBuffer] = []
         self.apart: list[Any] = []
         self._can_import_main = can_import_main()
-        self._kinds: dict[type, bool] = {}  # those seen, and whether they travel apart
+        self._kinds: dict[type, bool] = {}  # types seen, and whether their objects are sent as arguments of the process
         self._registered = _registered_kinds()
         self.modules: set[str] = set()
 
     def _collect(self, buffer: pickle.PickleBuffer) -> bool:
-        """True: pickle writes it into the stream."""
+        """Collect a large buffer. True: pickle writes it into the stream instead."""
         try:
             if buffer.raw().nbytes < LARGE:
                 return True
-        except BufferError:  # it is not contiguous: pickle says so
+        except BufferError:  # it is not contiguous: pickle raises the error
             return True
         self.buffers.append(buffer)
         return False
 
     def reducer_override(self, obj: Any) -> Any:
-        """Called for all that pickle does not know itself."""
+        """Called by pickle for all objects that are not of its built-in types."""
         kind = type(obj)
         is_apart = self._kinds.get(kind)
         if is_apart is None:
@@ -222,7 +222,7 @@ class _Pickler(MemoryPickler):
         return super().reducer_override(obj)
 
     def _goes_apart(self, kind: type) -> bool:
-        """It is of ``multiprocessing``, or somebody has told ``multiprocessing`` how to send it; maybe, if of torch."""
+        """Whether it is of ``multiprocessing`` or registered with it. For torch's types, ``_is_shared`` decides too."""
         if kind in _SELF_CONTAINED:
             return False
         torch = sys.modules.get("torch")
@@ -235,7 +235,7 @@ class _Pickler(MemoryPickler):
 
 
 def _is_shared(obj: Any) -> bool:
-    """Whether a tensor or a storage is in shared memory. One of several parts (sparse, nested) goes by its parts."""
+    """Whether a tensor or a storage is in shared memory. Sparse and nested tensors are judged by their parts."""
     try:
         return bool(obj.is_shared())
     except NotImplementedError:  # it has no storage
@@ -243,7 +243,7 @@ def _is_shared(obj: Any) -> bool:
 
 
 def _registered_kinds() -> set[type]:
-    """Types that ``multiprocessing`` was told how to send."""
+    """Types with a reducer registered with ``multiprocessing``."""
     table = reduction.ForkingPickler(_Nowhere()).dispatch_table
     return {kind for kind, reduce in table.items() if copyreg.dispatch_table.get(kind) is not reduce}
 

@@ -1,4 +1,4 @@
-"""``Starting``: workers that are on their way while somebody else loads."""
+"""``Starting``: starts workers in the background while the consumer's thread loads batches."""
 
 import threading
 
@@ -11,15 +11,15 @@ __all__ = ["Starting"]
 
 
 class Starting:
-    """Starts the workers of ``plan`` in a thread of its own, and waits there until they have the dataset.
+    """Starts the workers of ``plan`` in a thread, which waits until they have the dataset.
 
-    The first start of all takes as long as the fork server needs to import torch: seconds. Whoever made this goes on
-    meanwhile, and may change the dataset: it is pickled here, before. Workers that are forked are there at once, and
-    are started here, since a fork wants no other thread.
+    The first start takes seconds, while the fork server imports torch. The constructor pickles the dataset, so the
+    caller may change it meanwhile. Forked workers are ready at once; the constructor starts them, because a fork must
+    not happen beside another thread.
 
     Args:
-        plan: With a context of ``multiprocessing``.
-        base_seed: Of the epoch.
+        plan: Plan with a context of ``multiprocessing``.
+        base_seed: Base seed of the epoch.
 
     Raises:
         TypeError: What the workers need cannot be pickled.
@@ -63,12 +63,12 @@ class Starting:
         return self._thread is None or not self._thread.is_alive()
 
     def crew(self) -> Crew:
-        """Wait for the workers, and take them over.
+        """Wait for the workers and take ownership of them.
 
         Raises:
-            TypeError: What goes along with each process cannot be pickled.
+            TypeError: An argument of each process, such as a lock, cannot be sent.
             WorkerError: The system cannot start a process, or a worker failed before it had the dataset.
-            PipelineStateError: This process was forked from the one that starts them.
+            PipelineStateError: This process was forked from the one that starts the workers.
         """
         if self._thread is not None:
             self._thread.join()
@@ -81,7 +81,7 @@ class Starting:
         return crew
 
     def abandon(self) -> None:
-        """End the workers as soon as they are there. Does not wait for that."""
+        """End the workers as soon as they have started. Does not wait."""
         with self._lock:
             self._is_unwanted = True
             crew, self._crew = self._crew, None

@@ -1,4 +1,4 @@
-"""Threads that torch uses inside one operation: one, in each thread that loads. Imports nothing of ours."""
+"""Limits torch to one thread per operation in each loading thread. Imports nothing from spdl."""
 
 import threading
 
@@ -6,19 +6,19 @@ __all__ = ["IntraOpLimit"]
 
 
 class IntraOpLimit(threading.local):
-    """Says of each thread whether torch was told to use no other in it.
+    """Remembers for each thread whether it was limited.
 
-    Else each of ``n`` threads would have a team of its own, of as many threads as there are CPUs, for every large copy:
+    Without the limit, each of ``n`` loading threads would use as many threads as there are CPUs for every large copy:
     ``n`` times too many. Worker processes of torch's loader are limited in the same way.
 
-    ``torch.set_num_threads`` sets the calling thread's number and also that of threads that have not asked yet, the
-    user's among them; so the latter is set again, by a thread that is made for it.
+    ``torch.set_num_threads`` sets the number for the calling thread and the default for threads that have not used
+    theirs yet, the user's included. So a temporary thread restores that default.
     """
 
     _is_known = False
 
     def apply(self) -> None:
-        """Limit the calling thread; nothing happens the next time."""
+        """Limit the calling thread. Further calls do nothing."""
         if self._is_known:
             return
         self._is_known = True
@@ -33,7 +33,7 @@ class IntraOpLimit(threading.local):
 
     @staticmethod
     def spare() -> None:
-        """Have the calling thread keep its number, whatever is set in others meanwhile."""
+        """Make the calling thread keep its number of threads, even if ``apply`` is called in others."""
         import torch
 
         torch.get_num_threads()

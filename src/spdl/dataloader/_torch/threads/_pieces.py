@@ -1,4 +1,4 @@
-"""Index batches cut in pieces, loaded in any order by several threads, and joined again by whoever has the last."""
+"""Index batches split into pieces: several threads load them in any order, and the last one joins them."""
 
 import threading
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from ._intra_op import IntraOpLimit
 
 __all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "cut_samples", "may_cut"]
 
-#: A piece that takes less is not worth a call of its own: handing one to another thread costs up to 0.05 ms.
+#: Minimum duration of a piece; handing one to another thread costs up to 0.05 ms.
 _LEAST_SECONDS: Final = 1e-3
-#: Weight of the last measurement in the estimate of how long a sample takes.
+#: Weight of the latest measurement in the moving average of the time per sample.
 _WEIGHT: Final = 0.2
 
 
 class Outcome:
-    """A batch, or why there is none. Never ``None``, which a pipeline would drop, as a batch may be."""
+    """A batch or the exception raised instead. Never ``None``, which a pipeline drops; a batch may be."""
 
     __slots__ = ("_batch", "_error")
 
@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def error(self) -> BaseException | None:
-        """Why there is no batch."""
+        """The exception raised instead of a batch; ``None`` if there is a batch."""
         return self._error
 
     def has_batch(self) -> bool:
@@ -43,12 +43,12 @@ class Outcome:
         return self._error is None
 
     def then(self, function: Callable[[Any], Any], number: int) -> "Outcome":
-        """What ``function`` makes of the batch, which is number ``number``; the same error if there is none."""
+        """Apply ``function`` to batch number ``number``; if there is an error, keep it."""
         if self._error is not None:
             return self
         try:
             return Outcome(function(self._batch))
-        except Exception as exc:  # noqa: BLE001 - the collate function's; for the consumer
+        except Exception as exc:  # noqa: BLE001 - of the collate function; raised in the consumer
             return Outcome.failed(exc, f"while batch {number} was collated in {threading.current_thread().name}")
 
     def unwrap(self) -> Any:
@@ -56,16 +56,16 @@ class Outcome:
         error, self._error = self._error, None
         if error is not None:
             try:
-                if isinstance(error, StopIteration):  # it would end the consumer's loop, and nobody would know
+                if isinstance(error, StopIteration):  # it would end the consumer's loop silently
                     raise RuntimeError("the dataset or the collate function raised StopIteration") from error
                 raise error
             finally:
-                error = None  # the traceback holds this frame
+                error = None  # else its traceback and this frame would refer to each other
         return self._batch
 
 
 class _Whole:
-    """One index batch under way. Its pieces may be in the hands of several threads."""
+    """An index batch that was split. Several threads may be loading its pieces. Thread-safe."""
 
     __slots__ = ("_error", "_error_at", "_lock", "_num_missing", "_parts", "indices", "number")
 
@@ -79,11 +79,11 @@ class _Whole:
         self._error_at = num_pieces
 
     def is_doomed_at(self, position: int) -> bool:
-        """Whether an earlier piece has failed. Without threads, this one would not have been loaded."""
+        """Whether an earlier piece has failed, so that this one need not be loaded."""
         return self._error_at < position
 
     def put(self, position: int, samples: list[Any] | None, error: BaseException | None) -> bool:
-        """Take a piece's samples, or its error. Whether it was the last missing one."""
+        """Store the samples of a piece, or its error. Returns whether it was the last missing piece."""
         with self._lock:
             if error is not None and position < self._error_at:
                 self._error, self._error_at = error, position
@@ -93,10 +93,10 @@ class _Whole:
             return self._num_missing == 0
 
     def join(self) -> list[Any]:
-        """All samples in order, once the last piece is there.
+        """All samples in order, once no piece is missing.
 
         Raises:
-            The error of the first piece that has failed.
+            BaseException: The error of the first piece that has failed.
         """
         if self._error is not None:
             raise self._error
@@ -104,12 +104,12 @@ class _Whole:
 
 
 class Piece:
-    """Part of an index batch, or all of it; or samples that are there already."""
+    """Part of an index batch, or all of it; for an iterable dataset, the samples of a batch."""
 
     __slots__ = ("number", "position", "value", "whole")
 
     def __init__(self, value: Any, number: int, whole: _Whole | None = None, position: int = 0) -> None:
-        #: The indices of this piece; for an iterable dataset, what is to be collated.
+        #: Indices of this piece; for an iterable dataset, the samples to collate.
         self.value = value
         self.number = number
         self.whole = whole
@@ -117,12 +117,12 @@ class Piece:
 
 
 class Cutter:
-    """Decides in how many pieces an index batch goes. For the consumer's thread."""
+    """Splits index batches into pieces. Used in the consumer's thread."""
 
     def __init__(self, loader: "PieceLoader") -> None:
         plan = loader.plan
         self._loader = loader
-        #: Most pieces of one batch.
+        #: Maximum number of pieces of one batch.
         self.most_pieces = plan.num_workers if plan.is_batched and may_cut(plan.dataset) else 1
 
     def cut(self, indices: Any, number: int) -> list[Piece]:
@@ -136,7 +136,7 @@ class Cutter:
 
 
 def cut_samples(plan: Plan, indices: Any, number: int) -> list[Piece]:
-    """A piece for each sample of batch ``number``, or one for all if it cannot be cut."""
+    """A piece for each sample of batch ``number``, or one for all if it cannot be split."""
     if plan.is_batched and isinstance(indices, list | tuple) and may_cut(plan.dataset):
         return _cut(indices, number, len(indices))
     return [Piece(indices, number)]
@@ -154,17 +154,18 @@ def _cut(indices: Any, number: int, num_pieces: int) -> list[Piece]:
 
 
 class PieceLoader:
-    """The pipeline's op: loads a piece, and collates the batch if it was the last one. ``None`` if it was not.
+    """Pipeline op that loads a piece. The last piece of a batch returns the collated batch, the others ``None``.
 
     Args:
-        plan: Of a map-style dataset.
-        limit: Applied to the threads that call; ``None``: they are not only for loading.
+        plan: Plan with a map-style dataset.
+        limit: Limit to apply to the calling threads; ``None``: they are not only for loading.
     """
 
     def __init__(self, plan: Plan, limit: IntraOpLimit | None = None) -> None:
         self.plan = plan
         self._limit = limit
-        #: What a sample took lately, waiting included; written by all threads, wrong by one update at most.
+        #: Moving average of the time per sample, waiting included. Written by all threads without a lock: an update
+        #: may be lost.
         self.seconds_per_sample: float | None = None
         self._finish = _Finisher(plan)
 
@@ -181,7 +182,7 @@ class PieceLoader:
                 samples = self._fetch(piece.value)
             if whole is None:
                 return self._finish(samples)
-        except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+        except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
             if whole is None:
                 return Outcome.failed(exc, _note(piece.number, piece.value))
             error = exc
@@ -190,7 +191,7 @@ class PieceLoader:
         error = None
         try:
             return self._finish(whole.join())
-        except BaseException as exc:  # noqa: BLE001 - the dataset's or the collate function's; for the consumer
+        except BaseException as exc:  # noqa: BLE001 - of the user's code; raised in the consumer
             return Outcome.failed(exc, _note(whole.number, whole.indices))
 
     def _fetch(self, indices: Any) -> Any:
@@ -204,7 +205,7 @@ class PieceLoader:
 
 
 class SampleLoader:
-    """The same for an iterable dataset, whose samples are there."""
+    """Pipeline op that collates the samples of an iterable dataset."""
 
     def __init__(self, plan: Plan, limit: IntraOpLimit) -> None:
         self._limit = limit
@@ -216,12 +217,12 @@ class SampleLoader:
             return piece
         try:
             return self._finish(piece.value)
-        except BaseException as exc:  # noqa: BLE001 - the collate function's; for the consumer
+        except BaseException as exc:  # noqa: BLE001 - of the collate function; raised in the consumer
             return Outcome.failed(exc, f"while batch {piece.number} was collated in {threading.current_thread().name}")
 
 
 class _Finisher:
-    """Collates and pins."""
+    """Collates and pins the samples of a batch."""
 
     __slots__ = ("_collate", "_pin")
 
@@ -235,11 +236,11 @@ class _Finisher:
 
 
 def may_cut(dataset: Any) -> bool:
-    """Whether the samples of a batch may be asked for in parts.
+    """Whether the samples of a batch may be loaded in parts.
 
-    Not if the dataset wants the whole list of indices: its ``__getitems__`` may make one query of them, and need not
-    return a list. torch's own wrappers have the method too, but ask for one sample at a time if what they wrap does not
-    have it.
+    False if the dataset has ``__getitems__``, which may make one query for all indices and need not return a list.
+    torch's own wrappers always have the method, but load one sample at a time if the wrapped dataset does not have
+    it.
     """
     from torch.utils.data import StackDataset, Subset
 

@@ -1,9 +1,9 @@
-"""``ThreadRun``: threads of this process that share the dataset, in a pipeline.
+"""``ThreadRun``: loads batches in a pipeline, with threads of this process that share the dataset.
 
-For a map-style dataset the consumer's thread draws index batches, as in torch's loader: one whenever it takes a batch,
-so that at most ``prefetch_factor * num_workers`` are under way and the sampler's random numbers come in torch's order.
-Index batches are cut in pieces, so that the first batch keeps all threads busy; the thread that has the last piece of a
-batch collates it. An iterable dataset is iterated by one thread, the pipeline's source; the others collate.
+For a map-style dataset the consumer's thread draws index batches as in torch's loader: one for each batch it takes,
+so that at most ``prefetch_factor * num_workers`` are in flight and the sampler's random numbers come in torch's order.
+Index batches are split into pieces, so that all threads work on the first batch; the thread that loads the last piece
+of a batch collates it. An iterable dataset is iterated by one thread, the pipeline's source; the others collate.
 """
 
 import atexit
@@ -22,7 +22,7 @@ __all__ = ["ThreadRun"]
 
 
 class ThreadRun:
-    """See ``Run``. Nothing of it outlives an epoch but what torch's order of random draws needs."""
+    """See ``Run``. Between epochs it keeps only what torch's order of random draws needs."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -36,12 +36,12 @@ class ThreadRun:
         assert plan.indices is not None
         indices = iter(plan.indices)
         if self._begin():
-            # torch makes another iterator once its workers run. A sampler that draws in __iter__ draws twice.
+            # torch too makes another iterator once its workers run. A sampler that draws in __iter__ draws twice.
             indices = iter(plan.indices)
         return _IndexedBatches(plan, indices)
 
     def _begin(self) -> bool:
-        """Draw the base seed where torch does: with persistent workers, in the first epoch only."""
+        """Draw the base seed when torch does: with persistent workers, in the first epoch only. Returns whether."""
         if self._has_begun and self._plan.persistent_workers:
             return False
         self._has_begun = True
@@ -53,9 +53,9 @@ class ThreadRun:
 
 
 class _Batches(Iterator[Any]):
-    """What the consumer holds: the pipeline, and the queue that its source waits for.
+    """Iterator of one epoch: the pipeline, and the queue that feeds its source.
 
-    The source gets what is put in the queue; ``None`` ends it.
+    ``None`` in the queue ends the source.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -68,22 +68,22 @@ class _Batches(Iterator[Any]):
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(
             num_threads=num_threads,
-            # One line for each stage and epoch in the log of a training run would be too many.
+            # No hooks: one line per stage and epoch would flood the log of a training run.
             task_hook_factory=lambda _: [],
             queue_class=AsyncQueue,
         )
         self._limit.spare()
         self._pipeline.start()
-        # A source that waits would hold up the interpreter's exit. This runs before the engine's own hook, which was
-        # there when the pipeline had started.
+        # A waiting source would block the interpreter's exit. This runs before the engine's own exit hook, which was
+        # registered when the pipeline started.
         atexit.register(self._feed.put, None)
 
     def _take(self) -> Outcome:
-        """The next outcome, in the order that was asked for.
+        """The next outcome, in the requested order.
 
         Raises:
-            StopIteration: There is none, because the source has ended or the iterator was closed.
-            WorkerTimeoutError: It did not come in time; a later call may still get it.
+            StopIteration: The source has ended or the iterator was closed.
+            WorkerTimeoutError: No outcome came in time; a later call may still get it.
         """
         if self._pipeline is None:
             raise StopIteration
@@ -92,21 +92,21 @@ class _Batches(Iterator[Any]):
         except TimeoutError as exc:
             raise WorkerTimeoutError(
                 f"DataLoader timed out after {self._timeout:g} seconds: no thread has finished a batch; the dataset "
-                "waits for something, or takes longer than that"
+                "is blocked, or needs more time"
             ) from exc
         except EOFError:
             self.close()
             raise StopIteration from None
 
     def close(self) -> None:
-        """Stop the threads and wait for the samples they are loading."""
+        """Stop the threads, after the samples that they are loading."""
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
             self._end_source()
             pipeline.stop()
 
     def __del__(self) -> None:
-        self._end_source()  # the rest is done by the pipeline, which is dropped with this
+        self._end_source()  # the pipeline is collected too, and stops itself
 
     def _end_source(self) -> None:
         self._feed.put(None)
@@ -131,7 +131,7 @@ class _IndexedBatches(_Batches):
             .add_source(iter(self._feed.get, None))
             .pipe(
                 loader,
-                # Calls that wait for an earlier one to finish are in flight too: what bounds them is what is drawn.
+                # Calls that wait for an earlier one count too. The number of index batches drawn bounds them.
                 concurrency=self._budget * self._cutter.most_pieces,
                 output_order="input" if plan.in_order else "completion",
                 name="load",
@@ -140,14 +140,14 @@ class _IndexedBatches(_Batches):
         self._start(builder, plan.num_workers)
 
     def _draw(self) -> None:
-        """Put the next index batch on its way."""
+        """Draw the next index batch and feed it to the pipeline."""
         if self._indices is None:
             return
         try:
             indices = next(self._indices)
         except StopIteration:
             self._indices = None
-        except BaseException as exc:  # noqa: BLE001 - the sampler's; raised when the batches before it were taken
+        except BaseException as exc:  # noqa: BLE001 - of the sampler; raised after the batches before it
             self._indices = None
             self._sampler_error = exc
         else:
@@ -168,7 +168,7 @@ class _IndexedBatches(_Batches):
 
 
 class _StreamedBatches(_Batches):
-    """Batches of an iterable dataset. What is put in the queue are permits to take another batch from the dataset."""
+    """Batches of an iterable dataset. The queue holds permits, one for each batch to take from the dataset."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -193,11 +193,11 @@ class _StreamedBatches(_Batches):
 
 
 def _stream(plan: Plan, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
-    """What is to be collated, or an outcome where there is nothing to collate. Runs in the source's thread."""
+    """Yield samples to collate, or an outcome if the dataset failed. Runs in the source's thread."""
     limit.apply()
     try:
         fetcher = IterableFetcher(plan.dataset, plan.batch_size, plan.drop_last, plan.collate_fn)
-    except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+    except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
         yield Outcome.failed(exc, "while iter(dataset) was called in a thread")
         return
     number = 0
@@ -208,7 +208,7 @@ def _stream(plan: Plan, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Ite
                 taken = Piece(fetcher.take(), number)
             except StopIteration:
                 return
-            except BaseException as exc:  # noqa: BLE001 - the dataset's; for the consumer
+            except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
                 taken = Outcome.failed(exc, f"while the dataset was iterated for batch {number} in a thread")
             yield taken
             number += 1
