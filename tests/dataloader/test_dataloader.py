@@ -168,7 +168,7 @@ def in_pairs(batch: list[int]) -> Iterator[list[int]]:
     [
         (
             {"aggregator": Corrupt(7), "batch_size": 4},
-            r"1 batch with 4 items was dropped .*\(last: ValueError: corrupt in \[4, 5, 6, 7\]\); the epoch had 5 outputs",
+            r"1 batch with 4 items was dropped .*\(last: ValueError: corrupt in \[4, 5, 6, 7\]\); the epoch had 5",
         ),
         ({"aggregator": Corrupt(21), "batch_size": 4}, "1 batch with 2 items was dropped"),
         ({"transfer_fn": Corrupt(7, 8), "batch_size": 4}, "2 batches with 8 items were dropped"),
