@@ -121,7 +121,7 @@ def load_audio(data: bytes, rng: random.Random) -> object:
 
 def decode_tolerantly(data: bytes, rng: random.Random) -> object:
     config = spdl.io.demux_config(tolerate_errors=True)
-    demux = rng.choice([spdl.io.demux_video, spdl.io.demux_audio])
+    demux: Any = rng.choice([spdl.io.demux_video, spdl.io.demux_audio])
     packets = demux(data, timestamp=_window(rng), demux_config=config)
     return spdl.io.decode_packets(packets, decode_config=spdl.io.decode_config(tolerate_errors=True))
 
