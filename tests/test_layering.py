@@ -36,10 +36,12 @@ RULES = [
     # packages
     Rule("spdl", allows=()),
     Rule("spdl._reports", allows=()),
-    Rule("spdl.pipeline", allows=()),
+    # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
+    Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
+    Rule("spdl.pipeline", allows=("spdl._processes",)),
     Rule("spdl.source", allows=()),
     Rule("spdl.io", allows=()),
-    Rule("spdl.dataloader", allows=("spdl.pipeline", "spdl.source", "spdl.io")),
+    Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
     # inside the pipeline
@@ -58,19 +60,18 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
-    Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}._numbers", f"{P}.lib")),
     # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
-    Rule(f"{P}._workers", allows=(P,)),
+    Rule(f"{P}._workers", allows=(P, "spdl._processes")),
     *(
         Rule(
             f"{P}._workers.{name}",
-            allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "_numbers", "lib", "_workers")),
+            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "lib", "_workers"))),
         )
         for name in ("_start", "_main_module", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
     ),
     Rule(
         f"{P}._workers._child_main",
-        allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")),
+        allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "lib", "_workers"))),
         lazily=(f"{P}._engine",),
     ),
     # inside the media package
@@ -134,6 +135,7 @@ RULES = [
 
 # What a package must never import, at the top or anywhere.
 FORBIDDEN = {
+    "spdl._processes": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline._engine", "spdl.pipeline.defs"),
     "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
@@ -141,14 +143,20 @@ FORBIDDEN = {
 }
 # (module or package, imported): allowed inside a function all the same.
 ON_USE = {
-    ("spdl.pipeline", "numpy"): "arrays that cross between processes are made by those who have NumPy",
-    ("spdl.pipeline", "torch"): "tensors that cross between processes are taken apart and made by those who have torch",
+    ("spdl._processes", "numpy"): "arrays that cross between processes are made by those who have NumPy",
+    (
+        "spdl._processes",
+        "torch",
+    ): "tensors that cross between processes are made by those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
 # (package, private package of another): imported all the same.
 SHARED = {
-    ("spdl.dataloader._torch", f"{P}._transport"): "batches leave worker processes as the items of pipelines do",
+    ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
+    ("spdl.dataloader._torch", "spdl._processes"): "batches leave worker processes as the items of pipelines do",
+    ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
+    ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
@@ -158,7 +166,7 @@ SHARED = {
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
-    "spdl.pipeline.lib": (f"{P}._transport", f"{P}._workers"),
+    "spdl.pipeline.lib": ("spdl._processes", f"{P}._workers"),
 }
 
 # Folder of native code: folders that it may include. tests and fuzz may include all.

@@ -11,6 +11,10 @@ and the engine takes longer to import than they take to start.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spdl._processes._transport._arena import arena_slot as arena_slot
+    from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
+    from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
+
     from ._build import build_pipeline as build_pipeline
     from ._builder import PipelineBuilder as PipelineBuilder
     from ._cache_iterator import cache_iterator as cache_iterator
@@ -49,9 +53,6 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
-    from ._transport._arena import arena_slot as arena_slot
-    from ._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
-    from ._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
     from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
     from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
@@ -151,9 +152,9 @@ _MODULES = {
         "PriorityProcessPoolExecutor",
         "PriorityThreadPoolExecutor",
     ),
-    "._transport._arena": ("arena_slot",),
-    "._transport._ring": ("SharedMemoryRingBuffer",),
-    "._transport._segments": ("SharedMemorySegmentPool",),
+    "spdl._processes._transport._arena": ("arena_slot",),
+    "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
+    "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
     "._workers._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
     "._workers._iterate": ("iterate_in_subprocess",),
     "._workers._run_pipeline": ("run_pipeline_in_subprocess",),

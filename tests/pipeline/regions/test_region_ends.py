@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from spdl._processes._transport import Link, wait_readable
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
-from spdl.pipeline._transport import Link, wait_readable
 from spdl.pipeline._workers._child import Child
 from spdl.pipeline._workers._lifted_regions import close_ends, lift_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spdl._processes._transport._custom import CustomArena, CustomShelf, CustomStore
 from spdl.pipeline import InternalError, SharedMemoryRingBuffer, SharedMemorySegmentPool
-from spdl.pipeline._transport._custom import CustomArena, CustomShelf, CustomStore
 
 
 def _open(arena: Any) -> tuple[CustomStore, CustomShelf]:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline._transport import NOTHING, Link, link_pair
-from spdl.pipeline._transport._link import _HEADER
+from spdl._processes._transport import NOTHING, Link, link_pair
+from spdl._processes._transport._link import _HEADER
 
 from .stores import FakeStore
 

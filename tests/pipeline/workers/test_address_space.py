@@ -68,7 +68,7 @@ def test_a_worker_without_address_space_copies_what_it_gets() -> None:
     """It lacks what the pipeline's process has: it reads the memory that it cannot map."""
     run_child(f"""{_START}
 def shelf_of(item):
-    from spdl.pipeline._transport._arena import ArenaReceiver, ReadingReceiver
+    from spdl._processes._transport._arena import ArenaReceiver, ReadingReceiver
     import gc
     kinds = {{type(each).__name__ for each in gc.get_objects() if isinstance(each, (ArenaReceiver, ReadingReceiver))}}
     return len(item), kinds

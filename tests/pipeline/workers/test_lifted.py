@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from spdl._processes._transport import Link, link_pair
 from spdl.pipeline import (
     PipelineBuilder,
     PriorityProcessPoolExecutor,
@@ -22,7 +23,6 @@ from spdl.pipeline import (
     WorkerError,
 )
 from spdl.pipeline import run_pipeline_in_subprocess as run
-from spdl.pipeline._transport import Link, link_pair
 from spdl.pipeline._workers._executors import LiftedThreadPool, make_thread_pools
 from spdl.pipeline._workers._lifted import LiftedWorkers, lift_executors
 from spdl.pipeline._workers._lifted_pool import LiftedProcessPool

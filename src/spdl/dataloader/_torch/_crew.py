@@ -10,10 +10,10 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._transport import NOTHING
+from spdl._processes._transport._arena import default_limit
 from spdl._reports import add_note
 from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
-from spdl.pipeline._transport import NOTHING
-from spdl.pipeline._transport._arena import default_limit
 from spdl.pipeline._workers._child import Child, wait_any
 from spdl.pipeline._workers._main_module import guard_note
 from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
@@ -24,7 +24,7 @@ from ._process_main import Duty, Turnstile, serve
 from ._shipping import Bare, Shipment, UnshippableError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._transport import Frame
+    from spdl._processes._transport import Frame
 
     from ._plan import Plan
 

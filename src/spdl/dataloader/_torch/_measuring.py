@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
-from spdl.pipeline._transport._pickling import encode
+from spdl._processes._transport._pickling import encode
 
 from ._intra_op import IntraOpLimit
 from ._local import LocalLoader

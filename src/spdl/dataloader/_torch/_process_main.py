@@ -17,7 +17,7 @@ from ._seeding import seed_worker
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._transport import Frame, Link
+    from spdl._processes._transport import Frame, Link
 
 __all__ = ["Duty", "Luggage", "Turnstile", "serve"]
 

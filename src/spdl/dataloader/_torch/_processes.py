@@ -17,17 +17,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl._processes._transport import NOTHING
 from spdl._reports import log, shown, text_of
 from spdl.dataloader._losses import Losses
 from spdl.pipeline import PipelineStateError
-from spdl.pipeline._transport import NOTHING
 
 from ._crew import Crew, prepare_start
 from ._fetching import draw_base_seed
 from ._messages import FromWorker, ToWorker
 
 if TYPE_CHECKING:
-    from spdl.pipeline._transport import Frame
+    from spdl._processes._transport import Frame
 
     from ._plan import Plan
 

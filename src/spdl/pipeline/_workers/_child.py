@@ -21,9 +21,9 @@ from multiprocessing.util import Finalize
 from time import monotonic
 from typing import Any, Final
 
+from spdl._processes._transport import Frame, Link, link_pair, wait_readable
 from spdl._reports import log
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
-from spdl.pipeline._transport import Frame, Link, link_pair, wait_readable
 
 from . import _start
 from ._child_main import Call, UnpicklableError, run

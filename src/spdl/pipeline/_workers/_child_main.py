@@ -14,14 +14,14 @@ from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl.pipeline._transport._arena import set_current
+from spdl._processes._transport._arena import set_current
 from spdl.pipeline.lib._memory import exit_on_hangup
 
 from ._main_module import can_import_main, refusal
 from ._protocol import AnyChild, Phase
 
 if TYPE_CHECKING:
-    from spdl.pipeline._transport import LinkEnd
+    from spdl._processes._transport import LinkEnd
 
 __all__ = ["Call", "UnpicklableError", "run"]
 

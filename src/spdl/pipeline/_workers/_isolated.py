@@ -10,10 +10,10 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
 from spdl.pipeline._engine._lanes._isolated import IsolatedReply, IsolatedTask
 from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
-from spdl.pipeline._transport import wait_readable
 
 from ._child import Child
 from ._isolated_main import STACK_SIGNAL, serve
@@ -22,7 +22,7 @@ from ._protocol import FromIsolated, ToIsolated
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._transport import Frame
+    from spdl._processes._transport import Frame
 
 __all__ = ["IsolatedChild"]
 

@@ -17,7 +17,7 @@ from ._protocol import FromIsolated, ToIsolated
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._transport import Encoded, Link
+    from spdl._processes._transport import Encoded, Link
 
 __all__ = ["STACK_SIGNAL", "serve"]
 

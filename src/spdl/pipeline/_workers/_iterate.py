@@ -9,10 +9,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from spdl._processes._transport._custom import CustomArena, is_arena
 from spdl._reports import add_note
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl.pipeline._numbers import as_int, as_timeout
-from spdl.pipeline._transport._custom import CustomArena, is_arena
 
 from ._child import Child
 from ._iterate_main import run
@@ -21,7 +21,7 @@ from ._protocol import FromIterator, ToIterator
 from ._start import warm_up
 
 if TYPE_CHECKING:
-    from spdl.pipeline._transport import Frame
+    from spdl._processes._transport import Frame
 
 __all__ = ["iterate_in_subprocess"]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from spdl._processes._transport import Link
+from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
-from spdl.pipeline._transport import Link
-from spdl.pipeline._transport._pickling import LARGE
 
 from ._protocol import FromIterator, ToIterator
 from ._remote_errors import RemoteFailure

@@ -13,9 +13,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
-from spdl.pipeline._transport import LinkEnd, link_ends
 from spdl.pipeline.defs import PipeConfig, PipelineConfig
 
 from ._child import Child, wait_any

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from spdl._processes._transport import Frame, Link, LinkEnd
+from spdl._processes._transport._arena import set_current
 from spdl.pipeline._engine._lanes._remote import call_remotely
-from spdl.pipeline._transport import Frame, Link, LinkEnd
-from spdl.pipeline._transport._arena import set_current
 
 from ._protocol import FromLifted, LiftedCall
 from ._remote_errors import RemoteFailure

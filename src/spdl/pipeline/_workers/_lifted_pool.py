@@ -8,8 +8,8 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from spdl._processes._transport import Encoded, Link, LinkEnd
 from spdl.pipeline._engine._lanes._remote import unpack_remote
-from spdl.pipeline._transport import Encoded, Link, LinkEnd
 
 from ._protocol import LiftedCall
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from spdl._processes._transport import Frame, LinkEnd, link_ends
 from spdl.pipeline._errors import WorkerDiedError
-from spdl.pipeline._transport import Frame, LinkEnd, link_ends
 from spdl.pipeline.defs import (
     ExecutorConfig,
     MergeConfig,

@@ -15,6 +15,8 @@ from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
+from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
 from spdl.pipeline._engine._drain import Drain
 from spdl.pipeline._engine._failures import short_repr
@@ -22,8 +24,6 @@ from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
 from spdl.pipeline._errors import PipelineFailure
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline._transport import NOTHING, Frame, Link, LinkEnd
-from spdl.pipeline._transport._arena import set_current
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
 from ._protocol import FromRegionWorker, ToRegionWorker

@@ -23,8 +23,8 @@ from multiprocessing import context, reduction, util
 from multiprocessing.context import BaseContext
 from typing import Any, ClassVar, Final
 
+from spdl._processes._transport import wait_readable
 from spdl.pipeline._errors import WorkerError
-from spdl.pipeline._transport import wait_readable
 
 from ._main_module import can_import_main
 from ._start import forget
