@@ -60,19 +60,14 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
-    # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
+    # Children run whole pipelines. What those that only iterate import is kept light by a test of its own.
     Rule(f"{P}._workers", allows=(P, "spdl._processes")),
     *(
         Rule(
             f"{P}._workers.{name}",
-            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "lib", "_workers"))),
+            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_workers"))),
         )
-        for name in ("_start", "_main_module", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
-    ),
-    Rule(
-        f"{P}._workers._child_main",
-        allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "lib", "_workers"))),
-        lazily=(f"{P}._engine",),
+        for name in ("_protocol", "_iterate", "_iterate_main", "_preloaded")
     ),
     # inside the media package
     Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
@@ -154,10 +149,9 @@ ON_USE = {
 # (package, private package of another): imported all the same.
 SHARED = {
     ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
-    ("spdl.dataloader._torch", "spdl._processes"): "batches leave worker processes as the items of pipelines do",
+    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
     ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",
-    ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",
@@ -166,7 +160,7 @@ SHARED = {
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
-    "spdl.pipeline.lib": ("spdl._processes", f"{P}._workers"),
+    "spdl.pipeline.lib": ("spdl._processes",),
 }
 
 # Folder of native code: folders that it may include. tests and fuzz may include all.

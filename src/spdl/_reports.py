@@ -11,6 +11,7 @@ it is a Ctrl-C or comes from a signal handler; but not where Ctrl-C is ignored, 
 
 from __future__ import annotations
 
+import reprlib
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
 
-__all__ = ["add_note", "cause_of", "describe_exception", "log", "name_of", "notes_of", "shown", "text_of"]
+__all__ = ["add_note", "cause_of", "describe_exception", "log", "name_of", "notes_of", "short_repr", "shown", "text_of"]
 
 #: Notes that an exception may have for another one to be added. One object may be raised again and again.
 _MOST_NOTES: Final = 64
@@ -83,6 +84,17 @@ def text_of(value: object) -> str:
 def shown(value: object, show: Callable[[Any], str] = repr) -> str:
     """``repr(value)``, or ``show(value)``, or words in its place."""
     return _said(show, value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
+
+
+def short_repr(value: Any) -> str:
+    """At most some 80 characters; never raises, whatever the item's ``__repr__`` does."""
+    text = shown(value, _SHORT.repr)
+    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def _said(say: Callable[[Any], str], value: object) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._processes._preload import preload
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["build_pipeline", "default_num_threads"]
 
 _LOG = logging.getLogger("spdl.pipeline")
+# Pipelines are built here, and so probably in children too. To import the engine takes longer than to start a process.
+preload("spdl.pipeline._workers._preloaded_engine")
 
 U = TypeVar("U")
 

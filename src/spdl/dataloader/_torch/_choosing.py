@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from spdl._processes._start import context_of
 from spdl._reports import log, notes_of, text_of
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._workers._start import context_of
 
 from ._fetching import DrawnSeed, draw_base_seed
 from ._local import LocalLoader

@@ -10,14 +10,14 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._child import Child, wait_any
+from spdl._processes._main_module import guard_note
+from spdl._processes._start import context_of, is_threaded, warm_up
+from spdl._processes._template import find_template
 from spdl._processes._transport import NOTHING
 from spdl._processes._transport._arena import default_limit
 from spdl._reports import add_note
 from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
-from spdl.pipeline._workers._child import Child, wait_any
-from spdl.pipeline._workers._main_module import guard_note
-from spdl.pipeline._workers._start import context_of, is_threaded, warm_up
-from spdl.pipeline._workers._template import find_template
 
 from ._messages import FromWorker, ToWorker
 from ._process_main import Duty, Turnstile, serve

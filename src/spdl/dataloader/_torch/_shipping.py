@@ -25,8 +25,8 @@ from collections.abc import Iterable
 from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
+from spdl._processes._main_module import can_import_main, refusal
 from spdl._processes._transport._pickling import LARGE, MemoryPickler
-from spdl.pipeline._workers._main_module import can_import_main, refusal
 
 __all__ = ["Bare", "Shipment", "UnshippableError"]
 

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from spdl._processes._main_module import without_lost_main
 from spdl._reports import log
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
-from spdl.pipeline._workers._main_module import without_lost_main
 
 if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
     from multiprocessing.connection import Connection

@@ -9,16 +9,16 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from spdl._processes._child import Child
+from spdl._processes._main_module import guard_note
+from spdl._processes._start import warm_up
 from spdl._processes._transport._custom import CustomArena, is_arena
 from spdl._reports import add_note
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl.pipeline._numbers import as_int, as_timeout
 
-from ._child import Child
 from ._iterate_main import run
-from ._main_module import guard_note
 from ._protocol import FromIterator, ToIterator
-from ._start import warm_up
 
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
@@ -27,6 +27,8 @@ __all__ = ["iterate_in_subprocess"]
 
 T = TypeVar("T")
 
+#: What the fork server imports, so that no child has to.
+_PRELOADED: Final = "spdl.pipeline._workers._preloaded"
 _WHAT: Final = "The worker subprocess"
 #: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
 _PAUSE: Final = 0.0005
@@ -87,7 +89,7 @@ def iterate_in_subprocess(
     buffer_size = as_int("buffer_size", buffer_size)
     timeout = as_timeout("timeout", timeout, positive=True)
     _check_arena(arena)
-    warm_up(mp_context)
+    warm_up(mp_context, _PRELOADED)
     options: dict[str, Any] = {}
     if arena is None or isinstance(arena, int):
         options["link_limit"] = arena

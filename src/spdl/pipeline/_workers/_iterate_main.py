@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import Link
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
 
 from ._protocol import FromIterator, ToIterator
-from ._remote_errors import RemoteFailure
 
 __all__ = ["run"]
 

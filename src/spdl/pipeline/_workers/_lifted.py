@@ -13,12 +13,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spdl._processes._child import Child, wait_any
 from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
 from spdl.pipeline.defs import PipeConfig, PipelineConfig
 
-from ._child import Child, wait_any
 from ._executors import LiftedThreadPool, map_executors, map_pipes
 from ._lifted_main import work
 from ._lifted_pool import WORKER_IS_GONE, LiftedProcessPool

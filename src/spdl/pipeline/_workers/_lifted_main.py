@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl.pipeline._engine._lanes._remote import call_remotely
 
 from ._protocol import FromLifted, LiftedCall
-from ._remote_errors import RemoteFailure
 
 __all__ = ["work"]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from spdl._processes._child import Child
 from spdl._processes._transport import Frame, LinkEnd, link_ends
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline.defs import (
@@ -24,7 +25,6 @@ from spdl.pipeline.defs import (
     split_regions,
 )
 
-from ._child import Child
 from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, run_lifted_worker
 from ._regions import LinkedWorkers, Slot, num_workers_of, spec_of, start_worker

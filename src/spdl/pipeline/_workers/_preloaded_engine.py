@@ -1,4 +1,4 @@
-"""Likewise, where pipelines are built here and so probably in children too."""
+"""Imported by fork servers where pipelines are built: children that run them find these modules in memory."""
 
 from spdl.pipeline import _build as _build
 

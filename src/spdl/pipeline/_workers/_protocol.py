@@ -1,6 +1,6 @@
-"""Names of every message between this process and its children. One enumeration for each direction of a conversation.
+"""Names of every message between a pipeline and its child processes: one enumeration for each direction.
 
-A message is a frame of ``_transport``: a kind, a number, and a payload.
+A message is a frame of ``spdl._processes._transport``: a kind, a number, and a payload.
 """
 
 from __future__ import annotations
@@ -8,31 +8,15 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
-    "AnyChild",
     "FromIsolated",
     "FromIterator",
     "FromLifted",
     "FromRegionWorker",
     "LiftedCall",
-    "Phase",
     "ToIsolated",
     "ToIterator",
     "ToRegionWorker",
 ]
-
-
-class AnyChild(IntEnum):
-    """What each child may say, whatever its body is."""
-
-    #: It ends because of an exception. Payload: ``RemoteFailure``. Number: a ``Phase``.
-    FAILED = 255
-
-
-class Phase(IntEnum):
-    """How far a child was when it failed."""
-
-    ARRIVING = 0  #: its function and arguments could not be put together
-    RUNNING = 1  #: its function raised
 
 
 class ToIterator(IntEnum):

@@ -10,6 +10,7 @@ from fractions import Fraction
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
+from spdl._processes._child import Child
 from spdl._processes._transport import NOTHING, Frame, Link, wait_readable
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region_workers import (
@@ -28,7 +29,6 @@ from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors
 
-from ._child import Child
 from ._protocol import FromRegionWorker, ToRegionWorker
 from ._region_main import RegionSpec, run_worker
 

@@ -26,7 +26,7 @@ from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, NamedTuple
 
-from spdl._processes._transport import Link
+from ._transport import Link
 
 __all__ = ["FORK", "HEADER", "IMPORT", "MOST_DESCRIPTORS", "REPLY", "Passed", "serve"]
 

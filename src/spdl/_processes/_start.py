@@ -16,14 +16,11 @@ from typing import Any, Final, cast
 from spdl.pipeline._errors import WorkerError
 
 from ._main_module import without_lost_main
+from ._preload import to_preload
 
 __all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock", "warm_up"]
 
-#: What the fork server imports before it forks, so that no child has to.
-_PRELOADED: Final = "spdl.pipeline._workers._preloaded"
-#: And this, if the module on the left is used here: it takes longer to import than a process takes to start.
-_ENGINE: Final = "spdl.pipeline._engine", "spdl.pipeline._workers._preloaded_engine"
-#: And these, if they are used here: whatever processes are started for probably has to do with them.
+#: The fork server imports these too, if they are used here: children probably use them.
 _LARGE: Final = "numpy", "torch"
 #: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
 _NUM_DESCRIPTORS: Final = 16
@@ -172,9 +169,7 @@ def _preload(*further: str) -> None:
     from multiprocessing import forkserver
 
     modules = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
-    ours = [_PRELOADED, *further]
-    if _ENGINE[0] in sys.modules:
-        ours.append(_ENGINE[1])
+    ours = [*to_preload(), *further]
     ours += [name for name in _LARGE if name in sys.modules]
     if isinstance(modules, list) and not set(ours) <= set(modules):
         forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])

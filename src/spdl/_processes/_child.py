@@ -21,7 +21,6 @@ from multiprocessing.util import Finalize
 from time import monotonic
 from typing import Any, Final
 
-from spdl._processes._transport import Frame, Link, link_pair, wait_readable
 from spdl._reports import log
 from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
 
@@ -29,6 +28,7 @@ from . import _start
 from ._child_main import Call, UnpicklableError, run
 from ._protocol import AnyChild, Phase
 from ._template import ForkedProcess, Template, TemplateGone
+from ._transport import Frame, Link, link_pair, wait_readable
 
 __all__ = ["Child", "wait_any"]
 

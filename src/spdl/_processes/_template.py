@@ -23,12 +23,12 @@ from multiprocessing import context, reduction, util
 from multiprocessing.context import BaseContext
 from typing import Any, ClassVar, Final
 
-from spdl._processes._transport import wait_readable
 from spdl.pipeline._errors import WorkerError
 
 from ._main_module import can_import_main
 from ._start import forget
 from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, Passed, serve
+from ._transport import wait_readable
 
 __all__ = ["ForkedProcess", "Template", "TemplateGone", "find_template", "kept"]
 

@@ -14,14 +14,15 @@ from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes._transport._arena import set_current
+from spdl._reports import short_repr
 from spdl.pipeline.lib._memory import exit_on_hangup
 
 from ._main_module import can_import_main, refusal
 from ._protocol import AnyChild, Phase
+from ._transport._arena import set_current
 
 if TYPE_CHECKING:
-    from spdl._processes._transport import LinkEnd
+    from ._transport import LinkEnd
 
 __all__ = ["Call", "UnpicklableError", "run"]
 
@@ -66,8 +67,6 @@ class Call:
             try:
                 _dump(part)
             except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
-                from spdl.pipeline._engine._failures import short_repr
-
                 why = f"{exc} ({type(exc).__name__})"
                 return f"cannot send {short_repr(part)} to {self._what}: it cannot be pickled: {why}"
         return f"cannot send arguments to {self._what}: they cannot be pickled: {error} ({type(error).__name__})"
@@ -121,7 +120,7 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
         phase = Phase.RUNNING
         body(link, *args)
     except BaseException as exc:  # noqa: BLE001 - a sys.exit() of the user's is told like any other end
-        from ._remote_errors import RemoteFailure
+        from ._remote_failure import RemoteFailure
 
         with suppress(Exception):  # the parent is gone, or has let go of this child
             link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
