@@ -61,11 +61,11 @@ RULES = [
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
     # Children run whole pipelines. What those that only iterate import is kept light by a test of its own.
-    Rule(f"{P}._workers", allows=(P, "spdl._processes")),
+    Rule(f"{P}._remote", allows=(P, "spdl._processes")),
     *(
         Rule(
-            f"{P}._workers.{name}",
-            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_workers"))),
+            f"{P}._remote.{name}",
+            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_remote"))),
         )
         for name in ("_protocol", "_iterate", "_iterate_main", "_preloaded")
     ),

@@ -4,7 +4,7 @@ Start with ``PipelineBuilder``. Statistics come with ``Pipeline.stats()``; proce
 ``spdl.pipeline.config``, the declarative form in ``spdl.pipeline.defs``. Imports neither NumPy, torch nor
 ``spdl.io``.
 
-Everything is found on first use. Processes that are started for a part of it (``_workers``) import this package too,
+Everything is found on first use. Processes that are started for a part of it (``_remote``) import this package too,
 and the engine takes longer to import than they take to start.
 """
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
-    from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
-    from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
-    from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
-    from ._workers._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
+    from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
+    from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
+    from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
+    from ._remote._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
 
 __all__ = [
     "AsyncQueue",
@@ -155,9 +155,9 @@ _MODULES = {
     "spdl._processes._transport._arena": ("arena_slot",),
     "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
     "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
-    "._workers._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
-    "._workers._iterate": ("iterate_in_subprocess",),
-    "._workers._run_pipeline": ("run_pipeline_in_subprocess",),
+    "._remote._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
+    "._remote._iterate": ("iterate_in_subprocess",),
+    "._remote._run_pipeline": ("run_pipeline_in_subprocess",),
 }
 #: Who asks for these will need the engine: here, or in a process that finds in memory what was imported here.
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}

@@ -29,7 +29,7 @@ __all__ = ["build_pipeline", "default_num_threads"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 # Pipelines are built here, and so probably in children too. To import the engine takes longer than to start a process.
-preload("spdl.pipeline._workers._preloaded_engine")
+preload("spdl.pipeline._remote._preloaded_engine")
 
 U = TypeVar("U")
 
@@ -96,7 +96,7 @@ def _build(
     interval = as_interval("report_stats_interval", interval)
 
     def make_region_workers(region: Region, info: StageInfo, given: int | None = num_threads) -> RegionWorkers:
-        from ._workers._regions import make_workers
+        from ._remote._regions import make_workers
 
         return make_workers(region, info, num_threads=given, max_failures=max_failures, interval=interval)
 
@@ -137,7 +137,7 @@ def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:
 
 
 def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
-    from ._workers._isolated import IsolatedChild  # few pipelines need processes
+    from ._remote._isolated import IsolatedChild  # few pipelines need processes
 
     return IsolatedChild(task)
 

@@ -23,9 +23,9 @@ from spdl.pipeline import (
     WorkerError,
 )
 from spdl.pipeline import run_pipeline_in_subprocess as run
-from spdl.pipeline._workers._executors import LiftedThreadPool, make_thread_pools
-from spdl.pipeline._workers._lifted import LiftedWorkers, lift_executors
-from spdl.pipeline._workers._lifted_pool import LiftedProcessPool
+from spdl.pipeline._remote._executors import LiftedThreadPool, make_thread_pools
+from spdl.pipeline._remote._lifted import LiftedWorkers, lift_executors
+from spdl.pipeline._remote._lifted_pool import LiftedProcessPool
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Merge,

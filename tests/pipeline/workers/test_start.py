@@ -64,7 +64,7 @@ if __name__ == "__main__":
     multiprocessing.set_forkserver_preload(["wave"])
     for _ in range(2):  # the first start must not change how the second is done
         names = list(iterate_in_subprocess(bodies.modules))
-        print("spdl._processes._child_main" in names, "spdl.pipeline._workers._iterate_main" in names, "wave" in names)
+        print("spdl._processes._child_main" in names, "spdl.pipeline._remote._iterate_main" in names, "wave" in names)
 """,
         fresh=True,
     ).check("True True True True True True")

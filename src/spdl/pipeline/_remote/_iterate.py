@@ -28,7 +28,7 @@ __all__ = ["iterate_in_subprocess"]
 T = TypeVar("T")
 
 #: What the fork server imports, so that no child has to.
-_PRELOADED: Final = "spdl.pipeline._workers._preloaded"
+_PRELOADED: Final = "spdl.pipeline._remote._preloaded"
 _WHAT: Final = "The worker subprocess"
 #: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
 _PAUSE: Final = 0.0005
