@@ -16,7 +16,7 @@ from spdl.pipeline.defs import (
     PlacementConfig,
 )
 
-__all__ = ["LiftedThreadPool", "make_thread_pools", "map_executors", "map_pipes", "release_executors"]
+__all__ = ["MovedThreadPool", "make_thread_pools", "map_executors", "map_pipes", "release_executors"]
 
 U = TypeVar("U")
 
@@ -26,7 +26,7 @@ def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
     made: dict[int, Executor] = {}
 
     def make(executor: Executor) -> Executor:
-        if not isinstance(executor, LiftedThreadPool):
+        if not isinstance(executor, MovedThreadPool):
             return executor
         if id(executor) not in made:
             made[id(executor)] = executor.make()
@@ -51,7 +51,7 @@ def release_executors(config: PipelineConfig[Any]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class LiftedThreadPool(Executor):
+class MovedThreadPool(Executor):
     """A description of a thread pool, in the place of an executor."""
 
     cls: type[ThreadPoolExecutor]

@@ -3,6 +3,6 @@
 from spdl.pipeline import _build as _build
 
 from . import _isolated_main as _isolated_main
-from . import _lifted_main as _lifted_main
+from . import _moved_main as _moved_main
 from . import _region_main as _region_main
 from . import _run_pipeline_main as _run_pipeline_main

@@ -10,9 +10,9 @@ from enum import IntEnum
 __all__ = [
     "FromIsolated",
     "FromIterator",
-    "FromLifted",
+    "FromMoved",
     "FromRegionWorker",
-    "LiftedCall",
+    "MovedCall",
     "ToIsolated",
     "ToIterator",
     "ToRegionWorker",
@@ -40,15 +40,15 @@ class FromIterator(IntEnum):
     STARTED = 5
 
 
-class FromLifted(IntEnum):
-    """From a worker of a lifted process pool to its owner, who sends nothing."""
+class FromMoved(IntEnum):
+    """From a worker of a moved process pool to its owner, who sends nothing."""
 
     READY = 1  #: its initializer has returned
     INITIALIZER_FAILED = 2  #: it ends. Payload: ``RemoteFailure``
 
 
-class LiftedCall(IntEnum):
-    """Between a worker of a lifted process pool and the process where the pipeline runs. One call at a time."""
+class MovedCall(IntEnum):
+    """Between a worker of a moved process pool and the process where the pipeline runs. One call at a time."""
 
     CALL = 1  #: to the worker. Payload: (function, positional arguments, keyword arguments)
     RESULT = 2  #: from it. Payload: what the function returned

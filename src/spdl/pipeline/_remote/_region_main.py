@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Entry
     from spdl.pipeline.defs import PathStage
 
-__all__ = ["RegionSpec", "run_lifted_worker", "run_worker"]
+__all__ = ["RegionSpec", "run_moved_worker", "run_worker"]
 
 _REPORTS: Final = {
     Then.NOTHING: FromRegionWorker.REPORT,
@@ -66,7 +66,7 @@ def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
     serve(link, spec, index)
 
 
-def run_lifted_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> None:
+def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> None:
     """Body of a worker process whose owner is not the process of the region's pipeline, which ``end`` leads to.
 
     It ends with its owner, and not with that process: so the owner can tell a death.

@@ -15,7 +15,7 @@ from spdl.pipeline._numbers import as_interval
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess
-from ._lifted import LiftedWorkers, lift_executors
+from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
 from ._unpicklable import find_unpicklable
 
@@ -95,10 +95,10 @@ def run_pipeline_in_subprocess(
         "use_thread_output_queue": use_thread_output_queue,
     }
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
-    workers = LiftedWorkers()
+    workers = MovedWorkers()
     try:
-        config = lift_executors(config, workers, kwargs.get("mp_context"))
-        config = _lift_regions(config, options, workers, kwargs.get("mp_context"))
+        config = move_executors(config, workers, kwargs.get("mp_context"))
+        config = _move_regions(config, options, workers, kwargs.get("mp_context"))
         items = iterate_in_subprocess(PipelineFactory(config, options), **kwargs)
         workers.close_ends()
         workers.wait_ready()
@@ -110,18 +110,18 @@ def run_pipeline_in_subprocess(
     return _WithWorkers(items, workers) if workers.children else items
 
 
-def _lift_regions(
-    config: PipelineConfig[T], options: dict[str, Any], workers: LiftedWorkers, mp_context: Any
+def _move_regions(
+    config: PipelineConfig[T], options: dict[str, Any], workers: MovedWorkers, mp_context: Any
 ) -> PipelineConfig[T]:
     """The same pipeline with regions whose workers have been started here."""
     if not has_regions(config):
         return config
-    from ._lifted_regions import close_ends, lift_regions  # not for everybody: it takes a while to import
+    from ._moved_regions import close_ends, move_regions  # not for everybody: it takes a while to import
 
     chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval")}
-    lifted, children = lift_regions(config, mp_context=mp_context, **chosen)
-    workers.adopt(children, partial(close_ends, lifted))
-    return lifted
+    moved, children = move_regions(config, mp_context=mp_context, **chosen)
+    workers.adopt(children, partial(close_ends, moved))
+    return moved
 
 
 def _check_options(num_threads: object, max_failures: object, interval: object, kwargs: dict[str, Any]) -> None:
@@ -147,7 +147,7 @@ def _as_sequence(initializer: Any) -> Iterable[Any]:
 class _WithWorkers(Generic[T]):
     """The items of a pipeline in a subprocess, and the workers that it uses. Its end is theirs."""
 
-    def __init__(self, items: Iterable[T], workers: LiftedWorkers) -> None:
+    def __init__(self, items: Iterable[T], workers: MovedWorkers) -> None:
         self._parts = [items]
         self._workers = workers
         # The interpreter's exit ends all children together, so it is not for the finalizer.
@@ -184,7 +184,7 @@ class _Items(Iterator[T]):
             self._owner.fail(exc)
 
 
-def _end(parts: list[Any], workers: LiftedWorkers) -> None:
+def _end(parts: list[Any], workers: MovedWorkers) -> None:
     """Nobody holds the items any more: first the process that uses the workers ends, then they do."""
     parts.clear()
     workers.stop()

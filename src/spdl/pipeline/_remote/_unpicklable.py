@@ -50,7 +50,7 @@ def _parts_of(stages: Any) -> Iterator[tuple[str, Any]]:
     for stage in stages:
         if isinstance(stage, PipeConfig):
             yield f"the op of stage {stage!r}", stage._op
-            # The connections of a pool that was lifted travel with a new process only.
+            # The connections of a pool that was moved travel with a new process only.
             if not getattr(stage._executor, "is_process_pool", False):
                 yield f"the executor of stage {stage!r}", stage._executor
         elif isinstance(stage, AggregateConfig):

@@ -23,9 +23,9 @@ from spdl.pipeline import (
     WorkerError,
 )
 from spdl.pipeline import run_pipeline_in_subprocess as run
-from spdl.pipeline._remote._executors import LiftedThreadPool, make_thread_pools
-from spdl.pipeline._remote._lifted import LiftedWorkers, lift_executors
-from spdl.pipeline._remote._lifted_pool import LiftedProcessPool
+from spdl.pipeline._remote._executors import MovedThreadPool, make_thread_pools
+from spdl.pipeline._remote._moved import MovedWorkers, move_executors
+from spdl.pipeline._remote._moved_pool import MovedProcessPool
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Merge,
@@ -48,8 +48,8 @@ def described(source: Iterable[Any], *pipes: Any) -> PipelineConfig[Any]:
     return PipelineConfig(SourceConfig(source), pipes, SinkConfig(2))
 
 
-def lift(config: PipelineConfig[Any]) -> PipelineConfig[Any]:
-    return lift_executors(config, LiftedWorkers(), None)
+def move(config: PipelineConfig[Any]) -> PipelineConfig[Any]:
+    return move_executors(config, MovedWorkers(), None)
 
 
 def executor_of(stage: Any) -> Executor | None:
@@ -81,9 +81,9 @@ def test_stages_share_a_thread_pool() -> None:
     """As they do here, after pickling too."""
     pool = ThreadPoolExecutor(2)
     config = described(range(1), Pipe(ops.double, executor=pool), Pipe(ops.double, executor=pool))
-    for moved in (lift(config), pickle.loads(pickle.dumps(lift(config)))):
+    for moved in (move(config), pickle.loads(pickle.dumps(move(config)))):
         first, second = map(executor_of, moved.pipes)
-        assert isinstance(first, LiftedThreadPool)
+        assert isinstance(first, MovedThreadPool)
         assert first is second
         made = make_thread_pools(moved)
         first, second = map(executor_of, made.pipes)
@@ -97,9 +97,9 @@ def test_a_used_thread_pool_is_refused() -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(ops.double, 1).result()
         with pytest.raises(ValueError, match=r"ThreadPoolExecutor of stages double, here was already used"):
-            lift(described(range(1), Pipe(ops.double, executor=pool), Pipe(ops.double, executor=pool, name="here")))
+            move(described(range(1), Pipe(ops.double, executor=pool), Pipe(ops.double, executor=pool, name="here")))
     with pytest.raises(ValueError, match="shut down"):
-        lift(described(range(1), Pipe(ops.double, executor=pool)))
+        move(described(range(1), Pipe(ops.double, executor=pool)))
 
 
 def test_other_executors_are_left_as_they_are() -> None:
@@ -112,7 +112,7 @@ def test_other_executors_are_left_as_they_are() -> None:
     with PriorityThreadPoolExecutor(1) as pool, Own("word") as own:
         for executor in (pool.get_executor(), own):
             config = described(range(1), Pipe(ops.double, executor=executor))
-            assert executor_of(make_thread_pools(lift(config)).pipes[0]) is executor
+            assert executor_of(make_thread_pools(move(config)).pipes[0]) is executor
 
 
 def test_executors_are_found_everywhere_but_in_regions() -> None:
@@ -121,11 +121,11 @@ def test_executors_are_found_everywhere_but_in_regions() -> None:
     pipe = Pipe(ops.double, executor=pool)
     inner = described(range(1), pipe, PathVariants(ops.double, [[PathVariants(ops.double, [[pipe]])]]))
     marks: list[Any] = [PlacementConfig(ProcessPoolExecutorConfig(1)), pipe, PlacementConfig(MAIN_PROCESS)]
-    lifted = lift(PipelineConfig(Merge([inner]), [*marks, pipe], SinkConfig(1)))
-    assert executor_of(lifted.pipes[1]) is None
-    last = executor_of(lifted.pipes[3])
-    assert isinstance(last, LiftedThreadPool)
-    merged: Any = lifted.src
+    moved = move(PipelineConfig(Merge([inner]), [*marks, pipe], SinkConfig(1)))
+    assert executor_of(moved.pipes[1]) is None
+    last = executor_of(moved.pipes[3])
+    assert isinstance(last, MovedThreadPool)
+    merged: Any = moved.src
     stages = merged.pipeline_configs[0].pipes
     assert executor_of(stages[0]) is last
     assert executor_of(stages[1].paths[0][0].paths[0][0]) is last
@@ -290,10 +290,10 @@ def test_the_interpreter_ends_in_silence_in_the_middle() -> None:
 # -- the executor in the pipeline's process
 
 
-def make_pool() -> tuple[LiftedProcessPool, Link]:
+def make_pool() -> tuple[MovedProcessPool, Link]:
     """A pool of one worker, which is this test."""
     worker, end = link_pair(0)
-    return LiftedProcessPool("pool", [end]), worker
+    return MovedProcessPool("pool", [end]), worker
 
 
 def test_a_call_that_waits_can_be_cancelled() -> None:

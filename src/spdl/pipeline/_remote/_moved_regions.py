@@ -26,13 +26,13 @@ from spdl.pipeline.defs import (
 )
 
 from ._protocol import ToRegionWorker
-from ._region_main import RegionSpec, run_lifted_worker
+from ._region_main import RegionSpec, run_moved_worker
 from ._regions import LinkedWorkers, Slot, num_workers_of, spec_of, start_worker
 
-__all__ = ["close_ends", "lift_regions"]
+__all__ = ["close_ends", "move_regions"]
 
 
-def lift_regions(
+def move_regions(
     config: PipelineConfig[Any],
     *,
     num_threads: int | None = None,
@@ -59,16 +59,16 @@ def lift_regions(
     """
     children: list[Child] = []
 
-    def lift(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
+    def move(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
         # As many as there are marks that open one, in their order.
-        marks = iter([lifted(part) for part in split_regions(cfg.pipes) if isinstance(part, Region)])
+        marks = iter([moved(part) for part in split_regions(cfg.pipes) if isinstance(part, Region)])
         pipes = [next(marks) if _opens(stage) else stage for stage in cfg.pipes]
         src = cfg.src
         if isinstance(src, MergeConfig):
-            src = replace(src, pipeline_configs=tuple(lift(sub) for sub in src.pipeline_configs))
+            src = replace(src, pipeline_configs=tuple(move(sub) for sub in src.pipeline_configs))
         return replace(cfg, src=src, pipes=pipes)
 
-    def lifted(region: Region) -> PlacementConfig:
+    def moved(region: Region) -> PlacementConfig:
         target = region.target
         if not isinstance(target, ProcessPoolExecutorConfig):
             return region.mark
@@ -81,14 +81,14 @@ def lift_regions(
             near, far = link_ends()
             try:
                 context = target.mp_context or mp_context
-                children.append(start_worker(run_lifted_worker, spec, index, near, mp_context=context))
+                children.append(start_worker(run_moved_worker, spec, index, near, mp_context=context))
             finally:
                 near.close()
             ends.append(far)
         return replace(region.mark, target=attached)
 
     try:
-        return lift(config), children
+        return move(config), children
     except BaseException:
         for child in children:
             child.stop()
@@ -164,7 +164,7 @@ class AttachedWorkers(LinkedWorkers):
             self._begin(index, Slot(0, port))
 
     def replace(self, worker: int) -> None:
-        raise AssertionError("a lifted worker is not replaced")
+        raise AssertionError("a worker that another process owns is not replaced")
 
     def stop(self, timeout: float) -> list[int]:
         for slot in self._slots:

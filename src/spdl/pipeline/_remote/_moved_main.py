@@ -1,4 +1,4 @@
-"""A worker of a lifted process pool: what runs in it.
+"""A worker of a moved process pool: what runs in it.
 
 It has two connections. By one, the process where the pipeline runs has it call functions. The other is to its owner,
 the process that started it. It ends when both have let go of it: so the pipeline can end its calls in peace, and the
@@ -17,7 +17,7 @@ from spdl._processes._transport import Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl.pipeline._engine._lanes._remote import call_remotely
 
-from ._protocol import FromLifted, LiftedCall
+from ._protocol import FromMoved, MovedCall
 
 __all__ = ["work"]
 
@@ -38,9 +38,9 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
             try:
                 initializer(*initargs)
             except BaseException as exc:  # noqa: BLE001 - the user's code; a sys.exit() in it is a failure too
-                owner.send(FromLifted.INITIALIZER_FAILED, 0, RemoteFailure.of(exc))
+                owner.send(FromMoved.INITIALIZER_FAILED, 0, RemoteFailure.of(exc))
                 return
-        owner.send(FromLifted.READY)
+        owner.send(FromMoved.READY)
         with suppress(EOFError, OSError):
             while True:
                 _answer(link, link.recv())
@@ -55,9 +55,9 @@ def _answer(link: Link, frame: Frame) -> None:
         encoded, failure = call_remotely(link.encode, value)
         del value
         if failure is None:
-            link.send_encoded([(LiftedCall.RESULT, 0, encoded)])
+            link.send_encoded([(MovedCall.RESULT, 0, encoded)])
             return
-    link.send(LiftedCall.FAILED, 0, failure)
+    link.send(MovedCall.FAILED, 0, failure)
 
 
 def _run(frame: Frame) -> Any:

@@ -1,4 +1,4 @@
-"""What stands for a lifted process pool in the process where the pipeline runs."""
+"""What stands for a moved process pool in the process where the pipeline runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from spdl._processes._transport import Encoded, Link, LinkEnd
 from spdl.pipeline._engine._lanes._remote import unpack_remote
 
-from ._protocol import LiftedCall
+from ._protocol import MovedCall
 
-__all__ = ["WORKER_IS_GONE", "LiftedProcessPool"]
+__all__ = ["WORKER_IS_GONE", "MovedProcessPool"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class _Task(NamedTuple):
     kwargs: dict[str, Any]
 
 
-class LiftedProcessPool(Executor):
+class MovedProcessPool(Executor):
     """An executor whose workers belong to another process, and are reached from here.
 
     Picklable as an argument of a new process, and used there only. Calls are done in the order of ``submit``, each by
@@ -79,7 +79,7 @@ class LiftedProcessPool(Executor):
         for number, end in enumerate(self._ends, 1):
             # A daemon: it waits for calls as long as the process lives.
             threading.Thread(
-                target=self._serve, args=(number, end.open()), name=f"spdl-lifted-{number}", daemon=True
+                target=self._serve, args=(number, end.open()), name=f"spdl-moved-{number}", daemon=True
             ).start()
 
     def _serve(self, number: int, link: Link) -> None:
@@ -117,7 +117,7 @@ class LiftedProcessPool(Executor):
 def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
     """Have the worker run one call and settle its future; False if the worker is gone."""
     try:
-        link.send_encoded([(LiftedCall.CALL, 0, encoded)])
+        link.send_encoded([(MovedCall.CALL, 0, encoded)])
         frame = link.recv()
     except (OSError, EOFError):
         return False
@@ -126,7 +126,7 @@ def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
     except BaseException as exc:  # noqa: BLE001 - unpickling runs the user's code
         future.set_exception(exc)
         return True
-    if frame.kind == LiftedCall.FAILED:
+    if frame.kind == MovedCall.FAILED:
         _, error = unpack_remote((None, result))
         future.set_exception(error)
     else:

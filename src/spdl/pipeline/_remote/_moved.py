@@ -19,12 +19,12 @@ from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
 from spdl.pipeline.defs import PipeConfig, PipelineConfig
 
-from ._executors import LiftedThreadPool, map_executors, map_pipes
-from ._lifted_main import work
-from ._lifted_pool import WORKER_IS_GONE, LiftedProcessPool
-from ._protocol import FromLifted
+from ._executors import MovedThreadPool, map_executors, map_pipes
+from ._moved_main import work
+from ._moved_pool import WORKER_IS_GONE, MovedProcessPool
+from ._protocol import FromMoved
 
-__all__ = ["LiftedWorkers", "lift_executors"]
+__all__ = ["MovedWorkers", "move_executors"]
 
 U = TypeVar("U")
 
@@ -32,7 +32,7 @@ U = TypeVar("U")
 _DEATH_TIMEOUT = 2.0
 
 
-class LiftedWorkers:
+class MovedWorkers:
     """Workers that this process owns and another process uses: those of process pools, and those of regions."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class LiftedWorkers:
         """
         for child in self._starting:
             frame = child.recv()
-            if frame.kind == FromLifted.INITIALIZER_FAILED:
+            if frame.kind == FromMoved.INITIALIZER_FAILED:
                 raise frame.load().as_error(f"Initializer failed in {child.what}")
             frame.discard()
         self._starting.clear()
@@ -93,7 +93,7 @@ class LiftedWorkers:
             self.children.pop().stop()
 
 
-def lift_executors(config: PipelineConfig[U], workers: LiftedWorkers, mp_context: Any) -> PipelineConfig[U]:
+def move_executors(config: PipelineConfig[U], workers: MovedWorkers, mp_context: Any) -> PipelineConfig[U]:
     """The same pipeline with executors that can be sent to a new process. Starts the workers of process pools.
 
     Args:
@@ -104,18 +104,18 @@ def lift_executors(config: PipelineConfig[U], workers: LiftedWorkers, mp_context
     Raises:
         ValueError: A pool has been used or shut down.
     """
-    lifted: dict[int, Executor] = {}
+    moved: dict[int, Executor] = {}
     users = _users(config)
 
-    def lift(executor: Executor) -> Executor:
-        if id(executor) not in lifted:
-            lifted[id(executor)] = _lift(executor, users[id(executor)], workers, mp_context)
-        return lifted[id(executor)]
+    def move(executor: Executor) -> Executor:
+        if id(executor) not in moved:
+            moved[id(executor)] = _move(executor, users[id(executor)], workers, mp_context)
+        return moved[id(executor)]
 
-    return map_executors(config, lift)
+    return map_executors(config, move)
 
 
-def _lift(executor: Executor, stages: Sequence[str], workers: LiftedWorkers, mp_context: Any) -> Executor:
+def _move(executor: Executor, stages: Sequence[str], workers: MovedWorkers, mp_context: Any) -> Executor:
     # A subclass with arguments of its own has to know itself how it is pickled.
     if type(executor).__init__ is ThreadPoolExecutor.__init__:
         return _describe_threads(executor, stages)
@@ -124,8 +124,8 @@ def _lift(executor: Executor, stages: Sequence[str], workers: LiftedWorkers, mp_
 
 
 def _start_workers(
-    parameters: _ProcessParameters, stages: Sequence[str], workers: LiftedWorkers, mp_context: Any
-) -> LiftedProcessPool:
+    parameters: _ProcessParameters, stages: Sequence[str], workers: MovedWorkers, mp_context: Any
+) -> MovedProcessPool:
     name = f"process pool of {_listed(stages)}"
     ends = []
     for number in range(1, parameters.max_workers + 1):
@@ -137,7 +137,7 @@ def _start_workers(
                 there,
                 parameters.initializer,
                 parameters.initargs,
-                name=f"spdl-lifted-{number}",
+                name=f"spdl-moved-{number}",
                 what=f"worker {number} of the {name}",
                 mp_context=parameters.start_method if mp_context is None else mp_context,
                 link_limit=0,
@@ -148,7 +148,7 @@ def _start_workers(
         finally:
             there.close()
         workers.add(child, here)
-    return LiftedProcessPool(name, ends)
+    return MovedProcessPool(name, ends)
 
 
 # -- what only private attributes of the standard library tell
@@ -162,10 +162,10 @@ class _ProcessParameters:
     start_method: str | None
 
 
-def _describe_threads(executor: Any, stages: Sequence[str]) -> LiftedThreadPool:
+def _describe_threads(executor: Any, stages: Sequence[str]) -> MovedThreadPool:
     try:
         is_used = bool(executor._threads) or executor._shutdown
-        lifted = LiftedThreadPool(
+        moved = MovedThreadPool(
             type(executor),
             executor._max_workers,
             executor._thread_name_prefix,
@@ -175,7 +175,7 @@ def _describe_threads(executor: Any, stages: Sequence[str]) -> LiftedThreadPool:
     except AttributeError as exc:
         raise _unreadable(executor, stages) from exc
     _check_unused(executor, stages, is_used=is_used)
-    return lifted
+    return moved
 
 
 def _process_parameters(executor: Any, stages: Sequence[str]) -> _ProcessParameters | None:
