@@ -22,7 +22,7 @@ from .stores import FakeStore
 def pair(store: FakeStore | None = None) -> Iterator[tuple[Link, Link]]:
     here, end = link_pair(0)
     there = end.open()
-    here.store, there.shelf = store, store
+    here.store, there.receiver = store, store
     with here, there:
         yield here, there
 

@@ -110,12 +110,12 @@ def test_explicit_arenas_in_a_child(method: str, kind: str) -> None:
     explicit = SharedMemoryRingBuffer(3 << 20) if kind == "ring" else SharedMemorySegmentPool(2 << 20, 2)
     arena = CustomArena(explicit)
     process, pipe = _start(method, _send, arena)
-    shelf = arena.open_receiver()
+    receiver = arena.open_receiver()
     for number in range(1, 10):
         pipe.send(number)
     pipe.send(0)
     for number in range(1, 10):
-        large, small = shelf.get(pipe.recv())
+        large, small = receiver.get(pipe.recv())
         assert bytes(large) == bytes([number]) * (1 << 20)
         assert bytes(small) == b"small"
         del large, small

@@ -11,7 +11,7 @@ from ._link import Frame as Frame
 from ._link import Link as Link
 from ._pickling import NOTHING as NOTHING
 from ._pickling import Encoded as Encoded
-from ._stores import Shelf as Shelf
+from ._stores import Receiver as Receiver
 from ._stores import Store as Store
 from ._waiting import wait_readable as wait_readable
 
@@ -21,7 +21,7 @@ __all__ = [
     "Frame",
     "Link",
     "LinkEnd",
-    "Shelf",
+    "Receiver",
     "Store",
     "link_ends",
     "link_pair",

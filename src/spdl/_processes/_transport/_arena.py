@@ -180,7 +180,7 @@ class ArenaSender:
 
 
 class ArenaReceiver:
-    """The receiving side of an arena: a ``Shelf``. Safe to use from several threads."""
+    """The receiving side of an arena: a ``Receiver``. Safe to use from several threads."""
 
     #: Bytes that were sent come back as bytes, which is a copy: most code cannot do with anything else.
     bytes_as_views = False
@@ -208,7 +208,7 @@ class ArenaReceiver:
 
 
 class ReadingReceiver:
-    """The receiving side where there is no address space for the arena: a ``Shelf`` whose buffers are copies.
+    """The receiving side where there is no address space for the arena: a ``Receiver`` whose buffers are copies.
 
     Args:
         fd: Of the arena's file. Taken over.

@@ -41,8 +41,8 @@ class LinkEnd:
     def open(self) -> Link:
         """In the process that is to use it; once."""
         store = _open_sender(self._sending)
-        shelf = _open_receiver(self._receiving)
-        return Link(_Socket.taking(self._socket), store, shelf)
+        receiver = _open_receiver(self._receiving)
+        return Link(_Socket.taking(self._socket), store, receiver)
 
     def close(self) -> None:
         """Let go of it in a process that does not use it. Idempotent."""
@@ -136,6 +136,6 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
     inbound = arena if arena is not None else _make_arena(limit)
     outbound = None if inbound_only else _make_arena(limit)
     store = _open_sender(outbound)
-    shelf = _open_receiver(inbound)
+    receiver = _open_receiver(inbound)
     here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
-    return Link(_Socket.taking(here), store, shelf), LinkEnd(there, inbound, outbound)
+    return Link(_Socket.taking(here), store, receiver), LinkEnd(there, inbound, outbound)

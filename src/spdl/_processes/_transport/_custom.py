@@ -1,4 +1,4 @@
-"""Explicit arenas of users, ours or their own, as a ``Store`` and a ``Shelf``.
+"""Explicit arenas of users, ours or their own, as a ``Store`` and a ``Receiver``.
 
 An arena of units (see ``ArenaOfUnits``) wants units to be read in the order in which they were published, each once. So
 messages have to be got or dropped in the order in which they were put; a unit whose message was taken back is ended by
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from spdl.pipeline._errors import InternalError
 from spdl.pipeline.lib._memory import exporter_of
 
-__all__ = ["ArenaOfUnits", "CustomArena", "CustomShelf", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
+__all__ = ["ArenaOfUnits", "CustomArena", "CustomReceiver", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
 
 
 class UnitWriter(Protocol):
@@ -74,8 +74,8 @@ class CustomArena:
     def open_sender(self) -> CustomStore:
         return CustomStore(self.arena.open_writer())
 
-    def open_receiver(self) -> CustomShelf:
-        return CustomShelf(self.arena.open_reader())
+    def open_receiver(self) -> CustomReceiver:
+        return CustomReceiver(self.arena.open_reader())
 
     def close(self) -> None:
         """Wake the producer, and let go of the memory and of its name, if it has one."""
@@ -125,7 +125,7 @@ class CustomStore:
         self._skipped += [*spans.skipped, spans.unit]
 
 
-class CustomShelf:
+class CustomReceiver:
     """The receiving side. Messages are got, or dropped, in the order in which they were put."""
 
     def __init__(self, reader: UnitReader) -> None:

@@ -28,7 +28,7 @@ from spdl.pipeline.lib._memory import Writer
 
 from ._custom import CustomStore
 from ._pickling import NOTHING, Encoded, Encoder, Form, contained, decode
-from ._stores import Shelf, Store
+from ._stores import Receiver, Store
 from ._waiting import wait_readable
 
 __all__ = ["Frame", "Link"]
@@ -72,7 +72,7 @@ class Frame:
         self._form = form
         self._head = head
         self._num_deep = num_deep
-        self._places = places  # a list of buffers, or spans for the shelf as bytes
+        self._places = places  # a list of buffers, or spans for the receiver as bytes
 
     @property
     def count(self) -> int:
@@ -102,7 +102,7 @@ class Frame:
             else:
                 buffers = places
             self._places = None
-            as_views = link.shelf is not None and link.shelf.bytes_as_views
+            as_views = link.receiver is not None and link.receiver.bytes_as_views
             return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
         except BaseException as exc:
             error = contained(exc, "unpickling")
@@ -124,13 +124,13 @@ class Link:
     Args:
         sock: This end.
         store: Takes the buffers of what is sent; ``None``: they go through the socket.
-        shelf: Gives the buffers of what is received.
+        receiver: Gives the buffers of what is received.
     """
 
-    def __init__(self, sock: socket.socket, store: Store | None, shelf: Shelf | None) -> None:
+    def __init__(self, sock: socket.socket, store: Store | None, receiver: Receiver | None) -> None:
         self._socket = sock
         self.store = store
-        self.shelf = shelf
+        self.receiver = receiver
         self._encoder = Encoder(thorough=isinstance(store, CustomStore))
         self._put_lock = threading.Lock()
         self._get_lock = threading.Lock()
@@ -389,14 +389,14 @@ class Link:
         self._num_needed = needed if self._num_received >= header_size else header_size
 
     def _get(self, spans: Any) -> list[Any]:
-        assert self.shelf is not None, "the sender has a store and this side no shelf"
+        assert self.receiver is not None, "the sender has a store and this side no receiver"
         with self._get_lock:
-            return self.shelf.get(spans)
+            return self.receiver.get(spans)
 
     def _drop(self, spans: Any) -> None:
-        if self.shelf is not None:
+        if self.receiver is not None:
             with self._get_lock:
-                self.shelf.drop(spans)
+                self.receiver.drop(spans)
 
     # -- the end
 
@@ -419,7 +419,7 @@ class Link:
         while self._frames:
             with suppress(IndexError):
                 self._frames.popleft().discard()
-        for end in (self.store, self.shelf):
+        for end in (self.store, self.receiver):
             if (close := getattr(end, "close", None)) is not None:
                 close()  # its descriptor: what keeps this object may be an old traceback
 

@@ -1,4 +1,4 @@
-"""What carries the buffers of a message: a ``Store`` on the sending side, a ``Shelf`` on the receiving one.
+"""What carries the buffers of a message: a ``Store`` on the sending side, a ``Receiver`` on the receiving one.
 
 Two kinds exist: the automatic arena (``_arena``), and an explicit arena of the user's (``_custom``). Where a store has
 no room, or there is none, buffers go through the socket.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Shelf", "Spans", "Store"]
+__all__ = ["Receiver", "Spans", "Store"]
 
-#: Where the buffers of one message are. Small, picklable, made and understood by a store and its shelf only.
+#: Where the buffers of one message are. Small, picklable, made and understood by a store and its receiver only.
 Spans: TypeAlias = Any
 
 
@@ -35,7 +35,7 @@ class Store(Protocol):
         """What was put will not be sent after all."""
 
 
-class Shelf(Protocol):
+class Receiver(Protocol):
     """Receiving side. Calls are made one at a time."""
 
     @property

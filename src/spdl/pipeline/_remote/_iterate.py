@@ -145,7 +145,7 @@ class _Worker(Generic[T]):
         self.buffer_size = max(0, buffer_size)  # 0: no limit
         self._credits = self.buffer_size or math.inf
         # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
-        self._must_confirm = hasattr(child.link.shelf, "reset")
+        self._must_confirm = hasattr(child.link.receiver, "reset")
         self._timeout = timeout
         self.number = 0  # of the latest iteration
         self._is_ended = False
@@ -177,7 +177,7 @@ class _Worker(Generic[T]):
 
     def confirm(self) -> None:
         """The process waits for this: what older iterations left was received."""
-        self.link.shelf.reset()  # type: ignore[union-attr]
+        self.link.receiver.reset()  # type: ignore[union-attr]
         self.tell(ToIterator.CREDIT, self._credits)
 
     def give_credit(self, count: int) -> None:
