@@ -90,7 +90,7 @@ class _Template:
                 return
             found = {fd for fd, _ in ready}
             for fd in found & self._workers.keys():
-                self._bury(fd)
+                self._report_exit(fd)
             if self._link.fileno() in found:
                 return
             if self._control.fileno() in found and not self._answer():
@@ -156,7 +156,7 @@ class _Template:
         self._poll.register(ending, select.POLLIN)
         return process.pid
 
-    def _bury(self, ending: int) -> None:
+    def _report_exit(self, ending: int) -> None:
         """A worker has ended: tell its exit code."""
         self._poll.unregister(ending)
         process, status, _ = self._workers.pop(ending)

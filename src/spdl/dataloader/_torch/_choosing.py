@@ -259,7 +259,7 @@ class _Continued(Iterator[Any]):
     def _continue_in_processes(self, starting: Starting) -> None:
         self._starting = None
         try:
-            crew = starting.crew()
+            pool = starting.pool()
         except PipelineStateError:
             raise
         except Exception as exc:
@@ -268,7 +268,7 @@ class _Continued(Iterator[Any]):
             self._resort_to_threads(exc)
             return
         self._local = None
-        self._batches = self._processes.iterate_with(crew)
+        self._batches = self._processes.iterate_with(pool)
         self._indices.end_epoch()
         log(_LOG, logging.INFO, "%s", self._choice)
 

@@ -225,15 +225,15 @@ def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measur
     sizes = [_size(plan, outcome) for outcome in fetched]
     found = trial.cost()
     outcomes, collating, thread_error = _collate(plan, fetched, sizes, trial, found)
-    shipping = _shipping(outcomes)
+    sending = _sending_cost(outcomes)
     if plan.pin is not None:
         outcomes = [outcome.then(plan.pin, number) for number, outcome in enumerate(outcomes)]
-    if found is None or shipping is None:
+    if found is None or sending is None:
         return None, outcomes
     fetching, num_threads = found
     size = sum(sizes) / len(sizes)
     thread_error = trial.thread_error or thread_error
-    return Measurement(trial.num_samples, num_threads, size, fetching, collating, *shipping, thread_error), outcomes
+    return Measurement(trial.num_samples, num_threads, size, fetching, collating, *sending, thread_error), outcomes
 
 
 def _collate(
@@ -270,7 +270,7 @@ def _collate(
     return [done[number] for number in sorted(done)], cost, error
 
 
-def _shipping(outcomes: list[Outcome]) -> tuple[float, int] | None:
+def _sending_cost(outcomes: list[Outcome]) -> tuple[float, int] | None:
     """Seconds to take a batch apart, and its bytes; ``None`` if there is no batch."""
     for outcome in outcomes:
         if outcome.has_batch():

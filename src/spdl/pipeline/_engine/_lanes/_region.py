@@ -171,7 +171,7 @@ class RegionLane:
                 self._num_vain[event.worker] = 0
         elif isinstance(event, Ready):
             with engine.lock:
-                node.welcome(event.worker)
+                node.mark_ready(event.worker)
         elif isinstance(event, Failed):
             with engine.lock:
                 self._fail(event.error)
@@ -200,7 +200,7 @@ class RegionLane:
         with engine.lock:
             if node.ended or node.workers[index].ended:
                 return
-            held = node.mourn(index)
+            held = node.mark_dead(index)
         self._num_vain[index] = 0 if held else self._num_vain[index] + 1
         if not workers.may_replace or self._num_vain[index] > _MAX_VAIN_STARTS:
             with engine.lock:

@@ -1,8 +1,8 @@
-"""``Shipment``: objects that several new processes get, pickled once into memory that all of them map.
+"""``SharedPayload``: objects that several new processes get, pickled once into memory that all of them map.
 
 A file without a name holds the pickle stream and, behind it, every large buffer of the objects (arrays, tensors). Each
 process maps it privately: its arrays and tensors are views of the mapping, writable, and a page costs memory of its own
-only in the process that writes to it. The memory goes with the last process that has it mapped, and with the shipment.
+only in the process that writes to it. The memory goes with the last process that has it mapped, and with the payload.
 
 Some objects cannot be pickled into memory, because a descriptor has to go along to each process: locks, queues and
 values of ``multiprocessing``, tensors in shared memory (which stay shared). They travel as arguments of the process.
@@ -28,7 +28,7 @@ from typing import IO, Any, Final
 from spdl._processes._main_module import can_import_main, refusal
 from spdl._processes._transport._pickling import LARGE, MemoryPickler
 
-__all__ = ["Bare", "Shipment", "UnshippableError"]
+__all__ = ["ForkedPayload", "SharedPayload", "UnpicklablePayloadError"]
 
 #: Where a buffer begins: a multiple of a cache line, and of what vector instructions want.
 _ALIGNMENT: Final = 64
@@ -40,11 +40,11 @@ _SELF_CONTAINED: Final = frozenset(
 )
 
 
-class UnshippableError(TypeError):
+class UnpicklablePayloadError(TypeError):
     """One of the objects cannot be pickled. The message names it and says why."""
 
 
-class Bare:
+class ForkedPayload:
     """The same for processes that are forked: the objects themselves."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
@@ -55,14 +55,14 @@ class Bare:
         return self._objects
 
 
-class Shipment:
+class SharedPayload:
     """Picklable only as an argument of a process that is being started.
 
     Args:
         parts: The objects by what they are called in errors.
 
     Raises:
-        UnshippableError: One of them does not pickle.
+        UnpicklablePayloadError: One of them does not pickle.
         OSError: There is no memory, or no descriptor, for them.
     """
 
@@ -80,7 +80,7 @@ class Shipment:
                 except (OSError, MemoryError, KeyboardInterrupt):
                     raise
                 except BaseException as exc:
-                    raise UnshippableError(_explain(parts, exc)) from exc
+                    raise UnpicklablePayloadError(_explain(parts, exc)) from exc
                 self._spans = _write(file, pickler.buffers)
                 self._size = file.tell()
             self._apart = pickler.apart
@@ -101,7 +101,7 @@ class Shipment:
             os.close(fd)
         self._apart = []
 
-    def __enter__(self) -> Shipment:
+    def __enter__(self) -> SharedPayload:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,7 +116,7 @@ class Shipment:
 
 
 class _Arrived:
-    """A shipment in a new process."""
+    """A payload in a new process."""
 
     def __init__(self, fd: Any, size: int, spans: list[tuple[int, int, bool]], apart: list[Any]) -> None:
         self._fd = fd
@@ -183,7 +183,7 @@ class _Nowhere:
 
 def _take_apart(number: int) -> Any:
     """Stands in the pickle stream for what travels apart."""
-    raise AssertionError(f"part {number} is only found by the shipment's own unpickler")
+    raise AssertionError(f"part {number} is only found by the payload's own unpickler")
 
 
 class _Pickler(MemoryPickler):

@@ -1,4 +1,4 @@
-"""``Crew``: the worker processes of one loader, as the consumer's thread sees them. It starts no thread."""
+"""``WorkerPool``: the worker processes of one loader, as the consumer's thread sees them. It starts no thread."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from spdl._reports import add_note
 from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
 
 from ._messages import FromWorker, ToWorker
-from ._process_main import Duty, Turnstile, serve
-from ._shipping import Bare, Shipment, UnshippableError
+from ._payload import ForkedPayload, SharedPayload, UnpicklablePayloadError
+from ._process_main import StartLimit, WorkerSpec, serve
 
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
 
     from ._plan import Plan
 
-__all__ = ["Crew", "pack", "prepare_start"]
+__all__ = ["WorkerPool", "pack", "prepare_start"]
 
 #: What the fork server imports, so that no worker has to.
 _PRELOADED: Final = "spdl.dataloader._torch._preloaded"
@@ -48,16 +48,16 @@ def prepare_start(mp_context: str | BaseContext | None) -> None:
     warm_up(mp_context, _PRELOADED)
 
 
-def pack(plan: Plan) -> Shipment | None:
+def pack(plan: Plan) -> SharedPayload | None:
     """What the workers of ``plan`` get, pickled; ``None`` if they are forked, and get it as it is.
 
     Raises:
-        UnshippableError: Dataset, collate function or worker_init_fn cannot be pickled.
+        UnpicklablePayloadError: Dataset, collate function or worker_init_fn cannot be pickled.
         ValueError: There is no such start method here.
     """
     if context_of(plan.mp_context).get_start_method() == "fork":
         return None
-    return Shipment(_parts(plan))
+    return SharedPayload(_parts(plan))
 
 
 def _parts(plan: Plan) -> dict[str, Any]:
@@ -65,13 +65,13 @@ def _parts(plan: Plan) -> dict[str, Any]:
     return {"collate_fn": plan.collate_fn, "worker_init_fn": plan.worker_init_fn, "the dataset": plan.dataset}
 
 
-class Crew:
+class WorkerPool:
     """Starts the workers of ``plan``; does not wait until they are ready. For one thread at a time.
 
     Args:
         plan: What they load.
         base_seed: Of the epoch.
-        shipment: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
+        payload: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
             impossible, workers are forked if they may be.
 
     Raises:
@@ -80,7 +80,7 @@ class Crew:
         ValueError: There is no such start method here.
     """
 
-    def __init__(self, plan: Plan, base_seed: int, shipment: Shipment | None = None) -> None:
+    def __init__(self, plan: Plan, base_seed: int, payload: SharedPayload | None = None) -> None:
         self._children: list[Child] = []
         self._waiting: list[Child] = []  # those that may still send something
         self._heard: set[Child] = set()  # those that have sent something
@@ -88,16 +88,16 @@ class Crew:
         prepare_start(plan.mp_context)
         context = context_of(plan.mp_context)
         try:
-            if shipment is not None:
-                self._start(plan, base_seed, shipment, context)
+            if payload is not None:
+                self._start(plan, base_seed, payload, context)
                 return
             if context.get_start_method() == "fork":
                 self._start_forked(plan, base_seed, context)
                 return
             try:
-                with Shipment(_parts(plan)) as shipment:
-                    self._start(plan, base_seed, shipment, context)
-            except UnshippableError as exc:
+                with SharedPayload(_parts(plan)) as payload:
+                    self._start(plan, base_seed, payload, context)
+            except UnpicklablePayloadError as exc:
                 if not _may_fork(plan):
                     raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
                 self._start_forked(plan, base_seed, context_of("fork"))
@@ -110,20 +110,20 @@ class Crew:
             raise
 
     def _start_forked(self, plan: Plan, base_seed: int, context: BaseContext) -> None:
-        self._start(plan, base_seed, Bare(_parts(plan).values()), context)
+        self._start(plan, base_seed, ForkedPayload(_parts(plan).values()), context)
 
-    def _start(self, plan: Plan, base_seed: int, luggage: Shipment | Bare, context: BaseContext) -> None:
+    def _start(self, plan: Plan, base_seed: int, payload: SharedPayload | ForkedPayload, context: BaseContext) -> None:
         number = next(_numbers)
         limit = max(_LEAST, default_limit() // plan.num_workers)
-        template = (
-            find_template(context, [_PRELOADED, *sorted(luggage.modules)]) if isinstance(luggage, Shipment) else None
-        )
+        template = None
+        if isinstance(payload, SharedPayload):
+            template = find_template(context, [_PRELOADED, *sorted(payload.modules)])
         with ExitStack() as stack:
-            turnstile = _make_turnstile(plan)
-            if turnstile is not None:
-                stack.callback(turnstile.close)
+            start_limit = _make_start_limit(plan)
+            if start_limit is not None:
+                stack.callback(start_limit.close)
             for worker_id in range(plan.num_workers):
-                duty = Duty(
+                spec = WorkerSpec(
                     worker_id,
                     plan.num_workers,
                     base_seed,
@@ -134,9 +134,9 @@ class Crew:
                 )
                 child = Child.start(
                     serve,
-                    luggage,
-                    duty,
-                    turnstile,
+                    payload,
+                    spec,
+                    start_limit,
                     name=f"spdl-loader-{number}-{worker_id}",
                     what=f"DataLoader worker {worker_id}",
                     mp_context=context,
@@ -248,12 +248,12 @@ class Crew:
             child.stop()
 
 
-def _make_turnstile(plan: Plan) -> Turnstile | None:
+def _make_start_limit(plan: Plan) -> StartLimit | None:
     if plan.init_concurrency is None or plan.init_concurrency >= plan.num_workers:
         return None
-    turnstile = Turnstile(*multiprocessing.Pipe(duplex=False))
-    turnstile.admit(plan.init_concurrency)
-    return turnstile
+    start_limit = StartLimit(*multiprocessing.Pipe(duplex=False))
+    start_limit.admit(plan.init_concurrency)
+    return start_limit
 
 
 def _may_fork(plan: Plan) -> bool:

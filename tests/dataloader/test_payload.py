@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from spdl.dataloader._torch._shipping import Shipment, UnshippableError  # noqa: E402 - it is used with torch only
+from spdl.dataloader._torch._payload import SharedPayload, UnpicklablePayloadError  # noqa: E402 - it is used with torch only
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="written for POSIX")
 
@@ -31,23 +31,23 @@ class _Process:
             return self.fd
 
 
-def arrive(shipment: Shipment) -> tuple[Any, ...]:
+def arrive(payload: SharedPayload) -> tuple[Any, ...]:
     context.set_spawning_popen(_Process())  # type: ignore[arg-type]  # it is one for what is asked here
     try:
-        make, args = shipment.__reduce__()
+        make, args = payload.__reduce__()
     finally:
         context.set_spawning_popen(None)
     objects: tuple[Any, ...] = make(*args).open()
     return objects
 
 
-def ship(*objects: Any) -> tuple[Any, ...]:
-    shipment = Shipment({f"part {i}": each for i, each in enumerate(objects)})
+def send(*objects: Any) -> tuple[Any, ...]:
+    payload = SharedPayload({f"part {i}": each for i, each in enumerate(objects)})
     try:
-        return arrive(shipment)
+        return arrive(payload)
     finally:
-        shipment.close()
-        shipment.close()
+        payload.close()
+        payload.close()
 
 
 def _memory_of(array: Any) -> Any:
@@ -66,7 +66,7 @@ def test_arrays_arrive_as_they_are(kinds: list[str], shape: list[int], order: An
     """Dtype, shape, layout and values, whatever their size."""
     numbers = np.random.default_rng(seed).integers(0, 100, shape)
     arrays = [np.array(numbers.astype(kind), order=order) for kind in kinds]
-    found, empty = ship(arrays, None)
+    found, empty = send(arrays, None)
     assert empty is None
     for one, other in zip(found, arrays, strict=True):
         assert one.dtype == other.dtype
@@ -80,7 +80,7 @@ def test_large_memory_is_mapped_and_not_copied() -> None:
     array, fixed = np.arange(5_000), np.arange(5_000.0)
     fixed.flags.writeable = False
     tensor = torch.arange(5_000)
-    (found,) = ship({"array": array, "again": array, "fixed": fixed, "tensor": tensor, "small": np.arange(3)})
+    (found,) = send({"array": array, "again": array, "fixed": fixed, "tensor": tensor, "small": np.arange(3)})
     assert type(_memory_of(found["array"])).__name__ == "mmap"
     assert type(_memory_of(found["fixed"])).__name__ == "mmap"
     assert type(_memory_of(found["small"])).__name__ != "mmap"
@@ -95,9 +95,9 @@ def test_large_memory_is_mapped_and_not_copied() -> None:
 def test_who_writes_has_memory_of_its_own() -> None:
     """Neither the sender nor another receiver sees it."""
     array, tensor = np.zeros(5_000), torch.zeros(5_000)
-    shipment = Shipment({"array": array, "tensor": tensor})
-    one, other = arrive(shipment), arrive(shipment)
-    shipment.close()
+    payload = SharedPayload({"array": array, "tensor": tensor})
+    one, other = arrive(payload), arrive(payload)
+    payload.close()
     one[0][:] = 1
     one[1][:] = 1
     for each in (array, tensor, *other):
@@ -107,21 +107,21 @@ def test_who_writes_has_memory_of_its_own() -> None:
 def test_memory_is_shared_by_all() -> None:
     """The file has the buffers once, whatever number of names an array has."""
     array = np.zeros(1 << 20, np.uint8)
-    shipment = Shipment({"dataset": [array, array], "other": array})
-    assert 1 << 20 < shipment.num_bytes < (1 << 20) + 4096
-    shipment.close()
+    payload = SharedPayload({"dataset": [array, array], "other": array})
+    assert 1 << 20 < payload.num_bytes < (1 << 20) + 4096
+    payload.close()
 
 
 def test_what_is_shared_already_stays_shared() -> None:
     """A tensor in shared memory, and what multiprocessing makes, go along as they would without us."""
     shared: Any = torch.zeros(10).share_memory_()
-    shipment = Shipment({"dataset": {"tensor": shared, "connections": multiprocessing.Pipe()}})
-    assert shipment.num_bytes < 1000
-    ours, theirs = shipment._apart[1:]
-    assert shipment._apart[0] is shared
+    payload = SharedPayload({"dataset": {"tensor": shared, "connections": multiprocessing.Pipe()}})
+    assert payload.num_bytes < 1000
+    ours, theirs = payload._apart[1:]
+    assert payload._apart[0] is shared
     ours.close()
     theirs.close()
-    shipment.close()
+    payload.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*(nested tensors|[Ss]parse).*:UserWarning")
@@ -130,12 +130,12 @@ def test_tensors_of_several_parts_go_by_their_parts() -> None:
     shared: Any = torch.zeros(5_000).share_memory_()
     indices = torch.arange(5_000).reshape(1, -1)
     sparse = torch.sparse_coo_tensor(indices, shared, (5_000,), check_invariants=False)
-    shipment = Shipment({"dataset": sparse})
-    assert [part.data_ptr() for part in shipment._apart] == [shared.data_ptr()]
-    shipment.close()
+    payload = SharedPayload({"dataset": sparse})
+    assert [part.data_ptr() for part in payload._apart] == [shared.data_ptr()]
+    payload.close()
     rows = torch.eye(30).to_sparse_csr()
     nested = torch.nested.nested_tensor([torch.ones(2_000), torch.ones(3)])
-    found = ship([sparse.clone(), rows, nested, torch.ones(3).untyped_storage()])[0]
+    found = send([sparse.clone(), rows, nested, torch.ones(3).untyped_storage()])[0]
     assert torch.equal(found[0].to_dense(), sparse.to_dense())
     assert torch.equal(found[1].to_dense(), rows.to_dense())
     assert [len(part) for part in found[2].unbind()] == [2_000, 3]
@@ -149,13 +149,13 @@ class Refuses:
 
 def test_what_does_not_pickle_is_named() -> None:
     """With the reason."""
-    with pytest.raises(UnshippableError, match=r"^the second cannot be sent .*: not me \(LookupError\)$"):
-        Shipment({"the first": 1, "the second": [Refuses()]})
+    with pytest.raises(UnpicklablePayloadError, match=r"^the second cannot be sent .*: not me \(LookupError\)$"):
+        SharedPayload({"the first": 1, "the second": [Refuses()]})
 
 
-def test_shipments_travel_only_with_new_processes() -> None:
+def test_payloads_travel_only_with_new_processes() -> None:
     """A descriptor has to go along."""
-    shipment = Shipment({"dataset": 1})
+    payload = SharedPayload({"dataset": 1})
     with pytest.raises(RuntimeError, match="inheritance"):
-        reduction.ForkingPickler.dumps(shipment)
-    shipment.close()
+        reduction.ForkingPickler.dumps(payload)
+    payload.close()
