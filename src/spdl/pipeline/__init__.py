@@ -1,11 +1,10 @@
 """The pipeline engine: sources, stages and sinks on threads, an event loop and executors.
 
-Start with ``PipelineBuilder``. Statistics come with ``Pipeline.stats()``; process-wide defaults are in
-``spdl.pipeline.config``, the declarative form in ``spdl.pipeline.defs``. Imports neither NumPy, torch nor
-``spdl.io``.
+Start with ``PipelineBuilder``. ``Pipeline.stats()`` returns statistics, ``spdl.pipeline.config`` holds process-wide
+defaults, and ``spdl.pipeline.defs`` is the declarative form. Imports neither NumPy, torch nor ``spdl.io``.
 
-Everything is found on first use. Processes that are started for a part of it (``_remote``) import this package too,
-and the engine takes longer to import than they take to start.
+Names are imported lazily, on first use. Worker processes (``_remote``) import this package too but need only a part of
+it, and importing the engine would take longer than starting the process.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -106,7 +105,7 @@ __all__ = [
     "run_pipeline_in_subprocess",
 ]
 
-#: Where each name is.
+#: The module that defines each name.
 _MODULES = {
     "._build": ("build_pipeline",),
     "._builder": ("PipelineBuilder",),
@@ -159,7 +158,7 @@ _MODULES = {
     "._remote._iterate": ("iterate_in_subprocess",),
     "._remote._run_pipeline": ("run_pipeline_in_subprocess",),
 }
-#: Who asks for these will need the engine: here, or in a process that finds in memory what was imported here.
+#: Using these needs the engine: in this process, or in a forked one that inherits the imported modules.
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
