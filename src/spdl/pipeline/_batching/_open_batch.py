@@ -8,7 +8,7 @@ __all__ = ["OpenBatch"]
 
 
 class OpenBatch:
-    """An incomplete batch. It costs the sum of its items' costs or, if ``padded``, the largest cost times their number."""
+    """An incomplete batch. Its cost is the sum of the items' costs or, if padded, the largest times their number."""
 
     __slots__ = ("items", "largest", "max_cost", "max_items", "numbers", "padded", "total")
 
