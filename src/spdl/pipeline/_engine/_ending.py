@@ -21,8 +21,8 @@ from ._failures import short_repr
 from ._lanes._base import EngineThread, Task
 
 if TYPE_CHECKING:
+    from ._engine import Engine
     from ._lanes import RegionLane
-    from ._scheduler import Engine
 
 __all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_all", "register", "stack_of"]
 

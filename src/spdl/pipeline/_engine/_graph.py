@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._engine import Engine
 from spdl.pipeline._engine._failures import FailureReporter, Limit
 from spdl.pipeline._engine._lanes import (
     ExecutorLane,
@@ -20,7 +21,6 @@ from spdl.pipeline._engine._lanes import (
     StartIsolated,
 )
 from spdl.pipeline._engine._ops import Ops
-from spdl.pipeline._engine._scheduler import Engine
 from spdl.pipeline._engine._stages import (
     AggregateStage,
     AsyncGeneratorStage,

@@ -34,7 +34,7 @@ from spdl.pipeline._engine._stages._call import WrongParameters
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import PipeConfig
 

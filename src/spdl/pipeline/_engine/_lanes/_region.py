@@ -21,7 +21,7 @@ from spdl.pipeline._errors import WorkerDiedError
 from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._region import Order, RegionStage
 
 __all__ = ["RegionLane"]
@@ -89,7 +89,7 @@ class RegionLane:
 
     def stop_workers(self) -> None:
         """Idempotent."""
-        from spdl.pipeline._engine._scheduler import EngineState
+        from spdl.pipeline._engine._engine import EngineState
 
         if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
             self.workers.stop(_SHORT_TIMEOUT)  # a failure, or nobody is left: no use in waiting for calls

@@ -25,9 +25,9 @@ from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._lanes._region import RegionLane
     from spdl.pipeline._engine._origin import Origin
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["MAX_TRANSFERS", "Held", "Order", "RegionStage"]
