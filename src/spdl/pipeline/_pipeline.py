@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from spdl._reports import log
 
 from ._engine import Engine
-from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._engine._engine import END, EPOCH
+from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._errors import PipelineFailure, PipelineStateError
 from ._numbers import as_timeout
 from ._observe import PipelineStats

@@ -23,10 +23,10 @@ from spdl._reports import add_note, log, name_of
 from spdl.pipeline._errors import InternalError
 
 from ._channel import MARK
-from ._ending import Stuck, join_all, register
 from ._lanes import LoopLane, PoolLane
 from ._lanes._deadlines import Deadlines
 from ._origin import Ledger
+from ._shutdown import Stuck, join_all, register
 from ._stages import CallStage, Sink, SourceNode, Turns, Wait
 
 if TYPE_CHECKING:

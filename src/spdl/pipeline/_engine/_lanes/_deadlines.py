@@ -164,7 +164,7 @@ class Deadlines:
                 stage.engine.broken(exc)
 
     def _error(self, ticket: Ticket, running: _Running) -> StageTimeoutError:
-        from spdl.pipeline._engine._ending import stack_of
+        from spdl.pipeline._engine._shutdown import stack_of
 
         stage = str(ticket.stage.info)
         error = StageTimeoutError(
