@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import PipeConfig
 
-__all__ = ["Ops"]
+__all__ = ["OpWrapper"]
 
 
-class Ops:
+class OpWrapper:
     """Part of the making of a graph; starts nothing."""
 
     def __init__(self, engine: Engine, start_isolated: StartIsolated) -> None:
