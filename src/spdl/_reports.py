@@ -86,6 +86,17 @@ def shown(value: object, show: Callable[[Any], str] = repr) -> str:
     return _safely(show, value)
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
+
+
+def short_repr(value: Any) -> str:
+    """Return a repr of about 80 characters, or a placeholder if the value's ``__repr__`` raises."""
+    text = shown(value, _SHORT.repr)
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
 def _safely(convert: Callable[[Any], str], value: object) -> str:
     try:
         return convert(value)
