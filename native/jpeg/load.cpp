@@ -13,7 +13,7 @@
 #include "base/memory_budget.h"
 #include "base/scratch.h"
 #include "base/watch.h"
-#include "image/draw.h"
+#include "image/renderer.h"
 #include "image/sniff.h"
 #include "image/stored_plan.h"
 #include "jpeg/decoder.h"
@@ -24,11 +24,11 @@ namespace {
 struct Tools {
   Buffer file;
   JpegDecoder decoder;
-  Artist artist;
+  Renderer renderer;
 
   void trim() noexcept {
     decoder.trim(kKeepBytes);
-    artist.trim(kKeepBytes);
+    renderer.trim(kKeepBytes);
     if (file.capacity() > kKeepBytes) {
       file.release();
     }
@@ -87,7 +87,7 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const PlanesWanted wanted = planes_wanted(transform, plan);
   if (wanted.full_rgb) {
     const auto lease = memory_budget().take(tools.decoder.memory_needed(region, 1.0));
-    tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
+    tools.renderer.render(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
     tools.trim();
     return plan;
   }
@@ -101,7 +101,7 @@ Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint
   const double scale = may_shrink ? std::min(shrinking(stored.rows), shrinking(stored.columns)) : 1.0;
   const auto lease = memory_budget().take(tools.decoder.memory_needed(region, scale));
   const Picture picture = tools.decoder.decode(region, scale, wanted.luma_only);
-  tools.artist.draw(picture, orientation, plan, transform, slot);
+  tools.renderer.render(picture, orientation, plan, transform, slot);
   tools.trim();  // while the lease is held
   return plan;
 }

@@ -1,4 +1,4 @@
-// From a decoded frame of any pixel format to planes of 8 bits that an Artist draws.
+// From a decoded frame of any pixel format to planes of 8 bits that a Renderer draws.
 //
 // Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8 bits
 // and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through swscale at

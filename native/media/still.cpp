@@ -13,7 +13,7 @@ extern "C" {
 #include "base/own_call.h"
 #include "base/scratch.h"
 #include "base/watch.h"
-#include "image/draw.h"
+#include "image/renderer.h"
 #include "image/header.h"
 #include "image/orientation.h"
 #include "image/sniff.h"
@@ -26,11 +26,11 @@ namespace {
 
 struct Tools {
   PlaneMaker planes;
-  Artist artist;
+  Renderer renderer;
 
   void trim() noexcept {
     planes.trim(kKeepBytes);
-    artist.trim(kKeepBytes);
+    renderer.trim(kKeepBytes);
   }
 };
 
@@ -45,7 +45,7 @@ Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const O
   const bool swaps = swaps_sides(orientation);
   const Plan plan = order.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
   const Picture picture = tools.planes.make(*frame, planes_wanted(order.transform, plan));
-  tools.artist.draw(picture, orientation, plan, order.transform, slot);
+  tools.renderer.render(picture, orientation, plan, order.transform, slot);
   tools.trim();  // while the lease is held
   return plan;
 }

@@ -21,13 +21,13 @@ namespace spdl {
 PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept;
 
 // Keeps its scratch memory and weights for the next picture. One thread per object.
-class Artist {
+class Renderer {
  public:
-  explicit Artist(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
+  explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
   // Draws what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The slot
   // has room for transform.bytes_per_image(); all of it is written.
-  void draw(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
+  void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
             std::uint8_t* slot);
 
   // Gives memory back if a large picture left much of it.

@@ -1,4 +1,4 @@
-#include "image/draw.h"
+#include "image/renderer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -119,9 +119,9 @@ PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcep
   return wanted;
 }
 
-std::uint8_t* Artist::line(std::size_t index, int width) noexcept { return lines_.data() + index * padded(width); }
+std::uint8_t* Renderer::line(std::size_t index, int width) noexcept { return lines_.data() + index * padded(width); }
 
-void Artist::to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb) {
+void Renderer::to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb) {
   std::uint8_t* own[3] = {line(0, width), line(1, width), line(2, width)};
   switch (model) {
     case ColorModel::kGray:
@@ -153,7 +153,7 @@ void Artist::to_rgb(ColorModel model, const ChannelRows& components, int width, 
   }
 }
 
-ChannelRows Artist::convert_row(const Picture& picture, const Transform& transform, int index, int width) {
+ChannelRows Renderer::convert_row(const Picture& picture, const Transform& transform, int index, int width) {
   ChannelRows rows{};
   for (std::size_t i = 0; i < num_planes(picture); ++i) {
     rows[i] = strips_[i].row(index);
@@ -214,7 +214,7 @@ ChannelRows Artist::convert_row(const Picture& picture, const Transform& transfo
   return rgb;
 }
 
-Picture Artist::to_upright(const Picture& picture, Orientation orientation) {
+Picture Renderer::to_upright(const Picture& picture, Orientation orientation) {
   Picture upright = picture;
   for (std::size_t i = 0; i < num_planes(picture); ++i) {
     upright.components[i] = turn(picture.components[i], orientation, upright_[i]);
@@ -222,7 +222,7 @@ Picture Artist::to_upright(const Picture& picture, Orientation orientation) {
   return upright;
 }
 
-Picture Artist::to_light(const Picture& picture) {
+Picture Renderer::to_light(const Picture& picture) {
   Picture lit = picture;
   lit.model = ColorModel::kRgb;
   lit.num_components = 3;
@@ -248,7 +248,7 @@ Picture Artist::to_light(const Picture& picture) {
   return lit;
 }
 
-void Artist::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas) {
+void Renderer::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas) {
   // The strips' rows are the canvas's columns.
   const int height = rect.width;
   const int width = rect.height;
@@ -285,7 +285,7 @@ void Artist::write_transposed(const Picture& picture, const Transform& transform
   }
 }
 
-void Artist::draw(const Picture& decoded, Orientation orientation, const Plan& plan, const Transform& transform,
+void Renderer::render(const Picture& decoded, Orientation orientation, const Plan& plan, const Transform& transform,
                   std::uint8_t* slot) {
   Picture picture = decoded;
   if (transform.exact && has_inks(picture)) {
@@ -334,7 +334,7 @@ void Artist::draw(const Picture& decoded, Orientation orientation, const Plan& p
   }
 }
 
-void Artist::trim(std::size_t keep_bytes) noexcept {
+void Renderer::trim(std::size_t keep_bytes) noexcept {
   const auto trim_buffer = [&](Buffer& buffer) {
     if (buffer.capacity() > keep_bytes) {
       buffer.release();
