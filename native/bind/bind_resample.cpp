@@ -16,7 +16,7 @@
 
 #include "base/buffer.h"
 #include "image/kernels.h"
-#include "image/resample.h"
+#include "image/plane_resampler.h"
 #include "image/taps.h"
 
 namespace nb = nanobind;
@@ -130,13 +130,13 @@ nb::bytes resample(const Plane& plane, int width, int height, const std::string&
   std::string out(static_cast<std::size_t>(to[2]) * static_cast<std::size_t>(to[3]), '\0');
   char* at = out.data();
   TapsCache taps;
-  Strip strip;
-  strip.begin(component, vertical, horizontal, exact, taps, kernels);
+  PlaneResampler resampler;
+  resampler.begin(component, vertical, horizontal, exact, taps, kernels);
   for (int top = 0; top < vertical.count; top += kTileRows) {
     const int num_rows = std::min(kTileRows, vertical.count - top);
-    strip.make_rows(top, num_rows);
+    resampler.make_rows(top, num_rows);
     for (int y = 0; y < num_rows; ++y) {
-      std::memcpy(at, strip.row(y), static_cast<std::size_t>(horizontal.count));
+      std::memcpy(at, resampler.row(y), static_cast<std::size_t>(horizontal.count));
       at += horizontal.count;
     }
   }

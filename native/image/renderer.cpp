@@ -156,7 +156,7 @@ void Renderer::to_rgb(ColorModel model, const ChannelRows& components, int width
 ChannelRows Renderer::convert_row(const Picture& picture, const Transform& transform, int index, int width) {
   ChannelRows rows{};
   for (std::size_t i = 0; i < num_planes(picture); ++i) {
-    rows[i] = strips_[i].row(index);
+    rows[i] = resamplers_[i].row(index);
   }
   const bool has_luma = picture.model == ColorModel::kGray || picture.model == ColorModel::kYCbCr;
   if (transform.color == Color::kGray && has_luma) {
@@ -249,7 +249,7 @@ Picture Renderer::to_light(const Picture& picture) {
 }
 
 void Renderer::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas) {
-  // The strips' rows are the canvas's columns.
+  // The resamplers' rows are the canvas's columns.
   const int height = rect.width;
   const int width = rect.height;
   const auto channels = static_cast<std::size_t>(num_channels(transform.color));
@@ -261,7 +261,7 @@ void Renderer::write_transposed(const Picture& picture, const Transform& transfo
   for (int top = 0; top < height; top += kTileRows) {
     const int num_rows = std::min(kTileRows, height - top);
     for (std::size_t i = 0; i < used; ++i) {
-      strips_[i].make_rows(top, num_rows);
+      resamplers_[i].make_rows(top, num_rows);
     }
     for (int y = 0; y < num_rows; ++y) {
       const ChannelRows rows = convert_row(picture, transform, y, width);
@@ -310,7 +310,7 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
       columns.interpolation = for_chroma(columns);
     }
     check_held(component, rows, columns);
-    strips_[i].begin(component, rows, columns, transform.exact, taps_, kernels_);
+    resamplers_[i].begin(component, rows, columns, transform.exact, taps_, kernels_);
   }
   const int width = stored.columns.count;
   lines_.reserve(kNumLines * padded(width));
@@ -326,7 +326,7 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
   for (int top = 0; top < rect.height; top += kTileRows) {
     const int num_rows = std::min(kTileRows, rect.height - top);
     for (std::size_t i = 0; i < used; ++i) {
-      strips_[i].make_rows(top, num_rows);
+      resamplers_[i].make_rows(top, num_rows);
     }
     for (int y = 0; y < num_rows; ++y) {
       canvas.write(rect.top + top + y, rect.left, rect.width, convert_row(picture, transform, y, width));
@@ -340,8 +340,8 @@ void Renderer::trim(std::size_t keep_bytes) noexcept {
       buffer.release();
     }
   };
-  for (Strip& strip : strips_) {
-    strip.trim(keep_bytes);
+  for (PlaneResampler& resampler : resamplers_) {
+    resampler.trim(keep_bytes);
   }
   for (std::size_t i = 0; i < 4; ++i) {
     trim_buffer(untransposed_[i]);

@@ -11,7 +11,7 @@
 #include "image/kernels.h"
 #include "image/orientation.h"
 #include "image/picture.h"
-#include "image/resample.h"
+#include "image/plane_resampler.h"
 #include "image/taps.h"
 #include "image/transform.h"
 
@@ -37,7 +37,7 @@ class Renderer {
   // The exact way wants what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
   Picture to_upright(const Picture& picture, Orientation orientation);
   Picture to_light(const Picture& picture);
-  // Channels of row `index` of the strips, in the order of `color`.
+  // Channels of row `index` of the resamplers, in the order of `color`.
   ChannelRows convert_row(const Picture& picture, const Transform& transform, int index, int width);
   void to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb);
   void write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas);
@@ -45,7 +45,7 @@ class Renderer {
 
   const Kernels& kernels_;
   TapsCache taps_;
-  std::array<Strip, 4> strips_;
+  std::array<PlaneResampler, 4> resamplers_;
   Buffer lines_;
   Buffer packed_;
   std::array<Buffer, 4> untransposed_;

@@ -3,7 +3,7 @@
 // Two ways. The fast one blends rows, then columns, with weights of 14 bits. The exact one is Pillow's, bit for bit
 // (src/libImaging/Resample.c), with weights of 22 bits: columns, rounded to 8 bits, then rows, or in the other order
 // where Pillow 13 does so; earlier versions never do.
-// A Strip keeps its memory for the next component. One thread per object.
+// A PlaneResampler keeps its memory for the next component. One thread per object.
 
 #pragma once
 
@@ -18,9 +18,9 @@
 
 namespace spdl {
 
-class Strip {
+class PlaneResampler {
  public:
-  // What the strip is to resample; the component's samples stay the caller's and must live until the last `make_rows`.
+  // What the resampler is to resample; the component's samples stay the caller's and must live until the last `make_rows`.
   // Every sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or, where a window of
   // the outputs is wanted, at least those that `used_samples` tells. No other row is read, and no row further than
   // kRowPadding past the last of these samples.

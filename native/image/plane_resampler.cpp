@@ -1,4 +1,4 @@
-#include "image/resample.h"
+#include "image/plane_resampler.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,14 +15,14 @@ bool pillow_blends_rows_first(const Axis& vertical, const Axis& horizontal) noex
 
 }  // namespace
 
-const TapPositions& Strip::Direction::positions() const noexcept {
+const TapPositions& PlaneResampler::Direction::positions() const noexcept {
   if (fast != nullptr) {
     return *fast;
   }
   return *exact;
 }
 
-void Strip::begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact, TapsCache& taps,
+void PlaneResampler::begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact, TapsCache& taps,
                   const Kernels& kernels, bool is_transposed) {
   kernels_ = &kernels;
   const Span rows = used_samples(vertical);
@@ -62,7 +62,7 @@ void Strip::begin(const Component& component, const Axis& vertical, const Axis& 
   }
 }
 
-void Strip::blend_all_columns() {
+void PlaneResampler::blend_all_columns() {
   // Whole tiles are written.
   std::uint8_t* all = between_.reserve(stride_ * round_up(static_cast<std::size_t>(num_rows_), kTileRows));
   std::uint8_t* out = all;
@@ -75,7 +75,7 @@ void Strip::blend_all_columns() {
   horizontal_ = {};
 }
 
-void Strip::make_rows(int top, int num_rows) {
+void PlaneResampler::make_rows(int top, int num_rows) {
   if (!vertical_ && !horizontal_) {
     tile_ = {source_.row(top), source_.stride};
     return;
@@ -97,7 +97,7 @@ void Strip::make_rows(int top, int num_rows) {
   }
 }
 
-void Strip::blend_row(int index, std::uint8_t* out) {
+void PlaneResampler::blend_row(int index, std::uint8_t* out) {
   const TapPositions& taps = vertical_.positions();
   const auto num_taps = static_cast<std::size_t>(taps.num_taps);
   const int first = taps.first[static_cast<std::size_t>(index)];
@@ -115,7 +115,7 @@ void Strip::blend_row(int index, std::uint8_t* out) {
   }
 }
 
-void Strip::blend_columns(const Rows& from, std::uint8_t* to) {
+void PlaneResampler::blend_columns(const Rows& from, std::uint8_t* to) {
   const TapPositions& taps = horizontal_.positions();
   kernels_->rows_to_columns(from.data, from.stride, num_columns_, columns_.data());
   if (horizontal_.exact != nullptr) {
@@ -128,7 +128,7 @@ void Strip::blend_columns(const Rows& from, std::uint8_t* to) {
   kernels_->columns_to_rows(blended_columns_.data(), width_, to, stride_);
 }
 
-Strip::Rows Strip::whole_tile(int top, int num_rows) {
+PlaneResampler::Rows PlaneResampler::whole_tile(int top, int num_rows) {
   if (top + kTileRows <= num_rows_) {
     return {source_.row(top), source_.stride};
   }
@@ -140,7 +140,7 @@ Strip::Rows Strip::whole_tile(int top, int num_rows) {
   return copy;
 }
 
-void Strip::trim(std::size_t keep_bytes) noexcept {
+void PlaneResampler::trim(std::size_t keep_bytes) noexcept {
   for (Buffer* buffer : {&rows_, &blended_, &columns_, &blended_columns_, &between_}) {
     if (buffer->capacity() > keep_bytes) {
       buffer->release();
