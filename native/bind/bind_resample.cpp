@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/plane_resampler.h"
-#include "image/taps.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -129,9 +129,9 @@ nb::bytes resample(const Plane& plane, int width, int height, const std::string&
   const Component component = copy_used(plane, vertical, horizontal, memory);
   std::string out(static_cast<std::size_t>(to[2]) * static_cast<std::size_t>(to[3]), '\0');
   char* at = out.data();
-  TapsCache taps;
+  FilterWeightsCache cache;
   PlaneResampler resampler;
-  resampler.begin(component, vertical, horizontal, exact, taps, kernels);
+  resampler.begin(component, vertical, horizontal, exact, cache, kernels);
   for (int top = 0; top < vertical.count; top += kTileRows) {
     const int num_rows = std::min(kTileRows, vertical.count - top);
     resampler.make_rows(top, num_rows);

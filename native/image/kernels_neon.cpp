@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/kernels_portable.h"
-#include "image/taps.h"
 
 namespace spdl {
 namespace {

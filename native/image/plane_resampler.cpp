@@ -15,15 +15,15 @@ bool pillow_blends_rows_first(const Axis& vertical, const Axis& horizontal) noex
 
 }  // namespace
 
-const TapPositions& PlaneResampler::Direction::positions() const noexcept {
+const FilterPositions& PlaneResampler::Direction::positions() const noexcept {
   if (fast != nullptr) {
     return *fast;
   }
   return *exact;
 }
 
-void PlaneResampler::begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact, TapsCache& taps,
-                  const Kernels& kernels, bool is_transposed) {
+void PlaneResampler::begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact,
+                           FilterWeightsCache& cache, const Kernels& kernels, bool is_transposed) {
   kernels_ = &kernels;
   const Span rows = used_samples(vertical);
   const Span columns = used_samples(horizontal);
@@ -40,9 +40,9 @@ void PlaneResampler::begin(const Component& component, const Axis& vertical, con
       return direction;
     }
     if (exact) {
-      direction.exact = taps.get_exact(axis);
+      direction.exact = cache.get_exact(axis);
     } else {
-      direction.fast = taps.get(axis);
+      direction.fast = cache.get(axis);
     }
     return direction;
   };
@@ -98,32 +98,32 @@ void PlaneResampler::make_rows(int top, int num_rows) {
 }
 
 void PlaneResampler::blend_row(int index, std::uint8_t* out) {
-  const TapPositions& taps = vertical_.positions();
-  const auto num_taps = static_cast<std::size_t>(taps.num_taps);
-  const int first = taps.first[static_cast<std::size_t>(index)];
+  const FilterPositions& positions = vertical_.positions();
+  const auto num_taps = static_cast<std::size_t>(positions.num_taps);
+  const int first = positions.first[static_cast<std::size_t>(index)];
   row_pointers_.resize(num_taps);
-  for (int k = 0; k < taps.num_taps; ++k) {
+  for (int k = 0; k < positions.num_taps; ++k) {
     row_pointers_[static_cast<std::size_t>(k)] = source_.row(std::min(first + k, num_rows_ - 1));
   }
   const std::size_t weights = static_cast<std::size_t>(index) * num_taps;
   if (vertical_.exact != nullptr) {
     kernels_->blend_rows_exact(row_pointers_.data(), vertical_.exact->high.data() + weights,
-                               vertical_.exact->low.data() + weights, taps.num_taps, out, num_columns_);
+                               vertical_.exact->low.data() + weights, positions.num_taps, out, num_columns_);
   } else {
-    kernels_->blend_rows(row_pointers_.data(), vertical_.fast->weights.data() + weights, taps.num_taps, out,
+    kernels_->blend_rows(row_pointers_.data(), vertical_.fast->weights.data() + weights, positions.num_taps, out,
                          num_columns_);
   }
 }
 
 void PlaneResampler::blend_columns(const Rows& from, std::uint8_t* to) {
-  const TapPositions& taps = horizontal_.positions();
+  const FilterPositions& positions = horizontal_.positions();
   kernels_->rows_to_columns(from.data, from.stride, num_columns_, columns_.data());
   if (horizontal_.exact != nullptr) {
-    kernels_->blend_columns_exact(columns_.data(), taps.first.data(), horizontal_.exact->high.data(),
-                                  horizontal_.exact->low.data(), taps.num_taps, width_, blended_columns_.data());
+    kernels_->blend_columns_exact(columns_.data(), positions.first.data(), horizontal_.exact->high.data(),
+                                  horizontal_.exact->low.data(), positions.num_taps, width_, blended_columns_.data());
   } else {
-    kernels_->blend_columns(columns_.data(), taps.first.data(), horizontal_.fast->weights.data(), taps.num_taps, width_,
-                            blended_columns_.data());
+    kernels_->blend_columns(columns_.data(), positions.first.data(), horizontal_.fast->weights.data(),
+                            positions.num_taps, width_, blended_columns_.data());
   }
   kernels_->columns_to_rows(blended_columns_.data(), width_, to, stride_);
 }

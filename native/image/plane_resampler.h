@@ -12,9 +12,9 @@
 
 #include "base/buffer.h"
 #include "image/axis.h"
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/picture.h"
-#include "image/taps.h"
 
 namespace spdl {
 
@@ -24,10 +24,11 @@ class PlaneResampler {
   // Every sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or, where a window of
   // the outputs is wanted, at least those that `used_samples` tells. No other row is read, and no row further than
   // kRowPadding past the last of these samples.
-  // Weights lie in `taps`, which may make as many more tables as it says before the last `make_rows`.
+  // The weights stay in `cache`. Before the last `make_rows` it may be asked for at most FilterWeightsCache::kSize - 1
+  // more tables of the same kind.
   // `is_transposed` tells the exact way that rows will be columns of the picture that Pillow is to give.
-  void begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact, TapsCache& taps,
-             const Kernels& kernels, bool is_transposed = false);
+  void begin(const Component& component, const Axis& vertical, const Axis& horizontal, bool exact,
+             FilterWeightsCache& cache, const Kernels& kernels, bool is_transposed = false);
 
   // Makes output rows [top, top + num_rows) of those that are wanted; num_rows is at most kTileRows.
   void make_rows(int top, int num_rows);
@@ -48,11 +49,11 @@ class PlaneResampler {
 
   // The weights of one direction, in one of the two ways; none where the samples stay as they are.
   struct Direction {
-    const Taps* fast = nullptr;
-    const ExactTaps* exact = nullptr;
+    const FilterWeights* fast = nullptr;
+    const ExactFilterWeights* exact = nullptr;
 
     explicit operator bool() const noexcept { return fast != nullptr || exact != nullptr; }
-    const TapPositions& positions() const noexcept;
+    const FilterPositions& positions() const noexcept;
   };
 
   void blend_row(int index, std::uint8_t* out);

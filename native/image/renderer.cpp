@@ -310,7 +310,7 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
       columns.interpolation = for_chroma(columns);
     }
     check_held(component, rows, columns);
-    resamplers_[i].begin(component, rows, columns, transform.exact, taps_, kernels_);
+    resamplers_[i].begin(component, rows, columns, transform.exact, weights_cache_, kernels_);
   }
   const int width = stored.columns.count;
   lines_.reserve(kNumLines * padded(width));

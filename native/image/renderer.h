@@ -8,11 +8,11 @@
 
 #include "base/buffer.h"
 #include "image/canvas.h"
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/orientation.h"
 #include "image/picture.h"
 #include "image/plane_resampler.h"
-#include "image/taps.h"
 #include "image/transform.h"
 
 namespace spdl {
@@ -44,7 +44,7 @@ class Renderer {
   std::uint8_t* line(std::size_t index, int width) noexcept;
 
   const Kernels& kernels_;
-  TapsCache taps_;
+  FilterWeightsCache weights_cache_;
   std::array<PlaneResampler, 4> resamplers_;
   Buffer lines_;
   Buffer packed_;

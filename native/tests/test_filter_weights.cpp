@@ -1,4 +1,4 @@
-#include "image/taps.h"
+#include "image/filter_weights.h"
 
 #include <doctest/doctest.h>
 
@@ -30,18 +30,18 @@ TEST_CASE("weights of an output sum to one, and refer to samples that are there"
         CAPTURE(static_cast<int>(interpolation));
         CAPTURE(size);
         CAPTURE(resized);
-        Taps taps;
-        make_taps(axis_of(interpolation, size, resized), taps);
-        CHECK(taps.size() == resized);
-        CHECK(taps.num_taps % 2 == 0);
-        CHECK((taps.span.begin >= 0 && taps.span.end <= size));
+        FilterWeights table;
+        make_weights(axis_of(interpolation, size, resized), table);
+        CHECK(table.size() == resized);
+        CHECK(table.num_taps % 2 == 0);
+        CHECK((table.span.begin >= 0 && table.span.end <= size));
         for (int i = 0; i < resized; ++i) {
-          const auto begin = taps.weights.begin() + static_cast<std::ptrdiff_t>(i) * taps.num_taps;
-          CHECK(std::accumulate(begin, begin + taps.num_taps, 0) == 1 << kWeightBits);
-          CHECK(taps.first[static_cast<std::size_t>(i)] >= 0);
-          for (int k = 0; k < taps.num_taps; ++k) {
+          const auto begin = table.weights.begin() + static_cast<std::ptrdiff_t>(i) * table.num_taps;
+          CHECK(std::accumulate(begin, begin + table.num_taps, 0) == 1 << kWeightBits);
+          CHECK(table.first[static_cast<std::size_t>(i)] >= 0);
+          for (int k = 0; k < table.num_taps; ++k) {
             if (begin[k] != 0) {
-              CHECK(taps.span.begin + taps.first[static_cast<std::size_t>(i)] + k < taps.span.end);
+              CHECK(table.span.begin + table.first[static_cast<std::size_t>(i)] + k < table.span.end);
             }
           }
         }
@@ -52,19 +52,19 @@ TEST_CASE("weights of an output sum to one, and refer to samples that are there"
 
 TEST_CASE("outputs in reverse have the weights of the others, in reverse") {
   Axis axis = axis_of(Interpolation::kBilinear, 9, 4);
-  Taps forwards;
-  Taps backwards;
-  make_taps(axis, forwards);
+  FilterWeights forwards;
+  FilterWeights backwards;
+  make_weights(axis, forwards);
   axis.is_reversed = true;
-  make_taps(axis, backwards);
+  make_weights(axis, backwards);
   CHECK(forwards.span == backwards.span);
   for (std::size_t i = 0; i < 4; ++i) {
     for (int sample = 0; sample < 9; ++sample) {
-      const auto weight = [&](const Taps& taps, std::size_t output) {
-        const int k = sample - taps.span.begin - taps.first[output];
-        return k < 0 || k >= taps.num_taps
+      const auto weight = [&](const FilterWeights& table, std::size_t output) {
+        const int k = sample - table.span.begin - table.first[output];
+        return k < 0 || k >= table.num_taps
                    ? 0
-                   : static_cast<int>(taps.weights[output * static_cast<std::size_t>(taps.num_taps) +
+                   : static_cast<int>(table.weights[output * static_cast<std::size_t>(table.num_taps) +
                                                    static_cast<std::size_t>(k)]);
       };
       CHECK(weight(forwards, i) == weight(backwards, 3 - i));
@@ -73,9 +73,9 @@ TEST_CASE("outputs in reverse have the weights of the others, in reverse") {
 }
 
 TEST_CASE("a table that was made is found again") {
-  TapsCache cache;
+  FilterWeightsCache cache;
   const Axis axis = axis_of(Interpolation::kBicubic, 20, 10);
-  const Taps* const first = cache.get(axis);
+  const FilterWeights* const first = cache.get(axis);
   CHECK(cache.get(axis_of(Interpolation::kBicubic, 20, 11)) != first);
   CHECK(cache.get(axis) == first);
 }

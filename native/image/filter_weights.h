@@ -33,7 +33,7 @@ Span used_samples(const Axis& axis) noexcept;
 
 // Output i of those wanted is the sum over k < num_taps of a weight times sample span.begin + first[i] + k. num_taps is
 // even. Weights whose positions lie past the span, which are less than num_taps, are zero.
-struct TapPositions {
+struct FilterPositions {
   int num_taps = 0;
   Span span;
   std::vector<std::int32_t> first;
@@ -42,38 +42,38 @@ struct TapPositions {
 };
 
 // weights[i * num_taps + k] of one output sum to exactly 1 << kWeightBits, so flat areas stay flat.
-struct Taps : TapPositions {
+struct FilterWeights : FilterPositions {
   std::vector<std::int16_t> weights;
-  // Scratch of make_taps.
+  // Scratch of make_weights.
   std::vector<float> sums;
 };
 
 // The weights are those of Pillow, bit for bit, in multiples of 2^-22: high[i * num_taps + k] * 2^kLowBits + low[...].
-struct ExactTaps : TapPositions {
+struct ExactFilterWeights : FilterPositions {
   std::vector<std::int16_t> high;
   std::vector<std::int16_t> low;
-  // Scratch of make_taps.
+  // Scratch of make_weights.
   std::vector<double> row;
 };
 
 // Filters and windows are Pillow's: box, bilinear (support 1), bicubic (a = -0.5, Keys 1981), Lanczos (a = 3). `into`
 // is overwritten; its memory is used again. The axis has at least one sample and one output.
-void make_taps(const Axis& axis, Taps& into);
-void make_taps(const Axis& axis, ExactTaps& into);
+void make_weights(const Axis& axis, FilterWeights& into);
+void make_weights(const Axis& axis, ExactFilterWeights& into);
 
 // The last few tables made. Pictures of a set share few sizes, and weights cost as much as resampling with them; where
 // each picture is cropped elsewhere, at least the memory is used again. One thread per object.
-class TapsCache {
+class FilterWeightsCache {
  public:
   // Valid until kSize - 1 more tables of that kind were asked for.
-  const Taps* get(const Axis& axis) { return fast_.get(axis); }
-  const ExactTaps* get_exact(const Axis& axis) { return exact_.get(axis); }
+  const FilterWeights* get(const Axis& axis) { return fast_.get(axis); }
+  const ExactFilterWeights* get_exact(const Axis& axis) { return exact_.get(axis); }
 
   static constexpr std::size_t kSize = 32;
 
  private:
   template <class Table>
-  struct Shelf {
+  struct LeastRecentlyUsed {
     struct Entry {
       Axis axis;
       std::uint64_t used = 0;  // when; 0 is never
@@ -84,8 +84,8 @@ class TapsCache {
 
     const Table* get(const Axis& axis);
   };
-  Shelf<Taps> fast_;
-  Shelf<ExactTaps> exact_;
+  LeastRecentlyUsed<FilterWeights> fast_;
+  LeastRecentlyUsed<ExactFilterWeights> exact_;
 };
 
 }  // namespace spdl

@@ -1,7 +1,7 @@
 // Compiled with -O3 for its loops over kLanes outputs, and without fused multiplication and addition
 // (-ffp-contract=off), so that weights are the same on every machine.
 
-#include "image/taps.h"
+#include "image/filter_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -71,14 +71,14 @@ int output_of(const Axis& axis, int slot) noexcept {
 }
 
 // Sets all but the weights.
-void place(const Axis& axis, Span span, int num_taps, TapPositions& into) {
+void place(const Axis& axis, Span span, int num_taps, FilterPositions& into) {
   into.num_taps = num_taps + num_taps % 2;
   into.span = {axis.offset + span.begin, axis.offset + span.end};
   into.first.resize(static_cast<std::size_t>(axis.count));
 }
 
-std::size_t num_weights(const TapPositions& taps) noexcept {
-  return taps.first.size() * static_cast<std::size_t>(taps.num_taps);
+std::size_t num_weights(const FilterPositions& positions) noexcept {
+  return positions.first.size() * static_cast<std::size_t>(positions.num_taps);
 }
 
 // All outputs have num_taps taps; near the end they begin earlier, with zeros in front, to stay inside.
@@ -87,7 +87,7 @@ int first_of(int window_begin, Span span, int num_taps) noexcept {
 }
 
 // Pillow's ImagingScaleAffine: the position is added up from output to output.
-void make_nearest(const Axis& axis, Span span, TapPositions& into) {
+void make_nearest(const Axis& axis, Span span, FilterPositions& into) {
   place(axis, span, 1, into);
   const double step = axis.extent / axis.resized;
   // Pillow adds up from the first output (ImagingScaleAffine), so we do; but not through a grid of which a picture could
@@ -233,7 +233,7 @@ void make_lanes(const Filter& filter, const float* nearest, const std::int32_t* 
 }
 
 template <class Filter>
-void make_filtered(const Filter& filter, const Axis& axis, Span span, Taps& into) {
+void make_filtered(const Filter& filter, const Axis& axis, Span span, FilterWeights& into) {
   const Grid grid(axis);
   // Windows are as long as twice the support, rounded either way.
   place(axis, span, std::min(span.size(), static_cast<int>(std::ceil(2 * grid.support))), into);
@@ -284,7 +284,7 @@ void make_filtered(const Filter& filter, const Axis& axis, Span span, Taps& into
 }
 
 template <class Filter>
-void make_filtered(const Filter& filter, const Axis& axis, Span span, ExactTaps& into) {
+void make_filtered(const Filter& filter, const Axis& axis, Span span, ExactFilterWeights& into) {
   const Grid grid(axis);
   int longest = 1;
   for (int output = axis.first; output < axis.first + axis.count; ++output) {
@@ -330,7 +330,7 @@ Span used_samples(const Axis& axis) noexcept {
   return {axis.offset + span.begin, axis.offset + span.end};
 }
 
-void make_taps(const Axis& axis, Taps& into) {
+void make_weights(const Axis& axis, FilterWeights& into) {
   const Span span = span_of(axis);
   switch (axis.interpolation) {
     case Interpolation::kNearest:
@@ -351,7 +351,7 @@ void make_taps(const Axis& axis, Taps& into) {
   }
 }
 
-void make_taps(const Axis& axis, ExactTaps& into) {
+void make_weights(const Axis& axis, ExactFilterWeights& into) {
   const Span span = span_of(axis);
   switch (axis.interpolation) {
     case Interpolation::kNearest:
@@ -374,7 +374,7 @@ void make_taps(const Axis& axis, ExactTaps& into) {
 }
 
 template <class Table>
-const Table* TapsCache::Shelf<Table>::get(const Axis& axis) {
+const Table* FilterWeightsCache::LeastRecentlyUsed<Table>::get(const Axis& axis) {
   ++now;
   Entry* oldest = entries.data();
   for (Entry& entry : entries) {
@@ -386,15 +386,15 @@ const Table* TapsCache::Shelf<Table>::get(const Axis& axis) {
       oldest = &entry;
     }
   }
-  // Nobody's, until it is made.
+  // Marked as empty until the table is complete: making it may throw.
   oldest->used = 0;
-  make_taps(axis, oldest->table);
+  make_weights(axis, oldest->table);
   oldest->axis = axis;
   oldest->used = now;
   return &oldest->table;
 }
 
-template struct TapsCache::Shelf<Taps>;
-template struct TapsCache::Shelf<ExactTaps>;
+template struct FilterWeightsCache::LeastRecentlyUsed<FilterWeights>;
+template struct FilterWeightsCache::LeastRecentlyUsed<ExactFilterWeights>;
 
 }  // namespace spdl
