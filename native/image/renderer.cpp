@@ -248,7 +248,7 @@ Picture Renderer::to_light(const Picture& picture) {
   return lit;
 }
 
-void Renderer::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas) {
+void Renderer::write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, SlotWriter& writer) {
   // The resamplers' rows are the canvas's columns.
   const int height = rect.width;
   const int width = rect.height;
@@ -281,7 +281,7 @@ void Renderer::write_transposed(const Picture& picture, const Transform& transfo
     for (std::size_t i = 0; i < channels; ++i) {
       rows[i] = out + (i * static_cast<std::size_t>(rect.height) + static_cast<std::size_t>(y)) * stride;
     }
-    canvas.write(rect.top + y, rect.left, rect.width, rows);
+    writer.write(rect.top + y, rect.left, rect.width, rows);
   }
 }
 
@@ -316,11 +316,11 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
   lines_.reserve(kNumLines * padded(width));
   std::fill_n(line(kFlatLine, width), padded(width), transform.color == Color::kRgba ? 255 : 128);
 
-  Canvas canvas(transform, kernels_, packed_, slot);
+  SlotWriter writer(transform, kernels_, packed_, slot);
   const Rect rect = rect_on_canvas(plan, transform);
-  canvas.fill_around(rect);
+  writer.fill_around(rect);
   if (stored.is_transposed) {
-    write_transposed(picture, transform, rect, canvas);
+    write_transposed(picture, transform, rect, writer);
     return;
   }
   for (int top = 0; top < rect.height; top += kTileRows) {
@@ -329,7 +329,7 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
       resamplers_[i].make_rows(top, num_rows);
     }
     for (int y = 0; y < num_rows; ++y) {
-      canvas.write(rect.top + top + y, rect.left, rect.width, convert_row(picture, transform, y, width));
+      writer.write(rect.top + top + y, rect.left, rect.width, convert_row(picture, transform, y, width));
     }
   }
 }

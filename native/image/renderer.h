@@ -7,12 +7,12 @@
 #include <cstdint>
 
 #include "base/buffer.h"
-#include "image/canvas.h"
 #include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/orientation.h"
 #include "image/picture.h"
 #include "image/plane_resampler.h"
+#include "image/slot_writer.h"
 #include "image/transform.h"
 
 namespace spdl {
@@ -40,7 +40,7 @@ class Renderer {
   // Channels of row `index` of the resamplers, in the order of `color`.
   ChannelRows convert_row(const Picture& picture, const Transform& transform, int index, int width);
   void to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb);
-  void write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, Canvas& canvas);
+  void write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, SlotWriter& writer);
   std::uint8_t* line(std::size_t index, int width) noexcept;
 
   const Kernels& kernels_;

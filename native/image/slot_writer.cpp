@@ -1,4 +1,4 @@
-#include "image/canvas.h"
+#include "image/slot_writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace spdl {
 
-Canvas::Canvas(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot)
+SlotWriter::SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot)
     : transform_(transform), kernels_(kernels), line_(line), slot_(slot) {
   if (transform.element == kUint8) {
     return;
@@ -23,9 +23,9 @@ Canvas::Canvas(const Transform& transform, const Kernels& kernels, Buffer& line,
   }
 }
 
-std::uint8_t* Canvas::reserve_line() { return line_.reserve(8 * padded(transform_.width)); }
+std::uint8_t* SlotWriter::reserve_line() { return line_.reserve(8 * padded(transform_.width)); }
 
-void Canvas::put(const std::uint8_t* levels, std::size_t count, int channel, std::size_t at) {
+void SlotWriter::put(const std::uint8_t* levels, std::size_t count, int channel, std::size_t at) {
   const auto size = static_cast<std::size_t>(transform_.element.size);
   std::uint8_t* out = slot_ + at * size;
   if (transform_.element == kUint8) {
@@ -43,7 +43,7 @@ void Canvas::put(const std::uint8_t* levels, std::size_t count, int channel, std
   }
 }
 
-void Canvas::write(int y, int x, int count, const ChannelRows& rows) {
+void SlotWriter::write(int y, int x, int count, const ChannelRows& rows) {
   const auto channels = static_cast<std::size_t>(num_channels(transform_.color));
   const auto width = static_cast<std::size_t>(transform_.width);
   const auto pixels = static_cast<std::size_t>(count);
@@ -64,7 +64,7 @@ void Canvas::write(int y, int x, int count, const ChannelRows& rows) {
   put(packed, pixels * channels, kAllInTurn, first * channels);
 }
 
-void Canvas::fill_around(const Rect& rect) {
+void SlotWriter::fill_around(const Rect& rect) {
   if (rect.height == transform_.height && rect.width == transform_.width) {
     return;
   }

@@ -16,15 +16,15 @@ namespace spdl {
 // Levels of 0 to 255 of each channel, in the order of the transform's colour; readable up to kRowPadding past their end.
 using ChannelRows = std::array<const std::uint8_t*, 4>;
 
-class Canvas {
+class SlotWriter {
  public:
-  // The slot has room for transform.bytes_per_image(). `line` is scratch memory. All of them must outlive the canvas.
-  Canvas(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot);
+  // The slot has room for transform.bytes_per_image(). `line` is scratch memory. All of them must outlive the writer.
+  SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot);
 
   // Writes `count` pixels of row `y` from column `x` on.
   void write(int y, int x, int count, const ChannelRows& rows);
 
-  // Fills what of the canvas the rectangle leaves free.
+  // Fills the slot outside of the rectangle.
   void fill_around(const Rect& rect);
 
  private:
