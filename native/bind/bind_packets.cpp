@@ -15,8 +15,8 @@
 #include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
-#include "media/describe.h"
 #include "media/measure.h"
+#include "media/repr.h"
 #include "media/serialize.h"
 
 extern "C" {
@@ -156,7 +156,7 @@ nb::class_<CodecObject<type>> register_codec(nb::module_& module, const char* na
       .def_prop_ro(
           "time_base", [](const Self& self) { return pair_of(self.codec->time_base); },
           "Unit of time stamps in seconds: numerator and denominator.")
-      .def("__repr__", [name = std::string(name)](const Self& self) { return name + describe(*self.codec); });
+      .def("__repr__", [name = std::string(name)](const Self& self) { return name + repr(*self.codec); });
 }
 
 // What codecs of moving and of single pictures have in common.
@@ -222,7 +222,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
           kDeserializeViewDoc)
       .def("__repr__", [](Self& self) {
         complete_codec(self);
-        return describe(*self.read("packets"));
+        return repr(*self.read("packets"));
       });
 }
 

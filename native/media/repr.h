@@ -1,4 +1,4 @@
-// Packets and codecs in words, for repr().
+// The text of packets and codecs for Python's repr().
 
 #pragma once
 
@@ -9,8 +9,8 @@
 namespace spdl {
 
 // `VideoPackets<src="v.mp4:0", num_packets=50, pts=[0.000, 1.960], timestamp=(0.5, 1), Codec=<…>>`
-std::string describe(const Packets& packets);
+std::string repr(const Packets& packets);
 // `<bit_rate=…, bits_per_sample=…, codec="h264", …>`
-std::string describe(const Codec& codec);
+std::string repr(const Codec& codec);
 
 }  // namespace spdl

@@ -1,4 +1,4 @@
-#include "media/described.h"
+#include "media/serialize_fields.h"
 
 extern "C" {
 #include <libavutil/mem.h>

@@ -1,4 +1,4 @@
-#include "media/describe.h"
+#include "media/repr.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -42,7 +42,7 @@ const char* class_of(MediaType type) noexcept {
 
 }  // namespace
 
-std::string describe(const Packets& packets) {
+std::string repr(const Packets& packets) {
   const bool is_image = packets.type == MediaType::kImage;
   std::string text = std::string(class_of(packets.type)) + "<src=\"" + packets.source;
   if (!is_image) {
@@ -65,12 +65,12 @@ std::string describe(const Packets& packets) {
     text += ", num_errors=" + std::to_string(packets.num_errors);
   }
   if (packets.codec) {
-    text += ", Codec=" + describe(*packets.codec);
+    text += ", Codec=" + repr(*packets.codec);
   }
   return text + ">";
 }
 
-std::string describe(const Codec& codec) {
+std::string repr(const Codec& codec) {
   const AVCodecParameters& parameters = *codec.parameters;
   std::string text = "<bit_rate=" + std::to_string(parameters.bit_rate) +
                      ", bits_per_sample=" + std::to_string(parameters.bits_per_raw_sample) + ", codec=\"" +

@@ -1,4 +1,4 @@
-// What descriptions of packets and of frames have in common.
+// Fields that serialized packets and serialized frames both have.
 
 #pragma once
 
