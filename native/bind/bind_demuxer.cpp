@@ -91,7 +91,7 @@ class DemuxerObject {
   const std::string& name() const noexcept { return name_; }
 
   // Without the GIL. Throws Error: kClosed, kMedia (another thread is at it).
-  Handle<Demuxer>::Stay use() {
+  Handle<Demuxer>::Guard use() {
     try {
       return demuxer_->own("the demuxer");
     } catch (const Error& error) {

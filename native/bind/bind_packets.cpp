@@ -72,9 +72,9 @@ CodecPtr complete_codec(Handle<Packets>& packets) {
   CodecPtr codec;
   {
     const GilReleased released;
-    const auto stay = packets.read("packets");
-    codec = measure(*stay);
-    if (codec == stay->codec) {
+    const auto guard = packets.read("packets");
+    codec = measure(*guard);
+    if (codec == guard->codec) {
       return codec;
     }
   }
@@ -234,11 +234,11 @@ void add_times(nb::class_<PacketsObject<type>>& packets) {
       .def_prop_ro(
           "timestamp",
           [](const Self& self) -> std::optional<std::pair<double, double>> {
-            const auto stay = self.read("packets");
-            if (!stay->window) {
+            const auto guard = self.read("packets");
+            if (!guard->window) {
               return std::nullopt;
             }
-            return std::pair(stay->window->start, stay->window->end);
+            return std::pair(guard->window->start, guard->window->end);
           },
           "The window: start and end in seconds; ``None`` without one.")
       .def("__len__", [](const Self& self) { return num_in_window(*self.read("packets")); });
@@ -305,8 +305,8 @@ void register_packets(nb::module_& module) {
       .def(
           "get_timestamps",
           [](const VideoPackets& self, bool raw) {
-            const auto stay = self.read("packets");
-            return raw ? packet_timestamps(*stay) : display_timestamps(*stay);
+            const auto guard = self.read("packets");
+            return raw ? packet_timestamps(*guard) : display_timestamps(*guard);
           },
           nb::kw_only(), "raw"_a = false, nb::call_guard<GilReleased>(), kTimestampsDoc);
 
