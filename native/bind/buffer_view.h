@@ -28,20 +28,20 @@ auto without_gil_if(bool is_long, Work&& work) {
 }
 
 // Another object's memory, held for the duration of a call.
-class Held {
+class BufferView {
  public:
-  Held(nanobind::handle object, int flags) {
+  BufferView(nanobind::handle object, int flags) {
     if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
       throw nanobind::python_error();
     }
   }
-  ~Held() {
+  ~BufferView() {
     if (view_.obj != nullptr) {
       PyBuffer_Release(&view_);
     }
   }
-  Held(Held&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
-  Held& operator=(Held&&) = delete;
+  BufferView(BufferView&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
+  BufferView& operator=(BufferView&&) = delete;
 
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(view_.buf); }
   std::size_t size() const noexcept { return as_size(view_.len); }
