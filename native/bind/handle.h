@@ -1,8 +1,8 @@
 // What Python holds of an object that one call may consume, and that one thread at a time may use.
 //
-// The GIL is released while native code works, so two threads may reach for one object at the same time, on free-threaded
-// Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at the wrong moment
-// gets an exception, and never waits.
+// The GIL is released while native code works, so two threads may reach for one object at the same time, on
+// free-threaded Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at
+// the wrong moment gets an exception, and never waits.
 
 #pragma once
 

@@ -90,8 +90,8 @@ int first_of(int window_begin, Span span, int num_taps) noexcept {
 void make_nearest(const Axis& axis, Span span, FilterPositions& into) {
   place(axis, span, 1, into);
   const double step = axis.extent / axis.resized;
-  // Pillow adds up from the first output (ImagingScaleAffine), so we do; but not through a grid of which a picture could
-  // never be made.
+  // Pillow adds up from the first output (ImagingScaleAffine), so we do; but not through a grid of which a picture
+  // could never be made.
   constexpr int kMostAdded = 1 << 20;
   const int start = axis.first > kMostAdded ? axis.first : 0;
   double position = axis.begin + step * (start + 0.5);

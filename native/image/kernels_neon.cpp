@@ -1,5 +1,5 @@
-// Every 64-bit ARM processor has NEON, so that these kernels are chosen when compiling. Compiled with -ffp-contract=off,
-// as GCC makes one operation of vmulq_f32 and vaddq_f32 otherwise, which rounds once.
+// Every 64-bit ARM processor has NEON, so that these kernels are chosen when compiling. Compiled with
+// -ffp-contract=off, as GCC makes one operation of vmulq_f32 and vaddq_f32 otherwise, which rounds once.
 
 #include <arm_neon.h>
 

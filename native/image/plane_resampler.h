@@ -20,10 +20,10 @@ namespace spdl {
 
 class PlaneResampler {
  public:
-  // What the resampler is to resample; the component's samples stay the caller's and must live until the last `make_rows`.
-  // Every sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or, where a window of
-  // the outputs is wanted, at least those that `used_samples` tells. No other row is read, and no row further than
-  // kRowPadding past the last of these samples.
+  // What the resampler is to resample; the component's samples stay the caller's and must live until the last
+  // `make_rows`. Every sample that the axes can use must be in memory: [axis.offset, axis.offset + axis.size), or,
+  // where a window of the outputs is wanted, at least those that `used_samples` tells. No other row is read, and no row
+  // further than kRowPadding past the last of these samples.
   // The weights stay in `cache`. Before the last `make_rows` it may be asked for at most FilterWeightsCache::kSize - 1
   // more tables of the same kind.
   // `is_transposed` tells the exact way that rows will be columns of the picture that Pillow is to give.

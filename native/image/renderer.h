@@ -25,8 +25,8 @@ class Renderer {
  public:
   explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
-  // Draws what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The slot
-  // has room for transform.bytes_per_image(); all of it is written.
+  // Draws what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
+  // slot has room for transform.bytes_per_image(); all of it is written.
   void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
             std::uint8_t* slot);
 

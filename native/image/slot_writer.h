@@ -13,7 +13,8 @@
 
 namespace spdl {
 
-// Levels of 0 to 255 of each channel, in the order of the transform's colour; readable up to kRowPadding past their end.
+// Levels of 0 to 255 of each channel, in the order of the transform's colour; readable up to kRowPadding past their
+// end.
 using ChannelRows = std::array<const std::uint8_t*, 4>;
 
 class SlotWriter {

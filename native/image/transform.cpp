@@ -10,8 +10,8 @@
 namespace spdl {
 namespace {
 
-// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014), figure 17. All seeds are equally good,
-// and so are all numbers of a sequence.
+// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014), figure 17. All seeds are equally
+// good, and so are all numbers of a sequence.
 class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}
