@@ -1,5 +1,3 @@
-#include "bind/bind_batch.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,6 +16,7 @@
 #include "bind/gil.h"
 #include "bind/interrupt.h"
 #include "bind/memory.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "jpeg/load.h"
 

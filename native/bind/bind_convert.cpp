@@ -1,5 +1,3 @@
-#include "bind/bind_convert.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
@@ -12,6 +10,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/convert.h"
 #include "media/reference_frames.h"
 

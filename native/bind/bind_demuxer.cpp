@@ -1,5 +1,3 @@
-#include "bind/bind_demuxer.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -20,6 +18,7 @@
 #include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "media/demuxer.h"
 

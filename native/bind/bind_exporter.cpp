@@ -1,11 +1,10 @@
-#include "bind/bind_exporter.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "bind/buffer_view.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,5 +1,3 @@
-#include "bind/bind_frames.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,6 +16,7 @@ extern "C" {
 #include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
+#include "bind/registration.h"
 #include "media/frame_parts.h"
 #include "media/frames.h"
 

@@ -1,5 +1,3 @@
-#include "bind/bind_packets.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,6 +13,7 @@
 #include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
+#include "bind/registration.h"
 #include "media/measure.h"
 #include "media/repr.h"
 #include "media/serialize.h"

@@ -1,5 +1,3 @@
-#include "bind/bind_resample.h"
-
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "bind/registration.h"
 #include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/plane_resampler.h"

@@ -1,5 +1,3 @@
-#include "bind/bind_shared.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -20,6 +18,7 @@
 
 #include "bind/buffer_view.h"
 #include "bind/gil.h"
+#include "bind/registration.h"
 #include "shared/area.h"
 #include "shared/process.h"
 #include "shared/sender.h"

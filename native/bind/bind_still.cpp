@@ -1,5 +1,3 @@
-#include "bind/bind_still.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +20,7 @@
 #include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "media/picture.h"
 #include "media/picture_layout.h"

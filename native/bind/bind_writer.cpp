@@ -1,5 +1,3 @@
-#include "bind/bind_writer.h"
-
 #include <nanobind/stl/optional.h>
 
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "bind/buffer_view.h"
 #include "bind/gil.h"
+#include "bind/registration.h"
 #include "shared/writer.h"
 
 namespace nb = nanobind;
