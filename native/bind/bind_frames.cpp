@@ -239,7 +239,8 @@ nb::iterator iterate(const VideoFrames& self) {
   return nb::iter(pictures);
 }
 
-// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG (11.3.3.2).
+// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG
+// (11.3.3.2).
 nb::object text_of(const char* value) {
   const auto size = static_cast<Py_ssize_t>(std::char_traits<char>::length(value));
   nb::object text = nb::steal(PyUnicode_DecodeUTF8(value, size, "strict"));

@@ -6,7 +6,6 @@
 
 #include "bind/registration.h"
 
-
 NB_MODULE(_memory, module) {
   module.doc() = "Native part of spdl.pipeline: memory that two processes share.";
   // Views that live at exit are the user's: our tests want to know, users not.

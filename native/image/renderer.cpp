@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
-#include "base/error.h"
 #include "image/stored_plan.h"
 
 namespace spdl {
@@ -94,12 +94,13 @@ Component turn(const Component& component, Orientation orientation, Buffer& memo
   return out;
 }
 
+// Broken only by a bug of ours: decoders give all that `needed_pixels` asks for.
 void check_held(const Component& component, const Axis& rows, const Axis& columns) {
   const auto [top, bottom] = used_samples(rows);
   const auto [left, right] = used_samples(columns);
   const Rect& held = component.held;
   if (top < held.top || bottom > held.bottom() || left < held.left || right > held.right()) {
-    throw Error(ErrorKind::kMedia, "resample", "a part of the picture was not decoded, which is a bug of spdl");
+    throw std::logic_error("bug in spdl: the renderer needs samples that were not decoded");
   }
 }
 
@@ -286,7 +287,7 @@ void Renderer::write_transposed(const Picture& picture, const Transform& transfo
 }
 
 void Renderer::render(const Picture& decoded, Orientation orientation, const Plan& plan, const Transform& transform,
-                  std::uint8_t* slot) {
+                      std::uint8_t* slot) {
   Picture picture = decoded;
   if (transform.exact && has_inks(picture)) {
     picture = to_light(picture);

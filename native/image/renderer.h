@@ -25,10 +25,11 @@ class Renderer {
  public:
   explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
-  // Draws what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
+  // Renders what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
   // slot has room for transform.bytes_per_image(); all of it is written.
+  // Throws std::logic_error if the picture holds fewer samples than the plan needs: a bug of the caller.
   void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
-            std::uint8_t* slot);
+              std::uint8_t* slot);
 
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "base/file.h"
@@ -138,7 +139,8 @@ struct Progress {
   std::atomic<bool> is_over = false;
   std::mutex lock;
   std::condition_variable helper_ended;
-  int num_helpers = 0;  // under the lock
+  int num_helpers = 0;     // under the lock
+  std::exception_ptr bug;  // under the lock: a broken invariant, which is no failure of a source
 };
 
 // Until the helpers have ended. One may wait for a pipe, and Ctrl-C is for the caller's thread alone.
@@ -164,7 +166,7 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     Outcome& outcome = outcomes[i];
     try {
       const ImageRequest request{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
-                        job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
+                                 job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
       outcome.plan = load_one(job.sources[i], request, job.fallback, job.slots[i], *workspace);
     } catch (const Error& error) {
       outcome.error = error;
@@ -173,6 +175,10 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     } catch (const NeedsFallback&) {
       progress.is_over = true;
     } catch (const Cancelled&) {
+      progress.is_over = true;
+    } catch (const std::logic_error&) {
+      const std::lock_guard held(progress.lock);
+      progress.bug = std::current_exception();
       progress.is_over = true;
     } catch (const std::exception& error) {
       outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
@@ -274,6 +280,9 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     if (wanted > 1) {
       wait_for_helpers(progress, job.is_cancelled);
     }
+  }
+  if (progress.bug) {
+    std::rethrow_exception(progress.bug);
   }
   if (progress.is_over) {
     return std::nullopt;
