@@ -310,7 +310,11 @@ def test_part_that_the_picture_does_not_have_fails() -> None:
         ((0, 5), ValueError, "height must be >= 1, got 0"),
         ((5, 2**40), ValueError, "width must be <= 2147483647"),
         ((5.0, 5), TypeError, "height must be an integer, got 5.0"),
-        ((5, 5, -1), ValueError, r"seed must be >= 0 and < 2\*\*64, got -1; sample_seeds makes such seeds from any integer"),
+        (
+            (5, 5, -1),
+            ValueError,
+            r"seed must be >= 0 and < 2\*\*64, got -1; sample_seeds makes such seeds from any integer",
+        ),
         ((5, 5, 2**64), ValueError, "seed must be"),
         ((5, 5, None), TypeError, "seed must be an integer, got None"),
     ],

@@ -172,7 +172,9 @@ def test_replay_of_a_picture_of_another_size_fails() -> None:
 
 def test_random_transform_needs_seeds() -> None:
     """Chance is never taken from somewhere else."""
-    with pytest.raises(ValueError, match=r"seeds must be given for a random transform, one per source.*sample_seeds makes them"):
+    with pytest.raises(
+        ValueError, match=r"seeds must be given for a random transform, one per source.*sample_seeds makes them"
+    ):
         load([JPEG], RANDOM)
 
 
