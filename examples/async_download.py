@@ -1,7 +1,7 @@
-"""Download with an async op: many requests wait at once, on one thread; what is CPU work runs in worker threads.
+"""Download with an async op: many requests wait at once on one thread; CPU work runs in worker threads.
 
-The server is started here, on the loopback interface, and fails now and then like a real one. The client is written
-on plain ``asyncio`` streams; any async client takes its place.
+The example starts its own server on the loopback interface, which sometimes fails like a real one. The client uses
+plain ``asyncio`` streams; replace it with any async client.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from spdl.pipeline.config import set_compact_log
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves ``/<number>``; there is no number that ends in 7."""
+    """Serves ``/<number>``, except numbers that end in 7."""
 
     def do_GET(self) -> None:
         number = int(self.path.removeprefix("/"))
@@ -28,11 +28,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: object) -> None:
-        """Keep the terminal for the example."""
+        """Log nothing: the terminal is for the example."""
 
 
 class Server(ThreadingHTTPServer):
-    request_queue_size = 64  # of connections that wait to be accepted
+    request_queue_size = 64  # connections that may wait to be accepted
 
 
 class NotFoundError(Exception):
@@ -40,13 +40,13 @@ class NotFoundError(Exception):
 
 
 class Client:
-    """An async callable is an op like an async function; it can hold connections, credentials, a limit."""
+    """An object with an async ``__call__`` is an op too; it can hold connections, credentials or a limit."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
 
     async def __call__(self, key: int) -> tuple[int, bytes]:
-        """Fetch one object. An exception costs this item; the pipeline logs it and goes on."""
+        """Fetch one object. An exception fails this item only; the pipeline logs it and continues."""
         reader, writer = await asyncio.open_connection(self.host, self.port)
         try:
             writer.write(f"GET /{key} HTTP/1.0\r\nHost: {self.host}\r\n\r\n".encode())
@@ -62,13 +62,13 @@ class Client:
 
 
 def digest(downloaded: tuple[int, bytes]) -> tuple[int, str]:
-    """CPU work on what arrived, in a thread: hashing gives up the GIL."""
+    """Hash the data in a thread: hashing releases the GIL."""
     key, body = downloaded
     return key, hashlib.sha256(body).hexdigest()
 
 
 def main() -> None:
-    set_compact_log(True)  # one line in the log for an item that failed, without its traceback
+    set_compact_log(True)  # log a failed item on one line, without its traceback
     with Server(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever, args=(0.05,))
         serving.start()

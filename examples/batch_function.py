@@ -1,7 +1,7 @@
-"""A function that takes a whole batch, behind ``aggregate``: one call for many items.
+"""A function that takes a whole batch, after ``aggregate``: one call for many items.
 
-``aggregate(n)`` collects n items to a list, and the next stage gets lists. ``drop_last`` decides what becomes of the
-rest at the end. An ``Aggregator`` of one's own decides when a batch is full: here by its size in bytes.
+``aggregate(n)`` collects n items into a list, and the next stage gets lists. ``drop_last`` says whether the remainder
+at the end is dropped. A custom ``Aggregator`` decides when a batch is full: here by its size in bytes.
 """
 
 from spdl.pipeline import PipelineBuilder
@@ -9,25 +9,25 @@ from spdl.pipeline.defs import Aggregator
 
 
 def read(index: int) -> bytes:
-    """Records of different lengths."""
+    """Make a record; records have different lengths."""
     return bytes([index % 256]) * (1 + index * 37 % 101)
 
 
 def collate(batch: list[bytes]) -> tuple[int, bytes]:
-    """Pad the records of a batch to one length and join them: one call, whatever the size of the batch."""
+    """Pad the records of a batch to one length and join them: one call for a batch of any size."""
     width = max(map(len, batch))
     return len(batch), b"".join(record.ljust(width, b"\0") for record in batch)
 
 
 class ByBytes(Aggregator[bytes, list[bytes]]):
-    """Batches that hold at most ``num_bytes`` bytes, however many records these are."""
+    """Batches of any number of records, at most ``num_bytes`` bytes in total."""
 
     def __init__(self, num_bytes: int) -> None:
         self.num_bytes = num_bytes
         self._records: list[bytes] = []
 
     def accumulate(self, item: bytes) -> list[bytes] | None:
-        """Take one record; return the batch that it does not fit into any more, or None."""
+        """Take one record. If it no longer fits into the batch, return that batch; otherwise ``None``."""
         if sum(map(len, self._records)) + len(item) <= self.num_bytes:
             self._records.append(item)
             return None
@@ -35,7 +35,7 @@ class ByBytes(Aggregator[bytes, list[bytes]]):
         return full or None
 
     def flush(self) -> list[bytes] | None:
-        """At the end: what is left."""
+        """Return the last batch."""
         rest, self._records = self._records, []
         return rest or None
 

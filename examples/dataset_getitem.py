@@ -1,8 +1,8 @@
-"""From ``torch.utils.data.DataLoader`` to a pipeline: the data set is read in threads, in order, by ``__getitem__``.
+"""From ``torch.utils.data.DataLoader`` to a pipeline: threads read the data set with ``__getitem__``, in order.
 
 A map-style data set needs no change: the indices are the source, its ``__getitem__`` is the op, and
-``output_order="input"`` keeps the order of a sampler however the calls finish. It must be safe to call from several
-threads; reading files and decoding with a library that gives up the GIL is.
+``output_order="input"`` keeps the order of the sampler, whatever order the calls finish in. ``__getitem__`` must be
+thread-safe; reading files, and decoding them with a library that releases the GIL, is.
 """
 
 import random
@@ -18,7 +18,7 @@ PREFETCH_FACTOR = 2
 
 
 class FolderDataset:
-    """Compressed samples and their labels, one file each."""
+    """Compressed samples, one file each, with the label in the file name."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = sorted(folder.glob("*.z"))
@@ -38,7 +38,7 @@ def make_samples(folder: Path, num_samples: int) -> None:
 
 
 def collate(samples: list[tuple[bytes, int]]) -> tuple[bytes, list[int]]:
-    """Where torch is used: ``torch.utils.data.default_collate``."""
+    """Join the samples of a batch. With torch, use ``torch.utils.data.default_collate``."""
     return b"".join(data for data, _ in samples), [label for _, label in samples]
 
 

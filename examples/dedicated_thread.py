@@ -1,7 +1,7 @@
-"""A stage that keeps its state in one thread of its own: an executor with one worker and thread-local storage.
+"""A stage with state in its own thread: an executor with one worker, and thread-local storage.
 
-The shape of a transfer to a GPU: one transfer at a time, always from the same thread, on a stream that is made once.
-Other stages go on in the pipeline's own threads.
+Transfers to a GPU work like this: one at a time, always from the same thread, on a stream that is made once. The other
+stages run in the threads of the pipeline.
 """
 
 import threading
@@ -13,7 +13,7 @@ LOCAL = threading.local()
 
 
 class Stream:
-    """Stands for a CUDA stream, a connection, a decoder: made once, used by one thread."""
+    """A stand-in for a CUDA stream, a connection or a decoder: made once, used by one thread."""
 
     num_made = 0
 
@@ -27,7 +27,7 @@ class Stream:
 
 
 def get_stream() -> Stream:
-    """The stream of this thread; made when the thread first asks."""
+    """Return the stream of this thread, made at the first call."""
     if not hasattr(LOCAL, "stream"):
         LOCAL.stream = Stream()
     stream: Stream = LOCAL.stream
@@ -35,7 +35,7 @@ def get_stream() -> Stream:
 
 
 def transfer(batch: list[bytes]) -> tuple[bytearray, str, int]:
-    """Copy a batch to its destination. Returns it with the name of the thread and the number of its transfers."""
+    """Copy a batch to its destination. Return the copy, the name of the thread and its number of transfers."""
     stream = get_stream()
     return stream.transfer(batch), threading.current_thread().name, stream.num_transfers
 

@@ -1,7 +1,7 @@
-"""Epochs with a continuous source: one pipeline for the whole training, whose threads stay warm.
+"""Epochs with a continuous source: one pipeline, and its threads, for the whole training.
 
-The source is iterated again for each epoch, so it can shuffle anew. The next epoch is prefetched while the consumer is
-still in the last one. An epoch's end is a border: no batch holds items of two epochs.
+The pipeline iterates the source again for each epoch, so the source can reshuffle. The next epoch is prefetched while
+the consumer still reads the current one. No batch holds items of two epochs.
 """
 
 import random
@@ -13,7 +13,7 @@ NUM_EPOCHS = 3
 
 
 class ShuffledIndices:
-    """The indices of a data set, in another order for each epoch, the same in each run."""
+    """The indices of a data set: another order in each epoch, the same orders in each run."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -1,13 +1,13 @@
-"""From ``torch.utils.data.DataLoader`` to a pipeline, a step at a time; each gives the same batches in the same order.
+"""From ``torch.utils.data.DataLoader`` to a pipeline, step by step; each gives the same batches in the same order.
 
 0. The old code: a data set that opens pictures with Pillow, and torch's loader with worker processes.
-1. Another loader, all else as it is: ``get_pytorch_dataloader(..., workers="thread")``. Nothing is pickled, no process
-   is started, the first batch is there at once.
-2. The pipeline that this loader stands for: sampler, ``__getitem__``, ``aggregate``, ``collate_fn``. Stages can now be
-   added, and each has a concurrency of its own.
-3. Pictures are decoded, resized and batched by one native call, without the GIL and without a tensor for each picture.
+1. Another loader, and nothing else changed: ``get_pytorch_dataloader(..., workers="thread")``. Nothing is pickled and
+   no process is started, so the first batch arrives sooner.
+2. The pipeline that does what this loader does: sampler, ``__getitem__``, ``aggregate``, ``collate_fn``. You can now
+   add stages, each with its own concurrency.
+3. One native call decodes, resizes and batches pictures, without the GIL and without a tensor for each picture.
 
-It needs torch and Pillow.
+Needs torch and Pillow.
 """
 
 import random
@@ -31,7 +31,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 class Photos(Dataset):
-    """Files named after their labels, to ``uint8`` tensors of shape ``(3, SIZE, SIZE)``."""
+    """Pictures as ``uint8`` tensors of shape ``(3, SIZE, SIZE)``, with the label in the file name."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = sorted(folder.glob("*.jpg"))
@@ -47,7 +47,7 @@ class Photos(Dataset):
 
 
 def shuffled(photos: Photos) -> RandomSampler:
-    """The same order for each step. ``shuffle=True`` would do as well, with a ``generator`` for each loader."""
+    """Make the same order for each step. ``shuffle=True`` with a ``generator`` for each loader works as well."""
     return RandomSampler(photos, generator=torch.Generator().manual_seed(0))
 
 
@@ -76,7 +76,7 @@ def as_pipeline(photos: Photos) -> Iterator[Batch]:
 
 
 def by_native_calls(photos: Photos) -> Iterator[Batch]:
-    transform = spdl.io.ImageTransform(SIZE, layout="NCHW", orient=False)  # Pillow turns no picture upright either
+    transform = spdl.io.ImageTransform(SIZE, layout="NCHW", orient=False)  # nor does Pillow apply the orientation
 
     def load(indices: list[int]) -> Batch:
         images = spdl.io.load_image_batch(
@@ -90,7 +90,7 @@ def by_native_calls(photos: Photos) -> Iterator[Batch]:
         .aggregate(BATCH_SIZE)
         .pipe(load)
         .add_sink(2)
-        .build(num_threads=1)  # a call at a time: its own threads share the pictures of a batch
+        .build(num_threads=1)  # one call at a time; its own threads share the pictures of a batch
     )
     with pipeline.auto_stop():
         yield from pipeline

@@ -1,7 +1,7 @@
-"""Items take different ways by what they are: a router chooses the path, the outputs come together again.
+"""Different stages for different items: a router chooses the path of each item, and the outputs are merged.
 
-Each path has stages of its own, with their own concurrency. A path may be another choice of paths. There is no order
-between paths; within one it is kept.
+Each path has its own stages, with their own concurrency. A path may contain path variants again. Items of one path keep
+their order; there is no order between paths.
 """
 
 import json
@@ -15,7 +15,7 @@ Record = dict[str, int]
 
 
 def choose(data: bytes) -> int:
-    """The index of the path: 0 for compressed data, 1 for plain text."""
+    """Return the index of the path: 0 for compressed data, 1 for plain text."""
     return 0 if data[:1] == b"\x78" else 1
 
 

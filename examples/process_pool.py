@@ -1,7 +1,8 @@
 """A stage that holds the GIL runs in a process pool, with a resource made once per process; the others use threads.
 
 The resource, here a table that takes time to build, is made by the pool's ``initializer`` and kept in a global of the
-worker process. Ops and items of that stage cross a process boundary, so they must pickle; nothing else does.
+worker process. Only the op and the items of that stage cross a process boundary, so only
+they must be picklable.
 """
 
 import multiprocessing
@@ -12,12 +13,12 @@ from spdl.pipeline import PipelineBuilder
 
 NUM_PROCESSES = 2
 
-#: The resource of a worker process; not there in the first process.
+#: The resource of a worker process; the main process does not have it.
 vocabulary: "Vocabulary"
 
 
 class Vocabulary:
-    """Stands for what is slow to construct and cannot be pickled: a tokenizer, a database connection, a model."""
+    """A stand-in for a slow, unpicklable resource: a tokenizer, a database connection, a model."""
 
     def __init__(self, words: list[str]) -> None:
         self._numbers = {word: number for number, word in enumerate(words)}
@@ -27,23 +28,23 @@ class Vocabulary:
 
 
 def init_vocabulary(*words: str) -> None:
-    """Run once in each worker process. Its arguments pickle; what it makes need not."""
+    """Run once in each worker process. Its arguments are pickled; the resource need not be picklable."""
     global vocabulary
     vocabulary = Vocabulary(list(words))
 
 
 def tokenize(text: str) -> list[int]:
-    """Run in a worker process: pure Python, so threads would wait for each other."""
+    """Run in a worker process: it is pure Python, so threads would wait for each other."""
     return vocabulary.encode(text)
 
 
 def decompress(data: bytes) -> str:
-    """Run in a thread: zlib gives up the GIL, so threads work side by side."""
+    """Run in a thread: zlib releases the GIL, so threads run in parallel."""
     return zlib.decompress(data).decode()
 
 
 def pad(batch: list[list[int]]) -> list[list[int]]:
-    """Bring the rows of a batch to one length."""
+    """Pad the rows of a batch to one length."""
     length = max(map(len, batch))
     return [row + [0] * (length - len(row)) for row in batch]
 
@@ -74,6 +75,6 @@ def main() -> None:
     print(f"{num_rows} documents, {num_tokens} tokens, from {NUM_PROCESSES} processes")
 
 
-# Worker processes import this file again; only the first process may start the work.
+# Worker processes import this file again; only the main process may start the work.
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
 """Text to batches of token ids: tokenised in threads, then padded by budget, padded by length, or packed into rows.
 
 A byte-level BPE of ``tokenizers`` (the extra ``text``) is trained on the docstrings of the standard library.
-``encode_batch`` gives up the GIL, ``encode`` does not: so texts are tokenised a chunk at a time, and it is the
-pipeline's threads that work side by side. The order of the documents is kept, so the batches are the same each time.
+``encode_batch`` releases the GIL, ``encode`` does not. So texts are tokenised in chunks, and the threads of the
+pipeline run in parallel. The order of the documents is kept, so the batches are the same in each run.
 
-A packed row holds several documents. ``segment_ids`` says which token belongs to which of them, ``positions`` starts
-again at 0 with each: a model that is given both treats the row as it would treat the documents one by one.
+A packed row holds several documents. ``segment_ids`` says which document each token belongs to, and ``positions``
+restarts at 0 for each document. A model that uses both gives the same results as for separate documents.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# The threads are those of the pipeline: tokenizers need start none. Set before its first use.
+# The pipeline has the threads, so tokenizers must not start its own. Set this before its first use.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
@@ -26,7 +26,7 @@ from spdl.pipeline.batching import CostBudget, LengthBuckets, PackedRow, PackSeq
 from spdl.pipeline.defs import Aggregator
 
 VOCABULARY = 1000
-#: Places for tokens in a batch, whichever way it is made.
+#: Token slots in a batch, for each way to make batches.
 BUDGET = 4096
 ROW = 512
 PAD = 0
@@ -37,7 +37,7 @@ MODULES = ("argparse", "ast", "datetime", "decimal", "difflib", "doctest", "insp
 
 
 class Batch(NamedTuple):
-    """What a model takes. All are ``int32`` of shape ``(rows, tokens)``."""
+    """The input of a model. All arrays are ``int32`` of shape ``(rows, tokens)``."""
 
     tokens: np.ndarray
     segment_ids: np.ndarray
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 def docstrings() -> Iterator[str]:
-    """From a line to some pages of English text."""
+    """Texts of one line to some pages, in English."""
     for name in MODULES:
         spec = importlib.util.find_spec(name)
         assert spec is not None
@@ -70,7 +70,7 @@ def train(documents: list[str]) -> Tokenizer:
 
 
 class Tokenise:
-    """From texts to token ids, one ``int32`` array for each text. What is longer than a row is cut off."""
+    """Turn texts into token ids, one ``int32`` array per text. Texts longer than a row are truncated."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -81,7 +81,7 @@ class Tokenise:
 
 
 def pad(sequences: list[np.ndarray]) -> Batch:
-    """One document in each row, padded to the longest."""
+    """Make a batch with one document per row, padded to the longest."""
     shape = len(sequences), max(map(len, sequences))
     batch = Batch(np.full(shape, PAD, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.int32))
     for row, sequence in enumerate(sequences):
@@ -92,7 +92,7 @@ def pad(sequences: list[np.ndarray]) -> Batch:
 
 
 def stack(rows: list[PackedRow]) -> Batch:
-    """With torch: ``torch.from_numpy`` of each, without a copy."""
+    """Stack packed rows. With torch, convert each array with ``torch.from_numpy``, without a copy."""
     return Batch(
         np.stack([row.tokens for row in rows]),
         np.stack([row.segment_ids for row in rows]),
@@ -101,9 +101,9 @@ def stack(rows: list[PackedRow]) -> Batch:
 
 
 def attention_mask(batch: Batch) -> np.ndarray:
-    """Shape ``(rows, tokens, tokens)``: which tokens may look at which; those of their own document before them.
+    """Return which tokens may attend to which, of shape ``(rows, tokens, tokens)``: earlier ones of the same document.
 
-    Kernels for rows of several sequences take ``PackedRow.cu_seqlens`` instead and never make this.
+    Attention kernels for packed sequences take ``PackedRow.cu_seqlens`` instead and need no mask.
     """
     ids = batch.segment_ids
     same = (ids[:, :, None] == ids[:, None, :]) & (ids[:, :, None] != 0)

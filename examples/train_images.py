@@ -1,8 +1,8 @@
-"""A training input: a folder of classes, shuffled anew for each epoch, to batches of normalised floating point images.
+"""A training input: a folder of classes, reshuffled for each epoch, to batches of normalised floating point images.
 
-Each batch is one native call from files to ``(N, C, H, W)``: a random part of each picture, flipped or not, resized,
-normalised. A sample's seed is a function of run, epoch and index, so its picture is the same whatever batch, thread or
-restart it comes with. A file that is damaged is replaced by another, and so is its label.
+One native call turns files into a batch of shape ``(N, C, H, W)``: a random crop of each picture, flipped or not,
+resized, normalised. The seed of a sample depends only on run, epoch and index, so its pixels are the same in any batch,
+thread or restarted run. A damaged file is replaced by another one, and so is its label.
 """
 
 import random
@@ -32,7 +32,7 @@ TRANSFORM = ImageTransform(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One batch that is to be loaded: which samples, in which epoch."""
+    """One batch to load: its samples and its epoch."""
 
     epoch: int
     indices: list[int]
@@ -40,14 +40,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a training step takes. With torch: ``spdl.io.to_torch(images)``, a view."""
+    """The input of a training step. With torch, ``spdl.io.to_torch(images)`` gives a view."""
 
     images: CPUBuffer
     labels: list[int]
 
 
 class ImageFolder:
-    """Files in one folder for each class, as those of ImageNet; the number of a class is its place in the alphabet."""
+    """Files in one folder per class, as in ImageNet; classes are numbered in alphabetical order."""
 
     def __init__(self, folder: Path) -> None:
         self.classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
@@ -58,8 +58,8 @@ class ImageFolder:
         self.labels = [label for _, label in samples]
 
     def load(self, request: Request) -> Batch:
-        """Run in a thread of the pipeline; the GIL is free while it decodes."""
-        # Other samples, always the same for this batch, in case that some of its files cannot be loaded.
+        """Run in a thread of the pipeline, without the GIL while it decodes."""
+        # Other samples, always the same for this batch, in case some of its files cannot be loaded.
         spares = random.Random(f"{request.epoch}:{request.indices[0]}").choices(range(len(self.paths)), k=BATCH_SIZE)
         images = spdl.io.load_image_batch(
             [self.paths[index] for index in request.indices],
@@ -68,13 +68,13 @@ class ImageFolder:
             spares=[self.paths[index] for index in spares],
             num_threads=2,
         )
-        # Where each image is from: a place in the request, or after its end among the spares.
+        # The origin of each image: an index into the request, or beyond its end into the spares.
         candidates = request.indices + spares
         return Batch(images, [self.labels[candidates[origin]] for origin in images.origins if origin is not None])
 
 
 class ShuffledBatches:
-    """The batches of an epoch, in another order each; what is left at the end is no full batch and is left out."""
+    """Batches in another order for each epoch. The remainder that does not fill a batch is dropped."""
 
     def __init__(self, num_samples: int) -> None:
         self.num_samples = num_samples

@@ -1,8 +1,8 @@
-"""The loader runs in a process of its own: training spends no Python on it, and batches arrive without a copy.
+"""The loader runs in its own process: it does not compete with training for the GIL, and batches arrive without a copy.
 
-Each batch is decoded straight into shared memory (``arena_slot``): written once, then read where it is by the training
-process. When the last view of a batch is gone its memory goes back to the loader. The subprocess stays over the epochs,
-and so does the source in it.
+Each batch is decoded straight into shared memory (``arena_slot``), and the training process reads it there. When the
+last view of a batch is freed, its memory goes back to the loader. The subprocess, and the source in it, last for all
+epochs.
 """
 
 import random
@@ -22,21 +22,21 @@ SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What crosses: the array's memory stays where it is, the rest is pickled. With torch: ``torch.from_numpy``."""
+    """What is sent: the memory of the array is shared, the rest is pickled. With torch: ``torch.from_numpy``."""
 
     images: Any
     names: list[str]
 
 
 def load(paths: list[Path]) -> Batch:
-    """Run in a thread of the subprocess. Where there is no shared memory, ``arena_slot`` gives plain memory."""
+    """Run in a thread of the subprocess. Without shared memory, ``arena_slot`` gives plain memory."""
     slot = arena_slot(len(paths) * SIZE * SIZE * 3)
     images = spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, storage=slot)
     return Batch(spdl.io.to_numpy(images), [path.stem for path in paths])
 
 
 class Shuffled:
-    """Paths in another order each epoch. It lives in the subprocess, and so does its state."""
+    """Paths in another order in each epoch. The object and its state are in the subprocess."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
@@ -47,7 +47,7 @@ class Shuffled:
 
 
 def make_photos(folder: Path, num_photos: int) -> list[Path]:
-    """Pictures of one colour each."""
+    """Make pictures of one colour each."""
     for number in range(num_photos):
         pixels = memoryview(bytes((10 * number, 90, 200 - 10 * number)) * (120 * 80)).cast("B", (80, 120, 3))
         spdl.io.save_image(folder / f"{number}.jpg", pixels)
@@ -70,6 +70,6 @@ def main() -> None:
                 print(f"epoch {epoch}: {images.dtype} {images.shape}, photos {' '.join(batch.names)}")
 
 
-# What starts processes is guarded: they import this file.
+# Code that starts processes needs this guard, because they import this file.
 if __name__ == "__main__":
     main()

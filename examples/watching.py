@@ -1,7 +1,7 @@
-"""Watch a pipeline: ``stats()`` while it runs, and a ``TaskHook`` of one's own around every call.
+"""Watch a pipeline: ``stats()`` while it runs, and a custom ``TaskHook`` around every call.
 
-The numbers of ``stats()`` are always there and cost next to nothing; they say which stage holds the others back. A
-hook is code of one's own: here it keeps the slowest items of a stage.
+``stats()`` is always available and costs almost nothing; it says which stage limits the pipeline. A hook is your own
+code: here it keeps the slowest items of a stage.
 """
 
 import heapq
@@ -24,13 +24,13 @@ class SlowestItems(TaskHook):
 
     @asynccontextmanager
     async def stage_hook(self) -> AsyncIterator[None]:
-        """Around the life of the stage."""
+        """Runs around the whole stage."""
         yield
         print(f"{self.info.stage_name}: kept the {len(self.slowest)} slowest of its items")
 
     @asynccontextmanager
     async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        """Around each call. The op's exception passes through the ``yield``."""
+        """Runs around each call. The op's exception passes through the ``yield``."""
         began = time.perf_counter()
         try:
             yield
@@ -41,7 +41,7 @@ class SlowestItems(TaskHook):
 
 
 def compress(num_bytes: int) -> bytes:
-    """Slow for large items."""
+    """Compress data; slow for large items."""
     return zlib.compress(bytes(range(256)) * (num_bytes // 256), 9)
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     hooks: dict[str, SlowestItems] = {}
 
     def make_hooks(info: StageInfo) -> list[TaskHook]:
-        """Called once for each stage. An empty list: no hooks there, and no cost."""
+        """Make the hooks of a stage. An empty list means no hooks and no cost."""
         if info.stage_name != "compress":
             return []
         hooks[info.stage_name] = SlowestItems(info)
@@ -72,7 +72,7 @@ def main() -> None:
         before = pipeline.stats()
         for number, _ in enumerate(pipeline, 1):
             if number == 100:
-                # The difference of two moments is what happened in between.
+                # The difference of two records covers the time between them.
                 interval = pipeline.stats() - before
                 print(f"while {number} items were read, {interval.stages[1].num_calls} were compressed")
     print(pipeline.stats())

@@ -29,7 +29,7 @@ class Rule:
 P = "spdl.pipeline"
 IO = "spdl.io"
 TORCH = "spdl.dataloader._torch"
-TORCH_NEEDS = (P, f"{TORCH}._plan", f"{TORCH}._fetching")
+TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching")
 WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_window", "_native"))
 # Open to all: `spdl` itself (the version), and how anybody reports.
 OPEN = ("spdl", "spdl._reports")
@@ -38,10 +38,12 @@ RULES = [
     # packages
     Rule("spdl", allows=()),
     Rule("spdl._reports", allows=()),
-    Rule("spdl.pipeline", allows=()),
+    # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
+    Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
+    Rule("spdl.pipeline", allows=("spdl._processes",)),
     Rule("spdl.source", allows=()),
     Rule("spdl.io", allows=()),
-    Rule("spdl.dataloader", allows=("spdl.pipeline", "spdl.source", "spdl.io")),
+    Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
     # inside the pipeline
@@ -60,20 +62,14 @@ RULES = [
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
-    Rule(f"{P}._transport", allows=(f"{P}._errors", f"{P}._numbers", f"{P}.lib")),
-    # Workers run whole pipelines. What every child imports first is kept light by a test of its own.
-    Rule(f"{P}._workers", allows=(P,)),
+    # Children run whole pipelines. What those that only iterate import is kept light by a test of its own.
+    Rule(f"{P}._remote", allows=(P, "spdl._processes")),
     *(
         Rule(
-            f"{P}._workers.{name}",
-            allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "_numbers", "lib", "_workers")),
+            f"{P}._remote.{name}",
+            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_remote"))),
         )
-        for name in ("_start", "_main_module", "_child", "_protocol", "_remote_errors", "_iterate", "_iterate_main")
-    ),
-    Rule(
-        f"{P}._workers._child_main",
-        allows=tuple(f"{P}.{of}" for of in ("_transport", "_errors", "lib", "_workers")),
-        lazily=(f"{P}._engine",),
+        for name in ("_protocol", "_iterate", "_iterate_main", "_preloaded")
     ),
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
     *(Rule(f"spdl.dataloader.{name}", allows=(P, "spdl.dataloader._losses")) for name in ("_cache", "_dataloader")),
@@ -152,6 +148,7 @@ RULES = [
 
 # What a package must never import, at the top or anywhere.
 FORBIDDEN = {
+    "spdl._processes": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline._engine", "spdl.pipeline.defs"),
     "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
@@ -159,15 +156,20 @@ FORBIDDEN = {
 }
 # (module or package, imported): allowed inside a function all the same.
 ON_USE = {
-    ("spdl.pipeline", "numpy"): "arrays that cross between processes are made by those who have NumPy",
-    ("spdl.pipeline", "torch"): "tensors that cross between processes are taken apart and made by those who have torch",
+    ("spdl._processes", "numpy"): "arrays that cross between processes are made by those who have NumPy",
+    (
+        "spdl._processes",
+        "torch",
+    ): "tensors that cross between processes are made by those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
 # (package, private package of another): imported all the same.
 SHARED = {
-    ("spdl.dataloader._torch", f"{P}._transport"): "batches leave worker processes as the items of pipelines do",
-    ("spdl.dataloader._torch", f"{P}._workers"): "worker processes of loaders are started, watched and ended likewise",
+    ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
+    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
+    ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
+    ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",
@@ -176,7 +178,7 @@ SHARED = {
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
-    "spdl.pipeline.lib": (f"{P}._transport", f"{P}._workers"),
+    "spdl.pipeline.lib": ("spdl._processes",),
 }
 
 # Folder of native code: folders that it may include. tests and fuzz may include all.

@@ -1,5 +1,3 @@
-#include "bind/bind_batch.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -18,6 +16,7 @@
 #include "bind/gil.h"
 #include "bind/interrupt.h"
 #include "bind/memory.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "jpeg/load.h"
 
@@ -32,7 +31,7 @@ constexpr const char* kNewDoc = R"(A batch for ``count`` images of that transfor
 Args:
     storage: Writable memory for the array, or None for memory of its own.)";
 
-constexpr const char* kLoadDoc = R"(Load pictures into slots of a batch: JPEG here, others by the general way.
+constexpr const char* kLoadDoc = R"(Load pictures into slots of a batch: JPEG with libjpeg-turbo, other formats with FFmpeg.
 
 Args:
     buffer: From ``new_batch``.
@@ -44,10 +43,11 @@ Args:
     replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
     max_pixels: How many of them a picture may have.
     num_threads: How many threads work, the caller's among them; 0 is that one alone.
-    general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
+    general_way: ``_media.general_way()``, the loader for other formats; None; or why there is none, as text, which is
+        then the reason of each failure.
 
 Returns:
-    What could not be loaded. None if a source needs the general way and ``general_way`` is None.
+    What could not be loaded. None if a source needs the other loader and ``general_way`` is None.
 
 Releases the GIL; safe to call from several threads, for different slots.)";
 
@@ -88,17 +88,18 @@ Inputs collect(const nb::list& sources) {
   return inputs;
 }
 
-WayOut parse_way(nb::handle general_way) {
-  WayOut way_out;
+Fallback parse_fallback(nb::handle general_way) {
+  Fallback fallback;
   if (nb::isinstance<nb::str>(general_way)) {
-    way_out.why_none = nb::cast<std::string>(general_way);
+    fallback.unavailable_because = nb::cast<std::string>(general_way);
   } else if (!general_way.is_none()) {
-    way_out.way = static_cast<const GeneralWay*>(PyCapsule_GetPointer(general_way.ptr(), kGeneralWayCapsule));
-    if (way_out.way == nullptr) {
+    fallback.loader =
+        static_cast<const FallbackLoader*>(PyCapsule_GetPointer(general_way.ptr(), kFallbackLoaderCapsule));
+    if (fallback.loader == nullptr) {
       throw nb::python_error();
     }
   }
-  return way_out;
+  return fallback;
 }
 
 std::vector<std::uint64_t> parse_seeds(nb::handle seeds) {
@@ -172,7 +173,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     }
     return interrupt.has_value();
   };
-  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_way(general_way),
+  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_fallback(general_way),
                 max_pixels,     num_threads, is_interrupted};
   std::optional<std::vector<Outcome>> loaded;
   {

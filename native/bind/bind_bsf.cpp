@@ -1,5 +1,3 @@
-#include "bind/bind_bsf.h"
-
 #include <nanobind/stl/string.h>
 
 #include <optional>
@@ -9,6 +7,7 @@
 #include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/bsf.h"
 
 namespace nb = nanobind;

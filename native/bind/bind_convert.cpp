@@ -1,5 +1,3 @@
-#include "bind/bind_convert.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
@@ -12,6 +10,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/convert.h"
 #include "media/reference_frames.h"
 
@@ -108,7 +107,7 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
 
 // ---------------------------------------------------------------------------------------------------- reference frames
 
-void release_array(void* owner, std::uint8_t*) { drop_soon(std::unique_ptr<Lent>(static_cast<Lent*>(owner))); }
+void release_array(void* owner, std::uint8_t*) { drop_soon(std::unique_ptr<DeferredExport>(static_cast<DeferredExport*>(owner))); }
 
 constexpr const char* kReferencePicturesDoc = R"(Pictures whose planes are the array's.
 
@@ -124,9 +123,9 @@ class Referenced {
     for (const nb::handle side : sides) {
       shape_.push_back(nb::cast<std::ptrdiff_t>(side));
     }
-    auto lent = std::make_unique<Lent>(array, "array");
-    view_ = {lent->memory.data(), shape_, {element.first.at(0), element.second}, lent->memory.size()};
-    memory_ = make_reference(view_, release_array, lent.release());
+    auto exported = std::make_unique<DeferredExport>(array, "array");
+    view_ = {exported->memory.data(), shape_, {element.first.at(0), element.second}, exported->memory.size()};
+    memory_ = make_reference(view_, release_array, exported.release());
   }
 
   const ArrayView& view() const noexcept { return view_; }

@@ -1,5 +1,3 @@
-#include "bind/bind_decoder.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -17,6 +15,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/decode.h"
 #include "media/decode_array.h"
 #include "media/sample.h"

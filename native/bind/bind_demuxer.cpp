@@ -1,5 +1,3 @@
-#include "bind/bind_demuxer.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -20,6 +18,7 @@
 #include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "media/demuxer.h"
 
@@ -91,7 +90,7 @@ class DemuxerObject {
   const std::string& name() const noexcept { return name_; }
 
   // Without the GIL. Throws Error: kClosed, kMedia (another thread is at it).
-  Handle<Demuxer>::Stay use() {
+  Handle<Demuxer>::Guard use() {
     try {
       return demuxer_->own("the demuxer");
     } catch (const Error& error) {

@@ -13,6 +13,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/encode_picture.h"
 
 namespace nb = nanobind;

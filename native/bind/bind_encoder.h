@@ -23,6 +23,4 @@ struct EncoderObject : Handle<Encoder> {
 using AudioEncoder = EncoderObject<MediaType::kAudio>;
 using VideoEncoder = EncoderObject<MediaType::kVideo>;
 
-void register_encoder(nanobind::module_& module);
-
 }  // namespace spdl::bind

@@ -1,11 +1,10 @@
-#include "bind/bind_exporter.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-#include "bind/held.h"
+#include "bind/buffer_view.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,7 +57,7 @@ nb::object exporter_of(nb::handle buffer, nb::object owner, bool as_writable) {
 }
 
 nb::bytes copy_to_bytes(nb::handle view) {
-  const Held source(view, PyBUF_ANY_CONTIGUOUS);
+  const BufferView source(view, PyBUF_ANY_CONTIGUOUS);
   nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(source.size())));
   if (!bytes.is_valid()) {
     throw nb::python_error();

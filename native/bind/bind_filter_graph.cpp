@@ -1,5 +1,3 @@
-#include "bind/bind_filter_graph.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -10,6 +8,7 @@
 #include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/filter_graph.h"
 
 namespace nb = nanobind;

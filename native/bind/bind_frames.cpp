@@ -1,5 +1,3 @@
-#include "bind/bind_frames.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,6 +16,7 @@ extern "C" {
 #include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
+#include "bind/registration.h"
 #include "media/frame_parts.h"
 #include "media/frames.h"
 
@@ -240,7 +239,8 @@ nb::iterator iterate(const VideoFrames& self) {
   return nb::iter(pictures);
 }
 
-// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG (11.3.3.2).
+// Metadata are UTF-8 by FFmpeg's rule. Where it passes on what a file has, that is mostly Latin-1, as in PNG
+// (11.3.3.2).
 nb::object text_of(const char* value) {
   const auto size = static_cast<Py_ssize_t>(std::char_traits<char>::length(value));
   nb::object text = nb::steal(PyUnicode_DecodeUTF8(value, size, "strict"));

@@ -1,11 +1,9 @@
-#include "bind/bind_jpeg.h"
-
-
 #include <utility>
 #include <vector>
 
 #include "bind/gil.h"
 #include "bind/memory.h"
+#include "bind/registration.h"
 #include "jpeg/decoder.h"
 
 namespace nb = nanobind;

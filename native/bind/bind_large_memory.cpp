@@ -1,5 +1,3 @@
-#include "bind/bind_large_memory.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +9,7 @@
 #include "base/large_memory.h"
 #include "base/memory_limit.h"
 #include "bind/gil.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

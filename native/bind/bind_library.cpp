@@ -1,5 +1,3 @@
-#include "bind/bind_library.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -7,6 +5,7 @@
 
 #include "av/library.h"
 #include "av/log.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,6 +1,5 @@
-#include "bind/bind_memory_budget.h"
-
 #include "base/memory_budget.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

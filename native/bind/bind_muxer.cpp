@@ -1,5 +1,3 @@
-#include "bind/bind_muxer.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +11,7 @@
 #include "bind/handle.h"
 #include "bind/interrupt.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "media/muxer.h"
 
 namespace nb = nanobind;

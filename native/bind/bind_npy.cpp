@@ -1,5 +1,3 @@
-#include "bind/bind_npy.h"
-
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -11,6 +9,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -1,5 +1,3 @@
-#include "bind/bind_packets.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,8 +13,9 @@
 #include "bind/gil.h"
 #include "bind/objects.h"
 #include "bind/parts.h"
-#include "media/describe.h"
+#include "bind/registration.h"
 #include "media/measure.h"
+#include "media/repr.h"
 #include "media/serialize.h"
 
 extern "C" {
@@ -72,9 +71,9 @@ CodecPtr complete_codec(Handle<Packets>& packets) {
   CodecPtr codec;
   {
     const GilReleased released;
-    const auto stay = packets.read("packets");
-    codec = measure(*stay);
-    if (codec == stay->codec) {
+    const auto guard = packets.read("packets");
+    codec = measure(*guard);
+    if (codec == guard->codec) {
       return codec;
     }
   }
@@ -156,7 +155,7 @@ nb::class_<CodecObject<type>> register_codec(nb::module_& module, const char* na
       .def_prop_ro(
           "time_base", [](const Self& self) { return pair_of(self.codec->time_base); },
           "Unit of time stamps in seconds: numerator and denominator.")
-      .def("__repr__", [name = std::string(name)](const Self& self) { return name + describe(*self.codec); });
+      .def("__repr__", [name = std::string(name)](const Self& self) { return name + repr(*self.codec); });
 }
 
 // What codecs of moving and of single pictures have in common.
@@ -222,7 +221,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
           kDeserializeViewDoc)
       .def("__repr__", [](Self& self) {
         complete_codec(self);
-        return describe(*self.read("packets"));
+        return repr(*self.read("packets"));
       });
 }
 
@@ -234,11 +233,11 @@ void add_times(nb::class_<PacketsObject<type>>& packets) {
       .def_prop_ro(
           "timestamp",
           [](const Self& self) -> std::optional<std::pair<double, double>> {
-            const auto stay = self.read("packets");
-            if (!stay->window) {
+            const auto guard = self.read("packets");
+            if (!guard->window) {
               return std::nullopt;
             }
-            return std::pair(stay->window->start, stay->window->end);
+            return std::pair(guard->window->start, guard->window->end);
           },
           "The window: start and end in seconds; ``None`` without one.")
       .def("__len__", [](const Self& self) { return num_in_window(*self.read("packets")); });
@@ -305,8 +304,8 @@ void register_packets(nb::module_& module) {
       .def(
           "get_timestamps",
           [](const VideoPackets& self, bool raw) {
-            const auto stay = self.read("packets");
-            return raw ? packet_timestamps(*stay) : display_timestamps(*stay);
+            const auto guard = self.read("packets");
+            return raw ? packet_timestamps(*guard) : display_timestamps(*guard);
           },
           nb::kw_only(), "raw"_a = false, nb::call_guard<GilReleased>(), kTimestampsDoc);
 

@@ -1,5 +1,3 @@
-#include "bind/bind_resample.h"
-
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -15,9 +13,10 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "bind/registration.h"
+#include "image/filter_weights.h"
 #include "image/kernels.h"
-#include "image/resample.h"
-#include "image/taps.h"
+#include "image/plane_resampler.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -129,14 +128,14 @@ nb::bytes resample(const Plane& plane, int width, int height, const std::string&
   const Component component = copy_used(plane, vertical, horizontal, memory);
   std::string out(static_cast<std::size_t>(to[2]) * static_cast<std::size_t>(to[3]), '\0');
   char* at = out.data();
-  TapsCache taps;
-  Strip strip;
-  strip.begin(component, vertical, horizontal, exact, taps, kernels);
+  FilterWeightsCache cache;
+  PlaneResampler resampler;
+  resampler.begin(component, vertical, horizontal, exact, cache, kernels);
   for (int top = 0; top < vertical.count; top += kTileRows) {
     const int num_rows = std::min(kTileRows, vertical.count - top);
-    strip.make_rows(top, num_rows);
+    resampler.make_rows(top, num_rows);
     for (int y = 0; y < num_rows; ++y) {
-      std::memcpy(at, strip.row(y), static_cast<std::size_t>(horizontal.count));
+      std::memcpy(at, resampler.row(y), static_cast<std::size_t>(horizontal.count));
       at += horizontal.count;
     }
   }

@@ -1,5 +1,3 @@
-#include "bind/bind_shared.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -18,8 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "bind/buffer_view.h"
 #include "bind/gil.h"
-#include "bind/held.h"
+#include "bind/registration.h"
 #include "shared/area.h"
 #include "shared/process.h"
 #include "shared/sender.h"
@@ -148,11 +147,11 @@ void drop(Area& area, const nb::sequence& items) {
 }
 
 nb::object put(Sender& sender, const nb::sequence& buffers) {
-  std::vector<Held> held;
+  std::vector<BufferView> views;
   std::vector<Sender::Bytes> bytes;
   std::size_t num_bytes = 0;
   for (const nb::handle buffer : buffers) {
-    const Held& last = held.emplace_back(buffer, PyBUF_ANY_CONTIGUOUS);
+    const BufferView& last = views.emplace_back(buffer, PyBUF_ANY_CONTIGUOUS);
     bytes.emplace_back(last.data(), last.size());
     num_bytes += last.size();
   }
@@ -225,7 +224,7 @@ void copy_around(const Area& area, std::size_t offset, std::size_t size, Copy&& 
 }
 
 void copy_in(Area& area, std::size_t offset, nb::handle buffer) {
-  const Held source(buffer, PyBUF_ANY_CONTIGUOUS);
+  const BufferView source(buffer, PyBUF_ANY_CONTIGUOUS);
   copy_around(area, offset, source.size(), [&](std::uint8_t* place, std::size_t position, std::size_t size) {
     std::memcpy(place, source.data() + position, size);
   });

@@ -1,5 +1,3 @@
-#include "bind/bind_still.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +20,7 @@
 #include "bind/interrupt.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
+#include "bind/registration.h"
 #include "bind/sources.h"
 #include "media/picture.h"
 #include "media/picture_layout.h"
@@ -123,7 +122,7 @@ void check_pix_fmt(const std::string& pix_fmt, int width, int height) {
 
 void register_still(nb::module_& module) {
   module.def(
-      "general_way", [] { return nb::capsule(&general_way(), kGeneralWayCapsule); },
+      "general_way", [] { return nb::capsule(&fallback_loader(), kFallbackLoaderCapsule); },
       nb::sig("def general_way() -> object"), "What ``_core.load_batch`` needs to load images that are not JPEG.");
   module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
              "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,

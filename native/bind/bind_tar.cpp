@@ -1,5 +1,3 @@
-#include "bind/bind_tar.h"
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -14,6 +12,7 @@
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

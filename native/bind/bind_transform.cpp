@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "bind/errors.h"
+#include "bind/registration.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

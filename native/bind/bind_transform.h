@@ -17,6 +17,4 @@ Plan parse_plan(nanobind::handle tuple, const Transform& transform);
 // One of Pillow's names, in lower case. Raises ValueError for another.
 Interpolation parse_interpolation(const std::string& name);
 
-void register_transform(nanobind::module_& module);
-
 }  // namespace spdl::bind

@@ -1,5 +1,3 @@
-#include "bind/bind_wav.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +9,7 @@
 #include "base/error.h"
 #include "bind/memory.h"
 #include "bind/named.h"
+#include "bind/registration.h"
 #include "wav/wav.h"
 
 namespace nb = nanobind;

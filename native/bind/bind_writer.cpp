@@ -1,5 +1,3 @@
-#include "bind/bind_writer.h"
-
 #include <nanobind/stl/optional.h>
 
 #include <cerrno>
@@ -10,8 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "bind/buffer_view.h"
 #include "bind/gil.h"
-#include "bind/held.h"
+#include "bind/registration.h"
 #include "shared/writer.h"
 
 namespace nb = nanobind;
@@ -43,11 +42,11 @@ Raises:
     OSError: A write has failed; nothing is written any more.)";
 
 void put(Writer& writer, const nb::sequence& objects, bool urgent) {
-  std::vector<Held> held;
+  std::vector<BufferView> views;
   std::vector<std::span<const std::byte>> pieces;
   std::size_t num_bytes = 0;
   for (const nb::handle each : objects) {
-    const Held& piece = held.emplace_back(each, PyBUF_SIMPLE);
+    const BufferView& piece = views.emplace_back(each, PyBUF_SIMPLE);
     pieces.emplace_back(reinterpret_cast<const std::byte*>(piece.data()), piece.size());
     num_bytes += piece.size();
   }

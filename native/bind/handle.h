@@ -1,8 +1,8 @@
 // What Python holds of an object that one call may consume, and that one thread at a time may use.
 //
-// The GIL is released while native code works, so two threads may reach for one object at the same time, on free-threaded
-// Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at the wrong moment
-// gets an exception, and never waits.
+// The GIL is released while native code works, so two threads may reach for one object at the same time, on
+// free-threaded Python always. A Handle lets any number of readers in together, and one owner alone; whoever comes at
+// the wrong moment gets an exception, and never waits.
 
 #pragma once
 
@@ -20,15 +20,15 @@ class Handle {
  public:
   explicit Handle(T value) : value_(std::move(value)) {}
 
-  // A reader's or owner's stay; ends with this object. `*stay` is the value.
-  class Stay {
+  // Shared or exclusive access to the value (`*guard`), until the guard is destroyed.
+  class Guard {
    public:
-    Stay(Handle& handle, int leave) noexcept : handle_(&handle), leave_(leave) {}
-    Stay(Stay&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), leave_(other.leave_) {}
-    Stay& operator=(Stay&&) = delete;
-    ~Stay() {
+    Guard(Handle& handle, int share) noexcept : handle_(&handle), share_(share) {}
+    Guard(Guard&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), share_(other.share_) {}
+    Guard& operator=(Guard&&) = delete;
+    ~Guard() {
       if (handle_ != nullptr) {
-        handle_->users_.fetch_sub(leave_, std::memory_order_release);
+        handle_->users_.fetch_sub(share_, std::memory_order_release);
       }
     }
     T& operator*() const noexcept { return *handle_->value_; }
@@ -36,23 +36,23 @@ class Handle {
 
    private:
     Handle* handle_;
-    int leave_;
+    int share_;
   };
 
   // To look at it: several threads may at once. Throws Error(kConsumed, kMedia).
-  Stay read(const char* what) const {
+  Guard read(const char* what) const {
     auto& self = const_cast<Handle&>(*this);
     int users = users_.load(std::memory_order_acquire);
     do {
       refuse(users < 0, users, what);
     } while (!self.users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire));
-    return Stay(self, 1);
+    return Guard(self, 1);
   }
 
   // To change it: nobody else may look meanwhile. Throws Error(kConsumed, kMedia).
-  Stay own(const char* what) {
+  Guard own(const char* what) {
     seize(what);
-    return Stay(*this, kOwned);
+    return Guard(*this, kOwned);
   }
 
   // To take the value away for good. Throws Error(kConsumed, kMedia).

@@ -42,10 +42,10 @@ class Export {
   Py_buffer view_{};
 };
 
-// An object's memory that libav has a reference to: let go of by `drop_soon`, on whatever thread that is.
-class Lent final : public Deferred {
+// A Python object's memory that libav refers to. `drop_soon` releases it, on any thread.
+class DeferredExport final : public Deferred {
  public:
-  Lent(nanobind::handle object, const char* what) : memory(object, false, what) {}
+  DeferredExport(nanobind::handle object, const char* what) : memory(object, false, what) {}
 
   const Export memory;
 };

@@ -4,18 +4,11 @@
 
 #include <cstdlib>
 
-#include "bind/bind_batch.h"
-#include "bind/bind_jpeg.h"
-#include "bind/bind_large_memory.h"
-#include "bind/bind_memory_budget.h"
-#include "bind/bind_npy.h"
-#include "bind/bind_resample.h"
-#include "bind/bind_tar.h"
 #include "bind/bind_transform.h"
-#include "bind/bind_wav.h"
 #include "bind/errors.h"
 #include "bind/memory.h"
 #include "bind/reduce_buffer.h"
+#include "bind/registration.h"
 
 NB_MODULE(_core, module) {
   module.doc() = "Native part of spdl.io: buffers, and the formats that need no FFmpeg.";

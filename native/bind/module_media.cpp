@@ -6,21 +6,9 @@
 
 #include "av/log.h"
 #include "base/own_call.h"
-#include "bind/bind_bsf.h"
-#include "bind/bind_convert.h"
-#include "bind/bind_decoder.h"
-#include "bind/bind_demuxer.h"
-#include "bind/bind_encoder.h"
-#include "bind/bind_filter_graph.h"
-#include "bind/bind_frames.h"
-#include "bind/bind_large_memory.h"
-#include "bind/bind_library.h"
-#include "bind/bind_memory_budget.h"
-#include "bind/bind_muxer.h"
-#include "bind/bind_packets.h"
-#include "bind/bind_still.h"
 #include "bind/errors.h"
 #include "bind/parts.h"
+#include "bind/registration.h"
 
 NB_MODULE(_media, module) {
   module.doc() = "Native part of spdl.io: everything that needs FFmpeg.";

@@ -4,9 +4,7 @@
 
 #include <cstdlib>
 
-#include "bind/bind_exporter.h"
-#include "bind/bind_shared.h"
-#include "bind/bind_writer.h"
+#include "bind/registration.h"
 
 NB_MODULE(_memory, module) {
   module.doc() = "Native part of spdl.pipeline: memory that two processes share.";

@@ -44,10 +44,10 @@ nb::tuple as_pickle_buffers(Parts parts) {
 }
 
 Part part_of(nb::handle object, const char* what) {
-  auto lent = std::make_unique<Lent>(object, what);
-  const std::span<const std::uint8_t> bytes(lent->memory.data(), lent->memory.size());
+  auto exported = std::make_unique<DeferredExport>(object, what);
+  const std::span<const std::uint8_t> bytes(exported->memory.data(), exported->memory.size());
   // Dropped by whoever is done with the last of it, with or without the GIL.
-  return {bytes, std::shared_ptr<const void>(lent.release(), [](Lent* done) { drop_soon(std::unique_ptr<Lent>(done)); })};
+  return {bytes, std::shared_ptr<const void>(exported.release(), [](DeferredExport* done) { drop_soon(std::unique_ptr<DeferredExport>(done)); })};
 }
 
 std::vector<Part> parts_of(const nb::args& objects, const char* what) {

@@ -12,7 +12,7 @@ void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pi
   }
 }
 
-Plan Order::plan(int height, int width) const {
+Plan ImageRequest::plan(int height, int width) const {
   if (replay == nullptr) {
     return plan_for(transform, height, width, seed);
   }

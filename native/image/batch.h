@@ -1,4 +1,5 @@
-// What a batch of pictures is made from and how; and the general way, for what the short cut of a format does not take.
+// What a batch of pictures is made from and how; and the interface of the fallback loader, for formats without a loader
+// of their own.
 
 #pragma once
 
@@ -15,21 +16,22 @@
 
 namespace spdl {
 
-// Pictures with more pixels are refused before anything is allocated for them, unless the caller says otherwise. It is
-// what Pillow refuses: twice its MAX_IMAGE_PIXELS.
+// The default limit on the pixels of a picture, checked before any memory is allocated for it. It is Pillow's: twice
+// its MAX_IMAGE_PIXELS.
 inline constexpr std::int64_t kDefaultMaxPixels = 178956970;
 
 // Throws Error(kImageTooLarge).
 void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pixels);
 
-// What a thread keeps from picture to picture: enough for 12 megapixels, not for a picture of the largest size.
+// How much scratch memory a thread keeps between pictures: enough for 12 megapixels, not for a picture of the largest
+// size.
 inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
 
 // A path or URL, or encoded data that the caller keeps alive and unchanged in size.
 using ImageSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
-// What is to become of one picture.
-struct Order {
+// How to load one picture.
+struct ImageRequest {
   const Transform& transform;
   std::uint64_t seed = 0;
   const Plan* replay = nullptr;  // in place of a plan of its own
@@ -39,23 +41,25 @@ struct Order {
   Plan plan(int height, int width) const;
 };
 
-// Lent by the extension that is linked with FFmpeg to the one that is not, for as long as the process lives. Failures are
-// values, because exceptions of ours are better not thrown from one library into another. Safe from any thread.
-class GeneralWay {
+// Loads pictures with FFmpeg for the extension that is not linked with it. The extension that is linked with FFmpeg
+// owns it; it lives as long as the process. Errors are returned, as exceptions should not cross from one library into
+// another. Thread-safe.
+class FallbackLoader {
  public:
-  // Reads all that a URL names into `into`; `data` becomes a view of it. An error, too, if `is_cancelled` says so.
+  // Reads the whole resource at a URL into `into`; `data` becomes a view of it. Also an error if `is_cancelled` returns
+  // true.
   virtual std::optional<Error> read(const std::string& url, Buffer& into, std::span<const std::uint8_t>& data,
                                     const std::function<bool()>& is_cancelled) const = 0;
 
-  // Decodes `data`, which is what `source` holds, and draws it into `slot`; `plan` becomes what was done.
-  virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
-                                    std::uint8_t* slot, Plan& plan) const = 0;
+  // Decodes `data`, the contents of `source`, and renders it into `slot`; `plan` becomes the plan that was used.
+  virtual std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data,
+                                    const ImageRequest& request, std::uint8_t* slot, Plan& plan) const = 0;
 
  protected:
-  ~GeneralWay() = default;
+  ~FallbackLoader() = default;
 };
 
-// Name of the Python capsule that holds a `const GeneralWay*`.
-inline constexpr const char* kGeneralWayCapsule = "spdl.io.lib.general_way";
+// Name of the Python capsule that holds a `const FallbackLoader*`.
+inline constexpr const char* kFallbackLoaderCapsule = "spdl.io.lib.general_way";
 
 }  // namespace spdl

@@ -2,10 +2,10 @@
 
 #include <immintrin.h>
 
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/kernels_avx2.h"
 #include "image/kernels_portable.h"
-#include "image/taps.h"
 
 namespace spdl {
 namespace {

@@ -1,13 +1,13 @@
-// The sums with AVX-512 (BW, VL, VBMI, VNNI: Ice Lake, Zen 4 and later). One permutation of bytes puts the samples of two
-// taps side by side and widens them, and one instruction multiplies and adds: 5 instructions for what takes AVX2 14.
-// Compiled with those extensions, so nothing here may be inlined elsewhere: no standard library beyond plain types.
+// The sums with AVX-512 (BW, VL, VBMI, VNNI: Ice Lake, Zen 4 and later). One permutation of bytes puts the samples of
+// two taps side by side and widens them, and one instruction multiplies and adds: 5 instructions for what takes AVX2
+// 14. Compiled with those extensions, so nothing here may be inlined elsewhere: no standard library beyond plain types.
 
 #include <immintrin.h>
 
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/kernels_avx2.h"
 #include "image/kernels_portable.h"
-#include "image/taps.h"
 
 namespace spdl {
 namespace {

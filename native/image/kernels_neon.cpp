@@ -1,14 +1,14 @@
-// Every 64-bit ARM processor has NEON, so that these kernels are chosen when compiling. Compiled with -ffp-contract=off,
-// as GCC makes one operation of vmulq_f32 and vaddq_f32 otherwise, which rounds once.
+// Every 64-bit ARM processor has NEON, so that these kernels are chosen when compiling. Compiled with
+// -ffp-contract=off, as GCC makes one operation of vmulq_f32 and vaddq_f32 otherwise, which rounds once.
 
 #include <arm_neon.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "image/filter_weights.h"
 #include "image/kernels.h"
 #include "image/kernels_portable.h"
-#include "image/taps.h"
 
 namespace spdl {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "image/filter_weights.h"
 #include "image/kernels.h"
-#include "image/taps.h"
 
 namespace spdl {
 namespace {

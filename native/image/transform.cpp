@@ -10,11 +10,11 @@
 namespace spdl {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators", figure 17): any seed is as good
-// as any other, and the first number is as good as the last.
-class Dice {
+// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014), figure 17. All seeds are equally
+// good, and so are all numbers of a sequence.
+class SplitMix64 {
  public:
-  explicit Dice(std::uint64_t seed) noexcept : state_(seed) {}
+  explicit SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}
 
   // Uniform in [0, 1), of 53 bits.
   double uniform() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
@@ -59,19 +59,19 @@ constexpr int half(int n) noexcept { return n / 2 + ((n % 2 != 0 && n / 2 % 2 !=
 constexpr Rect whole(int height, int width) noexcept { return {0, 0, height, width}; }
 
 // torchvision's RandomResizedCrop: ten tries, then the largest rectangle in the middle whose ratio is allowed.
-Rect random_resized_crop(const Transform& transform, int height, int width, Dice& dice) noexcept {
+Rect random_resized_crop(const Transform& transform, int height, int width, SplitMix64& generator) noexcept {
   const double area = static_cast<double>(height) * width;
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double wanted = area * dice.uniform(transform.scale[0], transform.scale[1]);
-    const double ratio = dice.log_uniform(transform.ratio[0], transform.ratio[1]);
+    const double wanted = area * generator.uniform(transform.scale[0], transform.scale[1]);
+    const double ratio = generator.log_uniform(transform.ratio[0], transform.ratio[1]);
     // Compared before they are whole numbers: they may be larger than an int is.
     const double crop_width = std::nearbyint(std::sqrt(wanted * ratio));
     const double crop_height = std::nearbyint(std::sqrt(wanted / ratio));
     if (crop_width >= 1 && crop_width <= width && crop_height >= 1 && crop_height <= height) {
       const int rows = static_cast<int>(crop_height);
       const int columns = static_cast<int>(crop_width);
-      const int top = dice.below(height - rows + 1);
-      const int left = dice.below(width - columns + 1);
+      const int top = generator.below(height - rows + 1);
+      const int left = generator.below(width - columns + 1);
       return {top, left, rows, columns};
     }
   }
@@ -114,16 +114,16 @@ Cut cut_center(int size, int wanted) noexcept {
   return {half(size - wanted), 0, wanted};
 }
 
-Cut cut_random(int size, int wanted, Dice& dice) noexcept {
-  const int begin = dice.below(std::max(size - wanted, 0) + 1);
+Cut cut_random(int size, int wanted, SplitMix64& generator) noexcept {
+  const int begin = generator.below(std::max(size - wanted, 0) + 1);
   return size <= wanted ? cut_center(size, wanted) : Cut{begin, 0, wanted};
 }
 
-void cut(const Transform& transform, Dice& dice, Plan& plan) noexcept {
+void cut(const Transform& transform, SplitMix64& generator, Plan& plan) noexcept {
   const bool random = transform.crop == Crop::kRandom;
-  const Cut rows = random ? cut_random(plan.resized_height, transform.height, dice)
+  const Cut rows = random ? cut_random(plan.resized_height, transform.height, generator)
                           : cut_center(plan.resized_height, transform.height);
-  const Cut columns = random ? cut_random(plan.resized_width, transform.width, dice)
+  const Cut columns = random ? cut_random(plan.resized_width, transform.width, generator)
                              : cut_center(plan.resized_width, transform.width);
   plan.window = {rows.begin, columns.begin, rows.count, columns.count};
   plan.top = rows.at;
@@ -168,24 +168,24 @@ void resize(const Transform& transform, Plan& plan) {
 }  // namespace
 
 Plan plan_for(const Transform& transform, int height, int width, std::uint64_t seed) {
-  Dice dice(seed);
+  SplitMix64 generator(seed);
   Plan plan;
   plan.source_height = height;
   plan.source_width = width;
   // Drawn first, so that a crop's tries do not decide about the flips.
-  plan.flip = dice.uniform() < transform.flip;
-  plan.vertical_flip = dice.uniform() < transform.vertical_flip;
+  plan.flip = generator.uniform() < transform.flip;
+  plan.vertical_flip = generator.uniform() < transform.vertical_flip;
   plan.crop = whole(height, width);
   if (transform.crop == Crop::kGiven) {
     check_inside(transform.given, height, width);
     plan.crop = transform.given;
   } else if (transform.crop == Crop::kRandomResized) {
-    plan.crop = random_resized_crop(transform, height, width, dice);
+    plan.crop = random_resized_crop(transform, height, width, generator);
   }
   resize(transform, plan);
   plan.window = whole(plan.resized_height, plan.resized_width);
   if (transform.crop == Crop::kCenter || transform.crop == Crop::kRandom) {
-    cut(transform, dice, plan);
+    cut(transform, generator, plan);
   }
   return plan;
 }

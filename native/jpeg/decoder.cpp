@@ -12,6 +12,11 @@
 #include <jpeglib.h>
 
 #include <jerror.h>
+#if __has_include(<jpegint.h>)
+extern "C" {
+#include <jpegint.h>
+}
+#endif
 
 #include "base/error.h"
 #include "image/exif.h"
@@ -143,8 +148,17 @@ struct UnitRange {
   std::size_t end = 0;
 };
 
-// Values of jpeg_decompress_struct::global_state, from jpegint.h, unchanged since libjpeg 6b.
+// jpeg_crop_scanline crops planes as well as pixels, but refuses to run unless `global_state` of the decoder, a private
+// field, is DSTATE_SCANNING; while planes are read it is DSTATE_RAW_OK. No public function changes it, so `crop_columns`
+// does, for that one call. This is right for libjpeg-turbo 1.5, the first version with the function, to 3.x: the value is
+// from jpegint.h, the same since libjpeg 6b, and is compared with that header where it is installed (Debian and Fedora
+// install it). With a later version whole rows are decoded, which gives the same pixels, until somebody has looked.
 constexpr int kScanning = 205;
+#ifdef DSTATE_SCANNING
+static_assert(kScanning == DSTATE_SCANNING, "libjpeg-turbo changed its states: see crop_columns");
+#endif
+static_assert(LIBJPEG_TURBO_VERSION_NUMBER >= 1005000, "libjpeg-turbo 1.5 or later is needed, for jpeg_crop_scanline");
+constexpr bool kCanCropPlanes = LIBJPEG_TURBO_VERSION_NUMBER < 4000000;
 
 }  // namespace
 
@@ -206,10 +220,10 @@ struct JpegDecoder::Session {
                                   info.total_iMCU_rows)};
   }
 
-  // Leaves out the inverse transform of columns of units that the region does not touch. libjpeg-turbo does that for
-  // those who want pixels (jpeg_crop_scanline) and only asks that decoding has begun that way. What it sets up serves
-  // planes as well: its coefficient controller then puts the first unit of the region at the start of each row. (Its
-  // other effect, on upsampling, has none here.) The tests compare every subsampling with the whole picture.
+  // Skips the inverse transform of columns of units outside of the region, and returns the columns that will be decoded.
+  // jpeg_crop_scanline, made for pixels, works for planes too (see kScanning): the coefficient controller then puts the
+  // first unit of the region at the start of each row. Its other effect, on upsampling, does not apply to planes. The
+  // tests compare every subsampling with the whole picture.
   UnitRange crop_columns(const Rect& region) {
     const bool is_alone = info.num_components == 1;
     const auto unit = static_cast<std::size_t>((is_alone ? 1 : info.max_h_samp_factor) * DCTSIZE);
@@ -226,8 +240,8 @@ struct JpegDecoder::Session {
     while (width_of() <= narrowest && (wanted.begin > 0 || wanted.end < num_units)) {
       wanted.end < num_units ? ++wanted.end : --wanted.begin;
     }
-    if (wanted.begin == 0 && wanted.end == num_units) {
-      return wanted;
+    if (!kCanCropPlanes || (wanted.begin == 0 && wanted.end == num_units)) {
+      return UnitRange{0, num_units};
     }
     JDIMENSION left = left_of();
     JDIMENSION width = width_of();

@@ -7,13 +7,14 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "base/file.h"
 #include "base/memory_budget.h"
 #include "base/scratch.h"
 #include "base/watch.h"
-#include "image/draw.h"
+#include "image/renderer.h"
 #include "image/sniff.h"
 #include "image/stored_plan.h"
 #include "jpeg/decoder.h"
@@ -21,94 +22,96 @@
 namespace spdl {
 namespace {
 
-struct Tools {
+struct Workspace {
   Buffer file;
   JpegDecoder decoder;
-  Artist artist;
+  Renderer renderer;
 
   void trim() noexcept {
     decoder.trim(kKeepBytes);
-    artist.trim(kKeepBytes);
+    renderer.trim(kKeepBytes);
     if (file.capacity() > kKeepBytes) {
       file.release();
     }
   }
 };
 
-// A source that only the general way can load, where there is none and nobody said that there is none.
-struct NeedsGeneralWay {};
+// Thrown for a source that only the fallback can load, when it has neither a loader nor a reason why there is none.
+struct NeedsFallback {};
 
-Plan load_generally(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
-                    const WayOut& way_out, const std::string& what, std::uint8_t* slot) {
-  if (way_out.way == nullptr) {
-    if (!way_out.why_none) {
-      throw NeedsGeneralWay{};
+Plan load_by_fallback(const ImageSource& source, std::span<const std::uint8_t> data, const ImageRequest& request,
+                      const Fallback& fallback, const std::string& what, std::uint8_t* slot) {
+  if (fallback.loader == nullptr) {
+    if (!fallback.unavailable_because) {
+      throw NeedsFallback{};
     }
-    throw Error(ErrorKind::kNativeLibrary, "decode", what + ", which needs FFmpeg: " + *way_out.why_none);
+    throw Error(ErrorKind::kNativeLibrary, "decode", what + ", which needs FFmpeg: " + *fallback.unavailable_because);
   }
   Plan plan;
-  if (auto error = way_out.way->load(source, data, order, slot, plan)) {
+  if (auto error = fallback.loader->load(source, data, request, slot, plan)) {
     throw *std::move(error);
   }
   return plan;
 }
 
-std::span<const std::uint8_t> read(const std::string& path, const WayOut& way_out, Buffer& into) {
+std::span<const std::uint8_t> read(const std::string& path, const Fallback& fallback, Buffer& into) {
   try {
     return read_file(path, into);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kSourceNotFound || !looks_like_url(path)) {
       throw;
     }
-    if (way_out.way == nullptr && !way_out.why_none) {
-      throw NeedsGeneralWay{};
+    if (fallback.loader == nullptr && !fallback.unavailable_because) {
+      throw NeedsFallback{};
     }
-    if (way_out.way == nullptr) {
-      throw Error(ErrorKind::kNativeLibrary, "open", "a URL needs FFmpeg: " + *way_out.why_none);
+    if (fallback.loader == nullptr) {
+      throw Error(ErrorKind::kNativeLibrary, "open", "a URL needs FFmpeg: " + *fallback.unavailable_because);
     }
   }
   std::span<const std::uint8_t> data;
   Watch watch;
-  if (auto error = way_out.way->read(path, into, data, [&] { return watch.is_over(); })) {
+  if (auto error = fallback.loader->read(path, into, data, [&] { return watch.is_over(); })) {
     watch.throw_if_over("open");
     throw *std::move(error);
   }
   return data;
 }
 
-Plan load_jpeg(std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot, Tools& tools) {
-  const Transform& transform = order.transform;
-  const JpegHeader header = tools.decoder.open(data, transform.orient, order.max_pixels);
+Plan load_jpeg(std::span<const std::uint8_t> data, const ImageRequest& request, std::uint8_t* slot,
+               Workspace& workspace) {
+  const Transform& transform = request.transform;
+  const JpegHeader header = workspace.decoder.open(data, transform.orient, request.max_pixels);
   const auto orientation = static_cast<Orientation>(header.orientation);
   const bool swaps = swaps_sides(orientation);
-  const Plan plan = order.plan(swaps ? header.width : header.height, swaps ? header.height : header.width);
+  const Plan plan = request.plan(swaps ? header.width : header.height, swaps ? header.height : header.width);
   const StoredPlan stored = stored_plan(plan, orientation);
   const Rect region = needed_pixels(stored, transform.interpolation);
   const PlanesWanted wanted = planes_wanted(transform, plan);
   if (wanted.full_rgb) {
-    const auto lease = memory_budget().take(tools.decoder.memory_needed(region, 1.0));
-    tools.artist.draw(tools.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
-    tools.trim();
+    const auto lease = memory_budget().take(workspace.decoder.memory_needed(region, 1.0));
+    workspace.renderer.render(workspace.decoder.decode_to_rgb(region), orientation, plan, transform, slot);
+    workspace.trim();
     return plan;
   }
   const auto shrinking = [](const Direction& direction) {
     return static_cast<double>(direction.size) / direction.resized;
   };
-  // The nearest sample is one of the picture's own, and a box ends where it ends: without weights that fade, other blocks
-  // than the picture's show (28 dB in the worst of 128 photographs).
+  // The nearest sample is one of the picture's own, and a box ends where it ends: without weights that fade, other
+  // blocks than the picture's show (28 dB in the worst of 128 photographs).
   const bool may_shrink =
       transform.interpolation != Interpolation::kNearest && transform.interpolation != Interpolation::kBox;
   const double scale = may_shrink ? std::min(shrinking(stored.rows), shrinking(stored.columns)) : 1.0;
-  const auto lease = memory_budget().take(tools.decoder.memory_needed(region, scale));
-  const Picture picture = tools.decoder.decode(region, scale, wanted.luma_only);
-  tools.artist.draw(picture, orientation, plan, transform, slot);
-  tools.trim();  // while the lease is held
+  const auto lease = memory_budget().take(workspace.decoder.memory_needed(region, scale));
+  const Picture picture = workspace.decoder.decode(region, scale, wanted.luma_only);
+  workspace.renderer.render(picture, orientation, plan, transform, slot);
+  workspace.trim();  // while the lease is held
   return plan;
 }
 
-Plan load_one(const ImageSource& source, const Order& order, const WayOut& way_out, std::uint8_t* slot, Tools& tools) {
+Plan load_one(const ImageSource& source, const ImageRequest& request, const Fallback& fallback, std::uint8_t* slot,
+              Workspace& workspace) {
   const auto* path = std::get_if<std::string>(&source);
-  const auto data = path != nullptr ? read(*path, way_out, tools.file) : std::get<1>(source);
+  const auto data = path != nullptr ? read(*path, fallback, workspace.file) : std::get<1>(source);
   if (data.empty()) {
     throw Error(ErrorKind::kOpen, "open", "it is empty");
   }
@@ -116,12 +119,12 @@ Plan load_one(const ImageSource& source, const Order& order, const WayOut& way_o
   if (format != "JPEG") {
     const std::string what =
         format.empty() ? "it is of no format that is known here" : "it looks like " + std::string(format);
-    return load_generally(source, data, order, way_out, what, slot);
+    return load_by_fallback(source, data, request, fallback, what, slot);
   }
   try {
-    return load_jpeg(data, order, slot, tools);
+    return load_jpeg(data, request, slot, workspace);
   } catch (const UnsupportedJpeg& error) {
-    return load_generally(source, data, order, way_out,
+    return load_by_fallback(source, data, request, fallback,
                           "it is a JPEG that libjpeg-turbo does not decode: " + error.reason(), slot);
   }
 }
@@ -136,7 +139,8 @@ struct Progress {
   std::atomic<bool> is_over = false;
   std::mutex lock;
   std::condition_variable helper_ended;
-  int num_helpers = 0;  // under the lock
+  int num_helpers = 0;     // under the lock
+  std::exception_ptr bug;  // under the lock: a broken invariant, which is no failure of a source
 };
 
 // Until the helpers have ended. One may wait for a pipe, and Ctrl-C is for the caller's thread alone.
@@ -153,7 +157,7 @@ void wait_for_helpers(Progress& progress, const std::function<bool()>& is_cancel
 
 template <class AfterEach>
 void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, AfterEach after_each) {
-  Scratch<Tools> tools;
+  Scratch<Workspace> workspace;
   while (!progress.is_over) {
     const std::size_t i = progress.next++;
     if (i >= job.sources.size()) {
@@ -161,16 +165,20 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     }
     Outcome& outcome = outcomes[i];
     try {
-      const Order order{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
-                        job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
-      outcome.plan = load_one(job.sources[i], order, job.way_out, job.slots[i], *tools);
+      const ImageRequest request{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
+                                 job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
+      outcome.plan = load_one(job.sources[i], request, job.fallback, job.slots[i], *workspace);
     } catch (const Error& error) {
       outcome.error = error;
     } catch (const std::bad_alloc&) {
       outcome.error = out_of_memory();
-    } catch (const NeedsGeneralWay&) {
+    } catch (const NeedsFallback&) {
       progress.is_over = true;
     } catch (const Cancelled&) {
+      progress.is_over = true;
+    } catch (const std::logic_error&) {
+      const std::lock_guard held(progress.lock);
+      progress.bug = std::current_exception();
       progress.is_over = true;
     } catch (const std::exception& error) {
       outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
@@ -178,7 +186,7 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
       outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed, and did not say why");
     }
     outcome.is_settled = true;
-    tools->trim();
+    workspace->trim();
     after_each();
   }
 }
@@ -186,14 +194,14 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
 }  // namespace
 
 std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient, std::int64_t max_pixels) {
-  Scratch<Tools> tools;
+  Scratch<Workspace> workspace;
   std::span<const std::uint8_t> data;
   if (const auto* path = std::get_if<std::string>(&source)) {
     std::array<std::uint8_t, 16> start{};
     if (sniff_format(read_start(*path, start)) != "JPEG") {
       return std::nullopt;
     }
-    data = read_file(*path, tools->file);
+    data = read_file(*path, workspace->file);
   } else {
     data = std::get<1>(source);
   }
@@ -202,18 +210,18 @@ std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient,
   }
   WholeJpeg whole;
   try {
-    const JpegHeader header = tools->decoder.open(data, orient, max_pixels);
+    const JpegHeader header = workspace->decoder.open(data, orient, max_pixels);
     const auto orientation = static_cast<Orientation>(header.orientation);
     const bool swaps = swaps_sides(orientation);
     whole.height = swaps ? header.width : header.height;
     whole.width = swaps ? header.height : header.width;
     if (orientation == Orientation::kUpright) {
       const Rect all{0, 0, header.height, header.width};
-      const auto lease = memory_budget().take(tools->decoder.memory_needed(all, 1.0));
+      const auto lease = memory_budget().take(workspace->decoder.memory_needed(all, 1.0));
       std::uint8_t* out = whole.pixels.reserve(std::size_t{3} * static_cast<std::size_t>(whole.height) *
                                                static_cast<std::size_t>(whole.width));
-      if (tools->decoder.decode_to_packed_rgb(out)) {
-        tools->trim();
+      if (workspace->decoder.decode_to_packed_rgb(out)) {
+        workspace->trim();
         return whole;
       }
     }
@@ -223,14 +231,15 @@ std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient,
     transform.interpolation = Interpolation::kNearest;
     transform.orient = orient;
     transform.exact = true;
-    load_jpeg(data, {.transform = transform, .max_pixels = max_pixels}, whole.pixels.reserve(transform.bytes_per_image()), *tools);
+    load_jpeg(data, {.transform = transform, .max_pixels = max_pixels},
+              whole.pixels.reserve(transform.bytes_per_image()), *workspace);
   } catch (const UnsupportedJpeg&) {
     return std::nullopt;
   } catch (...) {
-    tools->trim();
+    workspace->trim();
     throw;
   }
-  tools->trim();
+  workspace->trim();
   return whole;
 }
 
@@ -249,7 +258,7 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
             const CancellationScope scope([&] { return progress.is_over.load(); });
             work(job, progress, outcomes, [] {});
           } catch (...) {
-            // There was no memory for its tools, or for the words of an error. What it left is not settled.
+            // There was no memory for its workspace, or for the words of an error. What it left is not settled.
           }
           const std::lock_guard counting(progress.lock);
           --progress.num_helpers;
@@ -271,6 +280,9 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     if (wanted > 1) {
       wait_for_helpers(progress, job.is_cancelled);
     }
+  }
+  if (progress.bug) {
+    std::rethrow_exception(progress.bug);
   }
   if (progress.is_over) {
     return std::nullopt;

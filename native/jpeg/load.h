@@ -1,5 +1,5 @@
-// Pictures, from files or memory into slots of a batch, with an outcome for each: JPEG by libjpeg-turbo, the rest by the
-// general way.
+// Loads pictures from files or memory into slots of a batch, with an outcome for each: JPEG by libjpeg-turbo, the rest
+// by the fallback loader.
 
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace spdl {
 
-// Where sources go that are not JPEG, or a JPEG that libjpeg-turbo does not decode.
-struct WayOut {
-  const GeneralWay* way = nullptr;
-  std::optional<std::string> why_none;  // in place of a way: such sources fail with this reason
+// What loads sources that are not JPEG, and JPEGs that libjpeg-turbo does not decode.
+struct Fallback {
+  const FallbackLoader* loader = nullptr;
+  std::optional<std::string> unavailable_because;  // why there is no loader; such sources fail with this reason
 };
 
 // What one call loads: source i goes to slots[i]. `seeds` and `replay` are empty, or as many as the sources.
@@ -30,10 +30,10 @@ struct Job {
   const Transform& transform;
   std::span<const std::uint64_t> seeds;
   std::span<const Plan> replay;
-  WayOut way_out;
+  Fallback fallback;
   std::int64_t max_pixels = kDefaultMaxPixels;  // of a picture
-  int num_threads = 0;  // that work, the caller's among them; 0 is 1
-  // Asked now and then, in the caller's thread: whether to leave the rest.
+  int num_threads = 0;  // including the caller's; 0 is 1
+  // Whether to skip the remaining sources. Called from time to time in the caller's thread.
   std::function<bool()> is_cancelled = [] { return false; };
 };
 
@@ -43,12 +43,12 @@ struct Outcome {
   bool is_settled = false;
 };
 
-// Loads each source into its slot. The slot of a source that fails holds no particular bytes. Returns an outcome for
-// each; or nothing, and stops early, if a source needs the general way and `way_out` says nothing of it, or if it was
-// cancelled.
-// What is loaded depends neither on the number of threads nor on who works. Threads live for the call: to start one
-// takes some 20 us, and nothing of them is left to survive a fork or to delay the process's end.
-// Safe to call from several threads at once.
+// Loads each source into its slot. The contents of the slot of a source that fails are undefined. Returns an outcome
+// for each source; or nothing, and stops early, if a source needs the fallback loader and `fallback` has neither a
+// loader nor a reason, or if the call was cancelled.
+// The result does not depend on the number of threads or on their scheduling. Threads live for the call: starting one
+// takes about 20 us, and none is left to survive a fork or to delay the end of the process. Thread-safe. Throws
+// std::logic_error for a broken invariant, which is a bug of ours and no failure of a source.
 std::optional<std::vector<Outcome>> load_slots(const Job& job);
 
 struct WholeJpeg {
@@ -57,9 +57,9 @@ struct WholeJpeg {
   int width = 0;
 };
 
-// A picture of its own size, as libjpeg-turbo's users get it; upright if that is asked. Nothing for a source that is no
-// JPEG, or one that libjpeg-turbo does not decode, and for a URL.
-// Throws Error: kSourceNotFound, kOpen, kDecode, kImageTooLarge. Safe from any thread.
+// Decodes a JPEG at full size, as libjpeg-turbo does by default; upright if `orient`. Empty for a source that is not a
+// JPEG, a JPEG that libjpeg-turbo does not decode, and a URL.
+// Throws Error: kSourceNotFound, kOpen, kDecode, kImageTooLarge. Thread-safe.
 std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient, std::int64_t max_pixels);
 
 }  // namespace spdl

@@ -86,7 +86,7 @@ class PictureArray {
   Buffer memory_;
 };
 
-// None, with the packets as they were, if the general way has to be taken.
+// None, with the packets as they were, if this fast path does not apply.
 std::optional<DecodedArray> decode_pictures(const Packets& packets, const std::optional<std::string>& filter,
                                             const DecodeConfig& config) {
   if (packets.type != MediaType::kVideo || !filter) {
@@ -111,9 +111,9 @@ std::optional<DecodedArray> decode_pictures(const Packets& packets, const std::o
   return std::move(array).finish();
 }
 
-// The same for samples as planar floats, one row a channel. Rows lie as far apart as samples are expected, and are moved
-// together at the end. Frames go back to the decoder at once: keeping them until the end costs more in fresh memory than
-// decoding does.
+// The same for samples as planar floats, one row a channel. Rows lie as far apart as samples are expected, and are
+// moved together at the end. Frames go back to the decoder at once: keeping them until the end costs more in fresh
+// memory than decoding does.
 class SampleArray {
  public:
   explicit SampleArray(std::size_t num_expected) : num_expected_(num_expected) {}

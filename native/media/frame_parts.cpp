@@ -18,9 +18,9 @@ extern "C" {
 #include "av/colours.h"
 #include "av/compat.h"
 #include "base/error.h"
-#include "media/described.h"
 #include "media/overread.h"
 #include "media/plane_map.h"
+#include "media/serialize_fields.h"
 
 namespace spdl {
 namespace {

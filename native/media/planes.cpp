@@ -32,7 +32,7 @@ bool is_gray_or_rgb(const AVPixFmtDescriptor& format) noexcept {
   return is_palette(format) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components <= 2;
 }
 
-// One plane for each component, one byte for each sample, and the matrix that the Artist knows.
+// One plane for each component, one byte for each sample, and the matrix that the Renderer knows.
 bool is_plain_ycbcr(const AVPixFmtDescriptor& format, const AVFrame& frame) noexcept {
   if (has(format, AV_PIX_FMT_FLAG_HWACCEL) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components < 3) {
     return false;

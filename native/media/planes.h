@@ -1,9 +1,9 @@
-// From a decoded frame of any pixel format to planes of 8 bits that an Artist draws.
+// From a decoded frame of any pixel format to planes of 8 bits that a Renderer draws.
 //
-// Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8 bits
-// and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through swscale at
-// full size. Alpha is left out unless it is wanted: what is transparent shows the colour that is stored there.
-// A PlaneMaker owns the planes of its last picture and uses them again for the next. One thread per object.
+// Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8
+// bits and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through
+// swscale at full size. Alpha is left out unless it is wanted: what is transparent shows the colour that is stored
+// there. A PlaneMaker owns the planes of its last picture and uses them again for the next. One thread per object.
 
 #pragma once
 

@@ -17,7 +17,7 @@ extern "C" {
 #include "av/compat.h"
 #include "av/names.h"
 #include "media/byte_stream.h"
-#include "media/described.h"
+#include "media/serialize_fields.h"
 
 namespace spdl {
 namespace {

@@ -13,9 +13,9 @@ extern "C" {
 #include "base/own_call.h"
 #include "base/scratch.h"
 #include "base/watch.h"
-#include "image/draw.h"
 #include "image/header.h"
 #include "image/orientation.h"
+#include "image/renderer.h"
 #include "image/sniff.h"
 #include "media/planes.h"
 #include "media/source_io.h"
@@ -24,33 +24,33 @@ extern "C" {
 namespace spdl {
 namespace {
 
-struct Tools {
+struct Workspace {
   PlaneMaker planes;
-  Artist artist;
+  Renderer renderer;
 
   void trim() noexcept {
     planes.trim(kKeepBytes);
-    artist.trim(kKeepBytes);
+    renderer.trim(kKeepBytes);
   }
 };
 
-Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order, std::uint8_t* slot,
-          Tools& tools) {
-  const Still still = decode_still(source, data, order.max_pixels);
+Plan draw(const ImageSource& source, std::span<const std::uint8_t> data, const ImageRequest& request,
+          std::uint8_t* slot, Workspace& workspace) {
+  const Still still = decode_still(source, data, request.max_pixels);
   const av::FramePtr& frame = still.frame;
   if (frame->format == AV_PIX_FMT_BGRA && has_padding_for_alpha(sniff_format(data), data)) {
     frame->format = AV_PIX_FMT_BGR0;
   }
-  const auto orientation = static_cast<Orientation>(order.transform.orient ? stored_orientation(data) : 1);
+  const auto orientation = static_cast<Orientation>(request.transform.orient ? stored_orientation(data) : 1);
   const bool swaps = swaps_sides(orientation);
-  const Plan plan = order.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
-  const Picture picture = tools.planes.make(*frame, planes_wanted(order.transform, plan));
-  tools.artist.draw(picture, orientation, plan, order.transform, slot);
-  tools.trim();  // while the lease is held
+  const Plan plan = request.plan(swaps ? frame->width : frame->height, swaps ? frame->height : frame->width);
+  const Picture picture = workspace.planes.make(*frame, planes_wanted(request.transform, plan));
+  workspace.renderer.render(picture, orientation, plan, request.transform, slot);
+  workspace.trim();  // while the lease is held
   return plan;
 }
 
-class FfmpegWay final : public GeneralWay {
+class FfmpegLoader final : public FallbackLoader {
  public:
   std::optional<Error> read(const std::string& url, Buffer& into, std::span<const std::uint8_t>& data,
                             const std::function<bool()>& is_cancelled) const override {
@@ -66,19 +66,19 @@ class FfmpegWay final : public GeneralWay {
     return std::nullopt;
   }
 
-  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const Order& order,
+  std::optional<Error> load(const ImageSource& source, std::span<const std::uint8_t> data, const ImageRequest& request,
                             std::uint8_t* slot, Plan& plan) const override {
     const OwnCall call;
-    Scratch<Tools> tools;
+    Scratch<Workspace> workspace;
     std::optional<Error> failure;
     try {
-      plan = draw(source, data, order, slot, *tools);
+      plan = draw(source, data, request, slot, *workspace);
     } catch (const Error& error) {
       failure = error;
     } catch (const std::bad_alloc&) {
       failure = Error(ErrorKind::kDecode, "decode", "out of memory");
     }
-    tools->trim();
+    workspace->trim();
     return failure;
   }
 };
@@ -120,9 +120,9 @@ Bytes read_url(const std::string& url, Buffer& into, std::optional<double> timeo
   return {into.data(), size};
 }
 
-const GeneralWay& general_way() noexcept {
-  static const FfmpegWay way;
-  return way;
+const FallbackLoader& fallback_loader() noexcept {
+  static const FfmpegLoader loader;
+  return loader;
 }
 
 }  // namespace spdl

@@ -1,4 +1,4 @@
-// The general way of one picture into its place in a batch: FFmpeg's decoders, then the same drawing as of JPEG.
+// Loads one picture of any format into its slot of a batch: decodes with FFmpeg, then renders as for JPEG.
 
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace spdl {
 
-// Lives as long as the library is loaded. Safe from any thread; each keeps scratch memory of its own.
-const GeneralWay& general_way() noexcept;
+// Lives as long as the library is loaded. Thread-safe; each thread has its own scratch memory.
+const FallbackLoader& fallback_loader() noexcept;
 
-// Reads all that a URL names into `into`; the result is a view of it. `timeout`: seconds that it may take. Throws Error:
-// kSourceNotFound, kOpen, kTimeout; Cancelled.
+// Reads the whole resource at a URL into `into`; the result is a view of it. `timeout`: the limit in seconds. Throws
+// Error: kSourceNotFound, kOpen, kTimeout; Cancelled.
 Bytes read_url(const std::string& url, Buffer& into, std::optional<double> timeout);
 
 }  // namespace spdl

@@ -1,16 +1,18 @@
-"""Reporting that cannot fail: notes on exceptions, log records, and what the user's objects say of themselves.
+"""Reporting that cannot fail: notes on exceptions, log records, and ``str`` or ``repr`` of users' objects.
 
-Whoever reports has something to finish: to count an item, to close a channel, to raise the user's exception. What it
-reports about is the user's: an exception may refuse notes (a frozen dataclass does), ``__str__`` and ``__repr__`` may
-raise, a log handler or filter too, and any of them may raise ``SystemExit``. So every note, every log record and every
-``str`` or ``repr`` of an object of the user's goes through here. Imports nothing of ours.
+Code that reports an error must still finish its work: count an item, close a channel, raise the user's exception. But
+users' objects may fail: an exception may reject notes (a frozen dataclass does), ``__str__`` and ``__repr__`` may
+raise, log handlers and filters too, and any of them may raise ``SystemExit``. So every note, every log record and every
+``str`` or ``repr`` of a user's object goes through this module.
 
-What is raised meanwhile is dropped, with one exception: what is no ``Exception`` goes on from the main thread, where
-it is a Ctrl-C or comes from a signal handler; but not where Ctrl-C is ignored, as in worker processes.
+Exceptions raised meanwhile are dropped. The one exception to that: a ``BaseException`` that is not an ``Exception``
+propagates in the main thread, where it comes from Ctrl-C or a signal handler, unless the process ignores Ctrl-C, as
+worker processes do.
 """
 
 from __future__ import annotations
 
+import reprlib
 import signal
 import sys
 import threading
@@ -20,23 +22,22 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
 
-__all__ = ["add_note", "cause_of", "describe_exception", "log", "name_of", "notes_of", "shown", "text_of"]
+__all__ = ["add_note", "cause_of", "describe_exception", "log", "name_of", "notes_of", "short_repr", "shown", "text_of"]
 
-#: Notes that an exception may have for another one to be added. One object may be raised again and again.
+#: Maximum number of notes on an exception. The same object may be raised many times.
 _MOST_NOTES: Final = 64
 
 
 def add_note(exc: BaseException, text: str, *, in_place_of: str | None = None) -> None:
-    """Add a note, as ``BaseException.add_note`` does, but to any exception and without running code of the user's.
+    """Add a note, as ``BaseException.add_note`` does, but to any exception and without running user code.
 
-    A note that is there already is not repeated, so that an exception object which is raised for every item does not
-    grow with the number of items.
+    A note that already exists is not repeated, so that an exception object raised for every item does not grow.
 
     Args:
-        exc: What the note is for. A class that keeps ``add_note`` or ``__setattr__`` from working gets it too; one
-            whose ``__notes__`` is no list does not.
-        text: The note.
-        in_place_of: A note of ours that begins with this says the same of another item; it is replaced.
+        exc: Exception to annotate. The note is added even if its class breaks ``add_note`` or ``__setattr__``, but not
+            if its ``__notes__`` is not a list.
+        text: Text of the note.
+        in_place_of: Prefix of an older note to replace, such as the same note about another item.
     """
     try:
         attributes: dict[str, Any] = object.__getattribute__(exc, "__dict__")
@@ -45,12 +46,12 @@ def add_note(exc: BaseException, text: str, *, in_place_of: str | None = None) -
             attributes["__notes__"] = [text]
         elif isinstance(notes, list):
             _add_to(notes, text, in_place_of)
-    except Exception:  # noqa: BLE001 - a list of the user's own, or one that another thread changes
+    except Exception:  # noqa: BLE001 - a user-defined list, or one that another thread modifies
         return
 
 
 def _add_to(notes: list[Any], text: str, in_place_of: str | None) -> None:
-    # By the methods of ``list``: a subclass has some of the user's.
+    # Calls the methods of ``list`` itself: a subclass may override them.
     for index, note in enumerate(list.__iter__(notes)):
         if type(note) is str and (note == text or (in_place_of is not None and note.startswith(in_place_of))):
             list.__setitem__(notes, index, text)
@@ -60,51 +61,62 @@ def _add_to(notes: list[Any], text: str, in_place_of: str | None) -> None:
 
 
 def cause_of(exc: BaseException) -> BaseException | None:
-    """``exc.__cause__``, whatever its class makes of that."""
+    """Return ``exc.__cause__``, bypassing overrides of the class."""
     cause = object.__getattribute__(exc, "__cause__")
     return cause if isinstance(cause, BaseException) else None
 
 
 def notes_of(exc: BaseException) -> list[str]:
-    """The notes of an exception, as text; none if its ``__notes__`` is nothing of the kind."""
+    """Return the notes of an exception as text; empty if its ``__notes__`` is not a list or tuple."""
     try:
         notes = getattr(exc, "__notes__", None)
         return [text_of(note) for note in notes] if isinstance(notes, list | tuple) else []
-    except BaseException as failure:  # noqa: BLE001 - see the module
-        _keep_interrupt(failure)
+    except BaseException as failure:  # noqa: BLE001 - see the module docstring
+        _reraise_interrupt(failure)
         return []
 
 
 def text_of(value: object) -> str:
-    """``str(value)``, or words in its place."""
-    return _said(str, value)
+    """Return ``str(value)``, or a placeholder if that raises."""
+    return _safely(str, value)
 
 
 def shown(value: object, show: Callable[[Any], str] = repr) -> str:
-    """``repr(value)``, or ``show(value)``, or words in its place."""
-    return _said(show, value)
+    """Return ``show(value)``, by default its repr, or a placeholder if that raises."""
+    return _safely(show, value)
 
 
-def _said(say: Callable[[Any], str], value: object) -> str:
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
+
+
+def short_repr(value: Any) -> str:
+    """Return a repr of about 80 characters, or a placeholder if the value's ``__repr__`` raises."""
+    text = shown(value, _SHORT.repr)
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _safely(convert: Callable[[Any], str], value: object) -> str:
     try:
-        return say(value)
-    except BaseException as failure:  # noqa: BLE001 - see the module
-        _keep_interrupt(failure)
-        what = "str" if say is str else "repr"
+        return convert(value)
+    except BaseException as failure:  # noqa: BLE001 - see the module docstring
+        _reraise_interrupt(failure)
+        what = "str" if convert is str else "repr"
         return f"<{name_of(value)} object, its {what} failed with {name_of(failure)}>"
 
 
 def name_of(value: object) -> str:
-    """Name of the class of ``value``."""
+    """Return the name of the class of ``value``."""
     try:
         return str(type(value).__name__)
-    except BaseException as failure:  # noqa: BLE001 - a metaclass of the user's
-        _keep_interrupt(failure)
+    except BaseException as failure:  # noqa: BLE001 - a custom metaclass
+        _reraise_interrupt(failure)
         return "?"
 
 
 def describe_exception(exc: BaseException) -> str:
-    """``ValueError: bad size``, or the name alone if there is no message."""
+    """Return ``ValueError: bad size``, or only the class name if there is no message."""
     text = text_of(exc)
     return f"{name_of(exc)}: {text}" if text else name_of(exc)
 
@@ -112,30 +124,30 @@ def describe_exception(exc: BaseException) -> str:
 def log(
     logger: logging.Logger, level: int, message: str, *args: object, exc_info: BaseException | bool | None = None
 ) -> None:
-    """Log as ``logger.log`` does. A handler or filter that raises is told of on stderr, as ``logging`` itself does."""
+    """Log as ``logger.log`` does. If a handler or filter raises, report it on stderr, as ``logging`` itself does."""
     try:
         logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
-    except BaseException as failure:  # noqa: BLE001 - see the module
-        _keep_interrupt(failure)
-        _complain(failure, message, args)
+    except BaseException as failure:  # noqa: BLE001 - see the module docstring
+        _reraise_interrupt(failure)
+        _report_on_stderr(failure, message, args)
 
 
-def _complain(failure: BaseException, message: str, args: tuple[object, ...]) -> None:
+def _report_on_stderr(failure: BaseException, message: str, args: tuple[object, ...]) -> None:
     import logging
 
     if not logging.raiseExceptions or sys.stderr is None:
         return
     try:
-        said = message % args if args else message
-    except BaseException:  # noqa: BLE001 - see the module
-        said = message
+        text = message % args if args else message
+    except BaseException:  # noqa: BLE001 - see the module docstring
+        text = message
     try:
-        sys.stderr.write(f"spdl: a handler or filter of the log raised {describe_exception(failure)}; {said}\n")
-    except BaseException:  # noqa: BLE001 - see the module
+        sys.stderr.write(f"spdl: a handler or filter of the log raised {describe_exception(failure)}; {text}\n")
+    except BaseException:  # noqa: BLE001 - see the module docstring
         return
 
 
-def _keep_interrupt(failure: BaseException) -> None:
+def _reraise_interrupt(failure: BaseException) -> None:
     if isinstance(failure, Exception) or threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""Executors of stages in a pipeline that runs in a subprocess: made again there, or lifted to the main process."""
+"""Executors of stages in a pipeline that runs in a subprocess: made again there, or workers of the main process."""
 
 import multiprocessing
 import os

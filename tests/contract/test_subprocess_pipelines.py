@@ -238,7 +238,8 @@ def test_modules_that_are_not_imported_here_are_not_imported_there() -> None:
         if __name__ == "__main__":
             builder = PipelineBuilder().add_source(["numpy", "torch"]).pipe(ops.is_imported).add_sink()
             print(list(run_pipeline_in_subprocess(builder, num_threads=1)))
-        """
+        """,
+        fresh=True,
     ).check("[False, False]")
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler  # noqa: E402 - they need torch
 
-from spdl.dataloader._torch.processes import _crew  # noqa: E402
+from spdl.dataloader._torch.processes import _worker_pool  # noqa: E402
 from spdl.dataloader._torch.processes._processes import ProcessRun  # noqa: E402
 
 from .process_datasets import Arrays, Counting, Large, Numbers, Randoms, Sharing, Tree, as_is, plan_of  # noqa: E402
@@ -182,8 +182,8 @@ def test_leaving_an_epoch_ends_its_workers() -> None:
 
 def test_all_batches_may_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the shared memory is full, what comes is a copy; however much is asked for meanwhile."""
-    monkeypatch.setattr(_crew, "_LEAST", 1 << 20)
-    monkeypatch.setattr(_crew, "default_limit", lambda: 1 << 20)
+    monkeypatch.setattr(_worker_pool, "_LEAST", 1 << 20)
+    monkeypatch.setattr(_worker_pool, "default_limit", lambda: 1 << 20)
     indices = [[i] * 100_000 for i in range(12)]  # more than a socket takes
     batches = load(Large(), indices=indices, collate_fn=as_is, prefetch_factor=3)
     assert [int(batch[0]) for batch in batches] == list(range(12))

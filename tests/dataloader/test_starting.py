@@ -12,11 +12,11 @@ from tests.support.child import run_child
 
 torch = pytest.importorskip("torch")
 
+from spdl._processes._start import context_of  # noqa: E402
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402 - it needs torch
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
 from spdl.dataloader._torch.processes._starting import Starting  # noqa: E402
 from spdl.pipeline import WorkerDiedError  # noqa: E402
-from spdl.pipeline._workers._start import context_of  # noqa: E402
 
 from .process_datasets import Numbers, as_is, plan_of  # noqa: E402
 

@@ -186,11 +186,11 @@ def test_numbers_from_json_and_numpy_will_do() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"crop": (50, 40, 60, 80)}, r"crop must be inside of source_size \(100, 200\), got .* = \(50, 40, 60, 80\)"),
+        ({"crop": (50, 40, 60, 80)}, r"crop must be inside source_size \(100, 200\), got .* = \(50, 40, 60, 80\)"),
         ({"crop": (-1, 40, 60, 80)}, "crop must be inside"),
         ({"crop": (0, 0, 0, 80)}, "crop must be inside"),
-        ({"window": (5, 10, 26, 20)}, r"window must be inside of resized \(30, 40\)"),
-        ({"offset": (5, 0)}, r"window at offset must be inside of size \(24, 20\)"),
+        ({"window": (5, 10, 26, 20)}, r"window must be inside resized \(30, 40\)"),
+        ({"offset": (5, 0)}, r"window at offset must be inside size \(24, 20\)"),
         ({"offset": (0, -1)}, "window at offset must be inside"),
         ({"source_size": (0, 200)}, r"source_size must be two numbers >= 1 and < 2\*\*31, got \(0, 200\)"),
         ({"resized": (2**31, 40)}, "resized must be two numbers"),

@@ -9,6 +9,7 @@ import pytest
 
 from spdl.io import _native
 from spdl.io._image_transform import native_transform
+from spdl.io._max_pixels import MAX_PIXELS
 from tests.io.transformed import JPEG, JUNK, PLAIN, flat
 from tests.support.child import run_child
 
@@ -25,6 +26,7 @@ def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int =
         transform=native_transform(PLAIN),
         seeds=None,
         replay=None,
+        max_pixels=MAX_PIXELS,
         num_threads=num_threads,
         general_way=general_way or _native.media.general_way(),
     )
@@ -88,7 +90,8 @@ def test_whatever_a_library_throws_is_a_failure_of_its_source(num_threads: int) 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_without_threads_the_caller_loads_alone() -> None:
     """Where the system has no stack for a thread, nothing is lost."""
-    run_child("""
+    run_child(
+        """
         import resource, threading
         import spdl.io
         from tests.io.transformed import JPEG, PLAIN
@@ -104,4 +107,6 @@ def test_without_threads_the_caller_loads_alone() -> None:
             raise AssertionError("there is room for the stack of a thread")
         batch = spdl.io.load_image_batch([JPEG] * 40, transform=PLAIN, num_threads=4)
         assert batch.shape[0] == len(batch.applied) == 40 and None not in batch.applied
-    """).check()
+    """,
+        fresh=True,
+    ).check()

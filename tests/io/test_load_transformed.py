@@ -172,17 +172,19 @@ def test_replay_of_a_picture_of_another_size_fails() -> None:
 
 def test_random_transform_needs_seeds() -> None:
     """Chance is never taken from somewhere else."""
-    with pytest.raises(ValueError, match=r"seeds must be given, one for each source.*sample_seeds makes them"):
+    with pytest.raises(
+        ValueError, match=r"seeds must be given for a random transform, one per source.*sample_seeds makes them"
+    ):
         load([JPEG], RANDOM)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": [1]}, "seeds must be as many as srcs: 2, got 1"),
+        ({"seeds": [1]}, "seeds must have one seed per source: 2, got 1"),
         ({"seeds": [1, -1]}, r"seeds must be >= 0 and < 2\*\*64, got -1"),
         ({"seeds": [1, 2**64]}, r"seeds must be >= 0 and < 2\*\*64, got 18446744073709551616"),
-        ({"replay": [PLAIN]}, "replay must be as many as srcs: 2, got 1"),
+        ({"replay": [PLAIN]}, "replay must have one item per source: 2, got 1"),
         ({"seeds": [1, 2], "replay": []}, "seeds and replay exclude each other"),
         ({"num_threads": -1}, "num_threads must be >= 0, got -1"),
         ({"on_failure": "skip"}, "on_failure must be one of 'drop', 'zero', got 'skip'"),
@@ -205,8 +207,8 @@ def test_replay_for_another_size_is_refused() -> None:
     ("options", "message"),
     [
         ({"transform": 224}, "transform must be an ImageTransform, got int"),
-        ({"seeds": 5}, "seeds must be integers, one for each source"),
-        ({"seeds": [0.5, 1]}, "seeds must be integers, one for each source"),
+        ({"seeds": 5}, "seeds must be integers, one per source"),
+        ({"seeds": [0.5, 1]}, "seeds must be integers, one per source"),
         ({"replay": [None, None]}, r"replay\[0\] must be an AppliedTransform, got NoneType: leave out"),
         ({"replay": [PLAIN, PLAIN]}, r"replay\[0\] must be an AppliedTransform, got ImageTransform"),
         ({"num_threads": 1.0}, "num_threads must be an integer, got 1.0"),
@@ -226,16 +228,16 @@ def test_values_of_the_wrong_type_are_refused(options: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "is missing width and height: give both, of the batch in pixels, or a transform"),
+        ({}, "is missing width and height: give width and height in pixels, or a transform"),
         ({"width": 8}, "is missing height"),
         ({"height": 8}, "is missing width"),
-        ({"width": 8, "height": 8, "seeds": [1]}, "got 'seeds', which goes with transform only"),
-        ({"width": 8, "height": 8, "out": None}, "got 'out', which goes with transform only"),
-        ({"width": 8, "height": 8, "size": 8}, "got 'size', which is no argument of load_image_batch"),
-        ({"transform": PLAIN, "width": 8}, "got 'width', which does not go with transform"),
-        ({"transform": PLAIN, "pix_fmt": "rgb24"}, "got 'pix_fmt', which does not go with transform"),
-        ({"transform": PLAIN, "orient": True}, "got 'orient', which does not go with transform"),
-        ({"transform": PLAIN, "seed": 1}, "got 'seed', which is no argument of load_image_batch"),
+        ({"width": 8, "height": 8, "seeds": [1]}, "got 'seeds', which requires transform"),
+        ({"width": 8, "height": 8, "out": None}, "got 'out', which requires transform"),
+        ({"width": 8, "height": 8, "size": 8}, "got an unexpected argument 'size'; did you mean width"),
+        ({"transform": PLAIN, "width": 8}, "got 'width', which cannot be combined with transform"),
+        ({"transform": PLAIN, "pix_fmt": "rgb24"}, "got 'pix_fmt', which cannot be combined with transform"),
+        ({"transform": PLAIN, "orient": True}, "got 'orient', which cannot be combined with transform"),
+        ({"transform": PLAIN, "seed": 1}, "got an unexpected argument 'seed'; did you mean width"),
     ],
 )
 def test_arguments_of_the_two_forms_do_not_mix(options: dict[str, Any], message: str) -> None:

@@ -72,9 +72,9 @@ def collect(found: Callable[[], object]) -> None:
 def hurry(seconds: float = 0.2) -> None:
     """Let a stop wait this long for ops that are stuck, where the default is ten seconds."""
     from spdl.pipeline import _pipeline
-    from spdl.pipeline._engine import _ending
+    from spdl.pipeline._engine import _shutdown
 
-    for module in (_pipeline, _ending):
+    for module in (_pipeline, _shutdown):
         assert vars(module)["DEFAULT_JOIN_TIMEOUT"]
         vars(module)["DEFAULT_JOIN_TIMEOUT"] = seconds
 

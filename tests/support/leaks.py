@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from spdl.pipeline._workers._template import kept
+from spdl._processes._template import kept
 from tests.support import interpreters
 
 __all__ = ["GRACE", "Snapshot", "TaskComplaints", "find_leaks"]

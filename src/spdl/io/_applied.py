@@ -1,4 +1,4 @@
-"""What became of one picture, and where its points and boxes went with it."""
+"""The geometry that was applied to one image, and the same transform of its points and boxes."""
 
 import operator
 from dataclasses import dataclass
@@ -8,33 +8,34 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-#: As native code writes it: source height and width, crop, resized, window, offset, flip, vertical flip.
+#: The tuple that native code uses: source height and width, crop, resized, window, offset, flip, vertical flip.
 Plan = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedTransform:
-    """The geometry of one transformed picture: which part of it was shown, at which size, where and which way round.
+    """The geometry of one transformed image: crop, size after resizing, position in the result, and flips.
 
-    ``CPUBuffer.applied`` has one for each image of a batch, and ``ImageTransform.plan`` tells it without a picture.
-    Given as ``replay``, it does the same again with another picture of the same size, such as a mask or a depth map.
+    ``CPUBuffer.applied`` has one for each image of a batch; ``ImageTransform.plan`` computes one without an image.
+    As an item of ``replay``, it applies the same geometry to another image of the same size, such as a mask or a depth
+    map.
 
-    Coordinates are those of edges, x to the right and y downwards: the picture spans ``[0, width]`` and
-    ``[0, height]``, its first pixel ``[0, 1]``, and the centre of that pixel is at 0.5.
+    Coordinates are continuous, x to the right and y downwards: the image spans ``[0, width]`` and ``[0, height]``, its
+    first pixel ``[0, 1]``, and the centre of that pixel is at 0.5.
 
     Attributes:
-        source_size: Height and width of the picture, upright.
-        crop: Top, left, height and width of the part of it that was resampled.
-        resized: Height and width that this part became.
-        window: Top, left, height and width of what is shown of that.
+        source_size: Height and width of the upright image.
+        crop: Top, left, height and width of the part of the image that was resampled.
+        resized: Height and width of that part after resampling.
+        window: Top, left, height and width of the part of the resampled crop that is in the result.
         offset: Top and left of the window in the result, before flips.
         flip: Whether the result was mirrored left to right.
-        vertical_flip: Whether it was mirrored top to bottom.
+        vertical_flip: Whether the result was mirrored top to bottom.
         size: Height and width of the result.
 
     Raises:
-        ValueError: A part is not inside of what it is a part of.
-        TypeError: A number is no integer, or there are too many or too few.
+        ValueError: The crop is not inside the image, the window not inside the resized crop, or not inside the result.
+        TypeError: A number is not an integer, or there are too many or too few.
     """
 
     source_size: tuple[int, int]
@@ -55,7 +56,7 @@ class AppliedTransform:
                 raise TypeError(f"{name} must be bool, got {getattr(self, name)!r}")
         for name in ("source_size", "resized", "size"):
             height, width = getattr(self, name)
-            # What an int of C holds.
+            # The range of a C int.
             if not (1 <= height < 2**31 and 1 <= width < 2**31):
                 raise ValueError(f"{name} must be two numbers >= 1 and < 2**31, got {(height, width)}")
         _require_inside("crop", self.crop, "source_size", self.source_size)
@@ -63,7 +64,7 @@ class AppliedTransform:
         _require_inside("window at offset", (*self.offset, *self.window[2:]), "size", self.size)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through the checks, since native code relies on them.
+        # Unpickling runs the checks, because native code relies on them.
         return AppliedTransform, (
             self.source_size,
             self.crop,
@@ -76,10 +77,10 @@ class AppliedTransform:
         )
 
     def matrix(self) -> "NDArray[np.float64]":
-        """What takes a point of the picture to the result: ``matrix() @ (x, y, 1)`` is ``(x, y, 1)`` there.
+        """The matrix that maps a point of the image to the result: ``matrix() @ (x, y, 1)``.
 
         Returns:
-            ``(3, 3)`` of ``float64``, affine. Its inverse, ``numpy.linalg.inv(matrix())``, goes the other way.
+            ``(3, 3)`` ``float64``, affine. Its inverse, ``numpy.linalg.inv(matrix())``, maps the result to the image.
             ``points`` and ``boxes`` do the same with one rounding less.
         """
         import numpy as np
@@ -88,33 +89,33 @@ class AppliedTransform:
         return np.array([[scale_x, 0, shift_x], [0, scale_y, shift_y], [0, 0, 1]], np.float64)
 
     def points(self, points: "ArrayLike") -> "NDArray[np.float64]":
-        """Where points of the picture are in the result. Those outside of it are kept.
+        """Map points of the image to the result. Points outside the result are kept.
 
         Args:
-            points: ``(n, 2)``, each x and y; ``n`` may be 0.
+            points: Array ``(n, 2)`` of x and y; ``n`` may be 0.
 
         Returns:
-            ``(n, 2)`` of ``float64``: a new array.
+            ``(n, 2)`` ``float64``, a new array.
 
         Raises:
-            ValueError: The shape is another.
+            ValueError: ``points`` has another shape.
         """
         array = _as_rows("points", points, 2)
         return self._moved(array)
 
     def boxes(self, boxes: "ArrayLike", clip: bool = True) -> "NDArray[np.float64]":
-        """Where boxes of the picture are in the result, again with ``x0 <= x1`` and ``y0 <= y1`` after flips.
+        """Map boxes of the image to the result. After flips, ``x0 <= x1`` and ``y0 <= y1`` still hold.
 
         Args:
-            boxes: ``(n, 4)``, each x0, y0, x1 and y1; ``n`` may be 0.
-            clip: Whether to cut off what is outside of the result. A box that is all outside is left with no area, at
-                the border; it is not removed, so that labels keep their places.
+            boxes: Array ``(n, 4)`` of x0, y0, x1 and y1; ``n`` may be 0.
+            clip: Whether to clip boxes to the result. A box that lies completely outside gets zero area, at the border;
+                it is not removed, so that labels still match.
 
         Returns:
-            ``(n, 4)`` of ``float64``: a new array.
+            ``(n, 4)`` ``float64``, a new array.
 
         Raises:
-            ValueError: The shape is another.
+            ValueError: ``boxes`` has another shape.
         """
         import numpy as np
 
@@ -143,7 +144,7 @@ class AppliedTransform:
         moved = np.empty_like(points)
         for axis, column in ((0, 1), (1, 0)):
             start, extent, resized = self.crop[axis], self.crop[2 + axis], self.resized[axis]
-            # Multiplied first: whole numbers stay exact up to the one division.
+            # Multiplying first keeps integers exact up to the single division.
             line = (points[:, column] - start) * resized / extent + (self.offset[axis] - self.window[axis])
             moved[:, column] = self.size[axis] - line if self._is_mirrored(axis) else line
         return moved
@@ -168,7 +169,7 @@ def applied_of(plan: Plan, size: tuple[int, int]) -> AppliedTransform:
 
 
 def plan_of(applied: AppliedTransform) -> Plan:
-    """The same as native code takes it."""
+    """The same as a tuple for native code."""
     return (
         *applied.source_size,
         applied.crop,
@@ -193,7 +194,7 @@ def _as_integers(name: str, value: Any, count: int) -> tuple[int, ...]:
 def _require_inside(name: str, part: tuple[int, int, int, int], of: str, whole: tuple[int, int]) -> None:
     top, left, height, width = part
     if top < 0 or left < 0 or not (1 <= height <= whole[0] - top and 1 <= width <= whole[1] - left):
-        raise ValueError(f"{name} must be inside of {of} {whole}, got (top, left, height, width) = {part}")
+        raise ValueError(f"{name} must be inside {of} {whole}, got (top, left, height, width) = {part}")
 
 
 def _as_rows(name: str, values: "ArrayLike", length: int) -> "NDArray[np.float64]":

@@ -1,4 +1,4 @@
-"""Bit stream filters: from packets to packets, without decoding."""
+"""Bit stream filters, which modify packets without decoding."""
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class BSF:
-    """A chain of bit stream filters, for packets that come by and by. One thread at a time; releases the GIL.
+    """A chain of bit stream filters for streaming. Not thread-safe; releases the GIL.
 
     Args:
-        codec: Codec of the packets that will come, such as ``demuxer.video_codec``.
-        bsf: The filters as FFmpeg describes them: ``"h264_mp4toannexb"``, ``"noise=amount=10,null"``.
+        codec: Codec of the packets, such as ``demuxer.video_codec``.
+        bsf: Filters in FFmpeg's syntax: ``"h264_mp4toannexb"``, ``"noise=amount=10,null"``.
 
     Raises:
-        TypeError: ``codec`` is no codec.
-        FilterError: A filter or option is unknown, or does not go with the codec.
+        TypeError: ``codec`` is not a codec.
+        FilterError: A filter or option is unknown, or does not support the codec.
     """
 
     def __init__(self, codec: "AudioCodec | VideoCodec | ImageCodec", bsf: str) -> None:
@@ -28,41 +28,41 @@ class BSF:
 
     @traced
     def filter(self, packets: "P", flush: bool = False) -> "P | None":
-        """What comes out for these packets, which stay as they are.
+        """Filter packets. ``packets`` are neither changed nor consumed.
 
         Args:
-            packets: Of the kind of the codec. Those from streaming come out without a codec too.
-            flush: Whether to add what the filters still hold, as these are the last packets.
+            packets: Packets of the kind of the codec. If they have no codec (from streaming), the result has none.
+            flush: Whether these are the last packets, so that the filters return all that they still hold.
 
         Returns:
-            Packets with the window of ``packets``; None if nothing came out.
+            Packets with the window of ``packets``; ``None`` if the filters gave no packet.
 
         Raises:
-            FilterError: The packets are of another kind, or a filter refuses them.
-            ConsumedError: The packets were consumed.
+            FilterError: The packets are of another kind, or a filter rejects them.
+            ConsumedError: The packets were consumed before.
         """
         return cast("P | None", self._native.filter(packets, flush))
 
     @traced
     def flush(self) -> "AudioPackets | VideoPackets | ImagePackets | None":
-        """What the filters still hold, or None. They can be used again after that."""
+        """Return the packets that the filters still hold, or ``None``. The filters can be used again after that."""
         return self._native.flush()
 
 
 @traced
 def apply_bsf(packets: "P", bsf: str) -> "P | None":
-    """The packets after bit stream filters, with a codec that fits them.
+    """Apply bit stream filters to packets. The result has a matching codec.
 
     Args:
-        packets: They stay as they are.
-        bsf: The filters as FFmpeg describes them.
+        packets: Packets, which are neither changed nor consumed.
+        bsf: Filters in FFmpeg's syntax.
 
     Returns:
-        Packets with the window of ``packets``; None if nothing came out.
+        Packets with the window of ``packets``; ``None`` if the filters gave no packet.
 
     Raises:
-        NoCodecError: The packets have no codec, as those from streaming; it is a ``ValueError`` too. Use ``BSF``.
-        FilterError: A filter or option is unknown, or a filter refuses the packets.
-        ConsumedError: The packets were consumed.
+        NoCodecError: The packets have no codec, as those from streaming; also a ``ValueError``. Use ``BSF``.
+        FilterError: A filter or option is unknown, or a filter rejects the packets.
+        ConsumedError: The packets were consumed before.
     """
     return cast("P | None", _native.media.apply_bsf(packets, bsf))

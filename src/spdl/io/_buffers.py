@@ -1,4 +1,4 @@
-"""Buffers as arrays of other libraries, without a copy; and memory to put them in."""
+"""Buffers as arrays of other libraries, without a copy; and storage for results."""
 
 import importlib
 import operator
@@ -22,14 +22,13 @@ def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
     NumPy itself has no ``bfloat16``; the package ml_dtypes adds it.
 
     Raises:
-        ConvertError: The object has no array interface; or its elements are ``bfloat16``, and ml_dtypes is not
-            installed.
+        ConvertError: The object has no array interface; or its dtype is ``bfloat16``, and ml_dtypes is not installed.
     """
     import numpy as np
 
     if _is_bfloat16(buffer):
         return np.ndarray(buffer.shape, _ml_dtypes_bfloat16(), memoryview(buffer))
-    # As `isinstance(buffer, ArrayInterface)`, which takes thirty times as long as all of the rest.
+    # Same as `isinstance(buffer, ArrayInterface)`, which would take thirty times as long as the rest of the function.
     if not (hasattr(type(buffer), "__array_interface__") or hasattr(buffer, "__array_interface__")):
         raise ConvertError(
             f"cannot make an array of {type(buffer).__name__}: it has no __array_interface__", action="make an array"
@@ -38,11 +37,11 @@ def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
 
 
 def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
-    """The buffer as a torch tensor: a writable view that keeps the buffer alive. Of a ``CUDABuffer``, on its device.
+    """The buffer as a torch tensor: a writable view that keeps the buffer alive. A ``CUDABuffer`` stays on its device.
 
     Raises:
-        ConvertError: The object has no array interface, or elements that torch has no type for: of the other byte
-            order, or, before torch 2.3, ``uint16``.
+        ConvertError: The object has no array interface, or torch does not have its dtype: non-native byte order or,
+            before torch 2.3, ``uint16``.
         NativeLibraryError: torch is not installed.
     """
     if hasattr(buffer, "__cuda_array_interface__"):
@@ -62,10 +61,10 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
 
 
 def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
-    """The buffer as what Numba's CPU functions take, which is a NumPy array: a view that keeps the buffer alive.
+    """The buffer as a NumPy array for Numba's CPU functions: a view that keeps the buffer alive.
 
     Raises:
-        ConvertError: The object has no array interface; or its elements are ``bfloat16``, which Numba does not have.
+        ConvertError: The object has no array interface; or its dtype is ``bfloat16``, which Numba does not have.
         NativeLibraryError: Numba is not installed.
     """
     if _is_bfloat16(buffer):
@@ -81,8 +80,8 @@ def to_numba(buffer: ArrayInterface) -> "NDArray[Any]":
 def to_jax(buffer: ArrayInterface) -> Any:
     """The buffer as a JAX array on the CPU: a view that keeps the buffer alive. (JAX itself never writes to it.)
 
-    JAX makes a copy where it cannot use the memory as it is: of types of 64 bits, unless it was told to use them
-    (``jax_enable_x64``), and of storage whose address is not a multiple of 64.
+    JAX makes a copy where it cannot use the memory directly: for 64-bit dtypes without ``jax_enable_x64``, and for
+    storage whose address is not a multiple of 64.
 
     Raises:
         ConvertError: The object has no array interface, or its memory is read-only.
@@ -100,22 +99,21 @@ def to_jax(buffer: ArrayInterface) -> Any:
 
 
 def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
-    """Allocate memory to put results in, as the ``storage`` of ``convert_frames``, ``load_image_batch`` and others.
+    """Allocate memory for results: the ``storage`` of ``convert_frames``, ``load_image_batch`` and others.
 
-    It can be used again and again; a result is a view of it, so it shows what was put there last.
+    It can be reused. A result is a view of it, so earlier results show what was written last.
 
     Args:
-        size: In bytes.
-        pin_memory: Whether to lock it in physical memory, so that copies to a GPU need no help from the CPU.
-            Needs CUDA.
+        size: Size in bytes.
+        pin_memory: Whether to allocate page-locked memory, for asynchronous copies to a GPU. Requires CUDA.
 
     Returns:
-        A writable buffer of bytes whose contents are undefined.
+        A writable buffer of bytes with undefined contents.
 
     Raises:
         ConvertError: ``size`` is less than 1.
         DeviceError: ``pin_memory`` is set, and there is no CUDA.
-        MemoryError: There is not so much memory.
+        MemoryError: There is not enough memory.
     """
     size = operator.index(size)
     if size < 1:
@@ -130,14 +128,14 @@ def cpu_storage(size: int, pin_memory: bool = True) -> "CPUStorage":
 
 
 def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
-    """What a user gave as storage, as something with the buffer protocol. Native code checks the rest.
+    """The user's storage as an object with the buffer protocol. Native code checks the rest.
 
     Raises:
-        TypeError: It has neither the buffer protocol nor an array of the CPU behind it.
+        TypeError: It neither has the buffer protocol nor is a CPU array.
     """
     try:
         memoryview(storage)
-    except (TypeError, ValueError):  # the latter for NumPy's types that the buffer protocol does not know
+    except (TypeError, ValueError):  # ValueError: NumPy dtypes that the buffer protocol does not know
         pass
     except BufferError as exc:
         raise TypeError(f"storage must be a C-contiguous writable buffer: {exc}") from exc
@@ -146,7 +144,7 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
     view: NDArray[Any] | None = None
     if hasattr(storage, "__array_interface__"):
         view = to_numpy(storage)
-    elif callable(getattr(storage, "numpy", None)):  # a torch tensor; pinned ones too
+    elif callable(getattr(storage, "numpy", None)):  # a torch tensor, pinned or not
         view = _array_of(storage)
     if view is None:
         raise TypeError(
@@ -156,7 +154,7 @@ def as_storage(storage: Any) -> "Buffer | NDArray[Any]":
 
 
 def _array_of(tensor: Any) -> "NDArray[Any]":
-    """A torch tensor's memory: of types that NumPy does not have (``bfloat16``), as bytes."""
+    """A torch tensor's memory; as bytes for dtypes that NumPy does not have (``bfloat16``)."""
     try:
         return tensor.numpy()  # type: ignore[no-any-return]
     except TypeError:
@@ -182,7 +180,7 @@ def _ml_dtypes_bfloat16() -> Any:
 
 def _import(name: str, remedy: str) -> Any:
     try:
-        # Which importlib looks for as well, but not as fast.
+        # importlib looks in sys.modules too, but is slower.
         return sys.modules.get(name) or importlib.import_module(name)
     except ImportError as exc:
         package = name.partition(".")[0]

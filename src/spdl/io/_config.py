@@ -1,4 +1,4 @@
-"""Options that travel together: how to open containers, and how to decode what is in them."""
+"""Options for opening containers and for decoding."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class DemuxConfig:
-    """How to open a container. Made by ``demux_config``, which says what the fields mean."""
+    """Options for opening a container, made by ``demux_config``, which documents the fields."""
 
     format: str | None = None
     format_options: Mapping[str, str] = field(default_factory=dict)
@@ -17,7 +17,7 @@ class DemuxConfig:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the types; native code knows which formats, protocols and options there are.
+        """Check the types. Native code checks the names of formats, protocols and options.
 
         Raises:
             TypeError: A field is of the wrong type.
@@ -58,10 +58,10 @@ def _as_timeout(timeout: float | None) -> float | None:
 
 
 def as_options(name: str, options: Mapping[str, str | int | float] | None) -> dict[str, str]:
-    """Options for FFmpeg: a copy, with every value as text.
+    """A copy of options for FFmpeg, with every value as text.
 
     Raises:
-        TypeError: It is not a mapping, or a key is not text, or a value neither text nor a number.
+        TypeError: It is not a mapping, a key is not text, or a value is neither text nor a number.
     """
     if options is None:
         return {}
@@ -82,33 +82,33 @@ def demux_config(
     protocols: Sequence[str] | None = None,
     timeout: float | None = None,
 ) -> DemuxConfig:
-    """Say how to open a container, where FFmpeg cannot tell by itself, and what it may open in turn.
+    """Make options for opening a container: its format, if FFmpeg cannot detect it, and what else it may open.
 
-    The bytes of a source choose the format that reads it, and some formats are lists of other files and hosts: HLS,
-    DASH, ``ffconcat``, SDP. Unless ``format`` or ``protocols`` is given, those are refused, and a container of any
-    other format opens nothing beside itself.
+    The content of a source decides its format, and some formats are lists of other files and hosts: HLS, DASH,
+    ``ffconcat``, SDP. Unless ``format`` or ``protocols`` is given, these raise ``OpenError``, and a container of any
+    other format opens nothing besides itself.
 
     Args:
-        format: FFmpeg's name of the format: for data without a header, such as ``"rawvideo"`` or ``"s16le"``; or to
-            open what consists of other files, such as ``"hls"``, ``"concat"`` or ``"image2"``. It may open others by
-            the protocols that FFmpeg allows where the source comes from: files for a path, files and HTTP for data in
-            memory, and for a URL what its protocol allows (for HTTP: not files).
-        format_options: Options of that format or of a URL's protocol, as FFmpeg names them:
+        format: FFmpeg's name of the format: for data without a header, such as ``"rawvideo"`` or ``"s16le"``; or for
+            formats that refer to other files, such as ``"hls"``, ``"concat"`` or ``"image2"``. Those may open other
+            files and hosts with the protocols that FFmpeg allows for the source: files for a path, files and HTTP for
+            data in memory, and for a URL those that its protocol allows (for HTTP: not files).
+        format_options: Options of that format or of a URL's protocol, by FFmpeg's names:
             ``{"video_size": "64x48", "pixel_format": "rgb24"}``.
-        buffer_size: In bytes, how much is read at a time of data in memory.
-        tolerate_errors: Whether damage ends the reading instead of raising. ``packets.num_errors`` tells.
-        protocols: By which protocols, as FFmpeg names them, the container may open others, instead of those that
-            ``format`` allows: ``("https", "tls", "tcp")``. None of them: ``()``. Without ``format``, they also allow
-            the bytes to choose a format that consists of others.
-        timeout: Seconds that opening a source may take, and after that reading each packet of it; then
-            ``SourceTimeoutError``. ``None``: as long as it takes. Looking up a host name cannot be interrupted.
+        buffer_size: Number of bytes per read from data in memory.
+        tolerate_errors: Whether damage ends reading instead of raising. ``packets.num_errors`` counts it.
+        protocols: Protocols, by FFmpeg's names, with which the container may open other files and hosts, instead of
+            those that ``format`` allows: ``("https", "tls", "tcp")``. ``()``: none. Without ``format``, they also
+            allow the content to choose a format that refers to other files.
+        timeout: Limit in seconds for opening a source, and then for reading each packet, after which
+            ``SourceTimeoutError`` is raised. ``None``: no limit. A host name lookup cannot be interrupted.
 
     Returns:
         Immutable options. Formats, protocols and options that FFmpeg does not know raise ``DemuxError`` when they are
         used.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: ``buffer_size`` is less than 1, or ``timeout`` is not a finite number of seconds above 0.
     """
     options = as_options("format_options", format_options)
@@ -117,14 +117,14 @@ def demux_config(
 
 @dataclass(frozen=True, slots=True)
 class DecodeConfig:
-    """How to decode. Made by ``decode_config``, which says what the fields mean."""
+    """Options for decoding, made by ``decode_config``, which documents the fields."""
 
     decoder: str | None = None
     decoder_options: Mapping[str, str] = field(default_factory=dict)
     tolerate_errors: bool = False
 
     def __post_init__(self) -> None:
-        """Check the types; native code knows which decoders and options there are.
+        """Check the types. Native code checks the names of decoders and options.
 
         Raises:
             TypeError: A field is of the wrong type.
@@ -142,20 +142,19 @@ def decode_config(
     *,
     tolerate_errors: bool = False,
 ) -> DecodeConfig:
-    """Say how to decode, where the defaults do not serve.
+    """Make options for decoding.
 
     Args:
         decoder: Name of the FFmpeg decoder to use instead of the default one of the codec, such as ``"libvpx-vp9"``.
-        decoder_options: Options of libavcodec or of the decoder, such as ``{"threads": "4"}``. There is one thread
-            unless ``threads`` says otherwise. Pictures of more than ``max_pixels`` raise ``ImageTooLargeError``; the
-            default is 178,956,970.
-        tolerate_errors: What to do with damaged data. By default it raises ``DecodeError``. If set, the decoder goes on
-            with what it can; ``frames.num_errors`` says how many packets it refused or had to patch.
+        decoder_options: Options of libavcodec or of the decoder, such as ``{"threads": "4"}``. The default is one
+            thread. Frames of more than ``max_pixels`` pixels raise ``ImageTooLargeError``; the default is 178,956,970.
+        tolerate_errors: Whether to continue after damaged data instead of raising ``DecodeError``.
+            ``frames.num_errors`` counts the packets that the decoder rejected or had to conceal errors in.
 
     Returns:
         Immutable options. Decoders and options that FFmpeg does not know raise ``DecodeError`` when they are used.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
     """
     return DecodeConfig(decoder, as_options("decoder_options", decoder_options), tolerate_errors)

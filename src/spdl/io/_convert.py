@@ -1,4 +1,4 @@
-"""From frames, and from plain arrays, to buffers."""
+"""Converting frames and arrays to buffers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUBuffer":
     """Copy decoded frames into one contiguous array.
 
-    One picture has this form; channels are in the order of the format's name, planes one after the other.
+    The shapes of one image; channels are in the order of the format's name, planes one after the other.
 
     ============================================ ==============================================
     ``rgb24``, ``bgr24``                         ``(height, width, 3)`` ``uint8``
@@ -33,14 +33,14 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     ``yuv422p``, ``yuvj422p``                    ``(1, height * 2, width)`` ``uint8``; even widths
     ============================================ ==============================================
 
-    ``VideoFrames`` put their number in front. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
+    ``VideoFrames`` prepend the number of frames. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
     ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``, ``s16``, ``s32`` and ``s64`` signed integers, ``flt``
-    ``float32``, ``dbl`` ``float64``. A list puts its length in front of it all.
+    ``float32``, ``dbl`` ``float64``. A list prepends its length to the shape.
 
     Args:
-        frames: Frames, or a list of frames of one class which agree in format, size and count. They are consumed:
+        frames: Frames, or a list of frames of one class with the same format, size and count. They are consumed:
             using them again raises ``ConsumedError``. If they cannot be converted, they are not consumed.
-        storage: Where to put the result: what ``cpu_storage`` gives, or any writable C-contiguous buffer, array or CPU
+        storage: Memory for the result: from ``cpu_storage``, or any writable C-contiguous buffer, array or CPU
             tensor that is large enough. The result is a view of it and keeps it alive. Without it, memory is allocated.
 
     Returns:
@@ -49,10 +49,9 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     Raises:
         UnsupportedFormatError: The pixel format has no array layout, or none for an odd width; the message says what
             to do.
-        ConvertError: There are no frames; they do not agree; the storage is too small.
+        ConvertError: There are no frames, they differ in format, size or count, or the storage is too small.
         ConsumedError: Frames were consumed before, or are in the list twice.
-        TypeError: Something else than frames; frames of different classes; storage that is not writable or not
-            contiguous.
+        TypeError: ``frames`` are not frames, or of different classes; the storage is not writable or not contiguous.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -70,8 +69,8 @@ def convert_array(vals: "ArrayLike", storage: Any = None) -> "CPUBuffer":
     """Copy integers, such as the labels of a batch, into a buffer.
 
     Args:
-        vals: An array of integers of any shape, or what NumPy makes one of. All but ``int64`` are converted to it.
-        storage: As for ``convert_frames``.
+        vals: Array-like of integers, of any shape. Other integer dtypes are converted to ``int64``.
+        storage: Memory for the result, as for ``convert_frames``.
 
     Returns:
         ``int64``, C-contiguous, of the same shape.

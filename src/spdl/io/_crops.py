@@ -1,11 +1,11 @@
-"""Words of ``ImageTransform`` for size and part: which pictures are resized how, and what is cut out of them."""
+"""How ``ImageTransform`` resizes and crops, and the checks of its arguments."""
 
 import math
 import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-#: Of pixels along one side: what an int of C holds, and half of it where two are added.
+#: Largest number of pixels along one side: what a C int holds, and half of it where two are added.
 _MOST, _MOST_OF_TWO = 2**31 - 1, 2**30
 
 _POSITIONS = ("center", "top_left")
@@ -13,10 +13,10 @@ _POSITIONS = ("center", "top_left")
 
 @dataclass(frozen=True, slots=True)
 class ShorterSide:
-    """Resize so that the shorter side of the picture has this length, in pixels; the shape stays.
+    """Resize so that the shorter side of the image has this length, in pixels, and keep the aspect ratio.
 
-    The longer side becomes ``int(length * longer / shorter)``, as ``Resize(length)`` of torchvision has it. It goes
-    with a crop that cuts the result's size out of that: ``CenterCrop()`` or ``RandomCrop()``.
+    The longer side becomes ``int(length * longer / shorter)``, as in torchvision's ``Resize(length)``. It requires
+    ``CenterCrop()`` or ``RandomCrop()``, which crops the result's size from that.
     """
 
     length: int
@@ -30,10 +30,10 @@ class ShorterSide:
 
 @dataclass(frozen=True, slots=True)
 class LongerSide:
-    """Resize so that the whole picture just fits inside of the result; the shape stays, and the rest is filled.
+    """Resize so that the whole image just fits inside the result, keep the aspect ratio, and fill the rest.
 
     Attributes:
-        position: Where in the result it is: ``"center"`` or ``"top_left"``.
+        position: Position of the image in the result: ``"center"`` or ``"top_left"``.
     """
 
     position: Literal["center", "top_left"] = "center"
@@ -47,21 +47,21 @@ class LongerSide:
 
 @dataclass(frozen=True, slots=True)
 class CenterCrop:
-    """Cut the result out of the middle. A picture that is smaller than that is centred, and the rest filled."""
+    """Crop the result's size from the centre. An image that is smaller is centred, and the rest is filled."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomCrop:
-    """Cut the result out anywhere. A picture that is smaller than that is centred, and the rest filled."""
+    """Crop the result's size at a random position. An image that is smaller is centred, and the rest is filled."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomResizedCrop:
-    """Stretch a part of random area and shape to the result, as torchvision's class of that name does.
+    """Stretch a crop of random area and aspect ratio to the result, like torchvision's class of that name.
 
     Attributes:
-        scale: Least and most share of the picture's area, in ``(0, 1]``.
-        ratio: Least and most width over height of the part.
+        scale: Smallest and largest share of the image's area, in ``(0, 1]``.
+        ratio: Smallest and largest aspect ratio (width over height) of the crop.
     """
 
     scale: tuple[float, float] = (0.08, 1.0)
@@ -80,7 +80,7 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """Take this part of the upright picture, in its pixels, for all of it. A picture that does not have it fails."""
+    """Use this part of the upright image, in its pixels, instead of the whole. It must lie inside the image."""
 
     top: int
     left: int
@@ -96,7 +96,7 @@ def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MOST) -> in
     """A number of pixels.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
         ValueError: It is out of range.
     """
     number = as_integer(name, value)
@@ -106,7 +106,7 @@ def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MOST) -> in
 
 
 def as_integer(name: str, value: Any) -> int:
-    """An integer of Python's; NumPy's will do, ``bool`` will not.
+    """A Python integer. NumPy integers are accepted, ``bool`` is not.
 
     Raises:
         TypeError: It is something else.
@@ -120,7 +120,7 @@ def as_integer(name: str, value: Any) -> int:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A number as ``float``; NumPy's will do, text and ``bool`` will not.
+    """A number as ``float``. NumPy numbers are accepted, text and ``bool`` are not.
 
     Raises:
         TypeError: It is something else.
@@ -138,11 +138,11 @@ def as_number(name: str, value: Any) -> float:
 
 
 def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
-    """So many numbers: a tuple, of whatever can be iterated over.
+    """Exactly ``count`` numbers, from any iterable, as a tuple.
 
     Raises:
-        TypeError: It is no sequence, or holds something else.
-        ValueError: There are more or fewer, or one is not finite.
+        TypeError: It is not iterable, or an item is not a number.
+        ValueError: There are more or fewer numbers, or one is not finite.
     """
     if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
         raise TypeError(f"{name} must be {count} numbers, got {value!r}")
@@ -153,7 +153,7 @@ def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
 
 
 def require_word(name: str, value: object, words: tuple[str, ...]) -> None:
-    """Raise ``ValueError`` for a word that is none of these, ``TypeError`` for what is no word."""
+    """Raise ``ValueError`` for text that is not one of ``words``, ``TypeError`` for anything that is not text."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
     if value not in words:

@@ -1,4 +1,4 @@
-"""From packets to frames: all at once, by and by, or some pictures only."""
+"""Decoding packets to frames: all at once, as a stream, or selected frames only."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -59,22 +59,22 @@ def decode_packets(
     *,
     num_frames: int = -1,
 ) -> "AudioFrames | VideoFrames | ImageFrames":
-    """Decode packets, which are consumed.
+    """Decode packets. The packets are consumed.
 
     Args:
-        packets: What a demuxer gave. Using them again raises ``ConsumedError``; pass a ``clone()`` to keep them.
-        filter_desc: An FFmpeg filter chain, as the functions ``get_..._filter_desc`` make them. By default audio
-            becomes ``fltp``, trimmed to the window of the packets, and pictures become ``rgb24``. ``None``: frames in
-            the format of the decoder.
-        decode_config: See the function of that name.
-        num_frames: Stop when that many frames came out of the filter: pictures, or blocks of samples as the codec
-            makes them (1024 samples for AAC). 0: none, and nothing is decoded. ``-1``, and anything else below 0: no
-            limit. Of an image there is one.
+        packets: Packets from a demuxer. Using them again raises ``ConsumedError``; pass a ``clone()`` to keep them.
+        filter_desc: FFmpeg filter chain, as made by the ``get_..._filter_desc`` functions. By default, audio
+            becomes ``fltp``, trimmed to the window of the packets, and pictures become ``rgb24``. ``None``: the
+            decoder's own format.
+        decode_config: Options for decoding, from ``decode_config``.
+        num_frames: Number of frames from the filter after which to stop: pictures, or blocks of samples as the codec
+            makes them (1024 samples for AAC). 0: no frames, and nothing is decoded. ``-1``, and any other negative
+            number: no limit. An image always has one frame.
 
     Returns:
-        Frames of the kind of the packets. Of a video with a window, exactly the pictures inside it, filtered. A window
-        of audio is for the filter to cut: the default one does, and so does what ``get_filter_desc`` makes, both to the
-        sample.
+        Frames of the kind of the packets. For video with a window: exactly the frames inside it, filtered. For audio,
+        the filter has to trim to the window: the default one does, and so do those that ``get_filter_desc`` makes, both
+        with sample accuracy.
 
     Raises:
         DecodeError: The data is damaged (see ``decode_config``), or the decoder or an option is unknown.
@@ -100,9 +100,9 @@ def decode_array(
     filter_desc: str | Default | None,
     decode_config: DecodeConfig | None,
 ) -> "CPUBuffer":
-    """What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.
+    """Same as ``convert_frames(decode_packets(...))``, without intermediate frames where possible.
 
-    A window of audio is cut behind the filter also if the filter is not the default one, but keeps time.
+    An audio window is trimmed after the filter if the filter is the default one or preserves timestamps.
     """
     return _native.media.decode_array(
         packets,
@@ -126,20 +126,20 @@ def Decoder(
     filter_desc: str | Default | None = DEFAULT,
     decode_config: DecodeConfig | None = None,
 ) -> "AudioDecoder | VideoDecoder":
-    """A decoder that is given the packets of a stream by and by.
+    """Make a streaming decoder, which takes the packets of a stream incrementally.
 
-    Frames lag behind packets by what the decoder holds back to put pictures in order: ``flush()`` gives the rest. All
-    batches together equal bit for bit what ``decode_packets`` gives for all packets.
+    Frames lag behind packets, because the decoder reorders frames: ``flush()`` returns the rest. All batches together
+    are bit-identical to ``decode_packets`` on all packets.
 
     Args:
-        codec: Of the stream: ``demuxer.video_codec``, ``demuxer.audio_codec`` or ``packets.codec``.
-        filter_desc: As for ``decode_packets``. Samples are not trimmed by default.
-        decode_config: See the function of that name.
+        codec: Codec of the stream: ``demuxer.video_codec``, ``demuxer.audio_codec`` or ``packets.codec``.
+        filter_desc: FFmpeg filter chain, as for ``decode_packets``. The default does not trim samples.
+        decode_config: Options for decoding, from ``decode_config``.
 
     Raises:
         DecodeError: The decoder or an option is unknown.
-        TypeError: The codec is of an image: ``decode_packets`` decodes those.
-        ValueError: ``codec`` is no codec.
+        TypeError: ``codec`` is an image codec: use ``decode_packets``.
+        ValueError: ``codec`` is not a codec.
     """
     media = _native.media
     if isinstance(codec, media.ImageCodec):
@@ -159,22 +159,23 @@ def sample_decode_video(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
 ) -> "list[ImageFrames]":
-    """Decode some pictures of a video, and no more than it takes to get them.
+    """Decode selected frames of a video, and no more than needed for them.
 
-    Each picture is the one that decoding everything and picking gives, bit for bit. Decoded are the groups of pictures
-    that hold the wanted ones, from their key frame to the last wanted one. (Where packets do not tell which picture is
-    which, as in raw streams without time stamps and interlaced video, decoding starts at the beginning.)
+    The result is bit-identical to decoding everything and selecting. Only the groups of pictures (GOPs) that contain
+    requested frames are decoded, from the key frame to the last requested frame. (Where packets do not identify their
+    frames, as in raw streams without timestamps and in interlaced video, decoding starts at the beginning.)
 
     Args:
-        packets: Of a video; consumed.
-        indices: Positions inside the window, in display order: ascending, none twice, in ``[0, len(packets))``.
-        decode_config: See the function of that name.
-        filter_desc: As for ``decode_packets``. It sees the wanted pictures only, and must give one for each.
+        packets: Video packets. They are consumed.
+        indices: Positions inside the window, in display order: ascending, unique, in ``[0, len(packets))``.
+        decode_config: Options for decoding, from ``decode_config``.
+        filter_desc: FFmpeg filter chain, as for ``decode_packets``. It receives only the requested frames, and must
+            give one frame for each.
 
     Raises:
-        ValueError: No index, or indices that are not ascending and unique. The packets are not consumed.
-        IndexError: An index is outside. The packets are not consumed.
-        TypeError: An index is no integer; ``packets`` are not of a video.
+        ValueError: ``indices`` is empty, or not ascending and unique. The packets are not consumed.
+        IndexError: An index is out of range. The packets are not consumed.
+        TypeError: An index is not an integer, or ``packets`` are not video packets.
         DecodeError, FilterError, NoCodecError, ConsumedError: As for ``decode_packets``.
 
     One native call without the GIL.
@@ -196,7 +197,7 @@ def sample_decode_video(
 def _filter_of(packets: Any, filter_desc: str | Default | None) -> str | None:
     if not isinstance(filter_desc, Default):
         return _as_description(filter_desc)
-    # Native code cuts a window of audio.
+    # Native code trims audio to the window.
     return get_audio_filter_desc() if isinstance(packets, _native.media.AudioPackets) else get_filter_desc(packets)
 
 

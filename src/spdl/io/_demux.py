@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Demuxer:
-    """A container, opened to take packets out of it.
+    """An open container, from which packets are read.
 
-    A context manager; leaving the block closes it. All work releases the GIL. One thread at a time: another one that
-    uses the same object meanwhile gets a ``MediaError``.
+    It is a context manager that closes the container at the end of the block. All methods that do I/O release the GIL.
+    Not thread-safe: concurrent use from a second thread raises ``MediaError``.
 
     Args:
-        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
-            tensor. It is read in place, kept alive and cannot be resized until the demuxer is closed.
-        demux_config: How to open it; see ``demux_config``.
-        name: What messages call the source; without it the path, or ``Bytes: 0x`` and the address.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
+            tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed.
+        demux_config: Options for opening the source, from ``demux_config``.
+        name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
     Raises:
         TypeError: The source is neither a path nor a buffer of bytes.
         SourceNotFoundError: There is no such file.
-        OpenError: It cannot be read, is not media, or wants to open other files or hosts: see ``demux_config``.
-        SourceTimeoutError: Opening it took longer than the timeout in ``demux_config``.
-        DemuxError: The format, a protocol or an option in ``demux_config`` is not known.
+        OpenError: The source cannot be read, is not media, or refers to other files or hosts: see ``demux_config``.
+        SourceTimeoutError: Opening took longer than the timeout in ``demux_config``.
+        DemuxError: The format, a protocol or an option in ``demux_config`` is unknown.
     """
 
     @traced
@@ -66,31 +66,31 @@ class Demuxer:
         self.close()
 
     def close(self) -> None:
-        """Close the container and let go of the source. Using the demuxer after that raises ``ClosedError``.
+        """Close the container and release the source. Using the demuxer after that raises ``ClosedError``.
 
-        Packets that came out of it stay. Closing once more does nothing.
+        Packets that were read from it stay valid. A second call does nothing.
         """
         self._native.close()
 
     @traced
     def demux_audio(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "AudioPackets":
-        """The packets of the best audio stream.
+        """Read the packets of the best audio stream.
 
-        Can be called again and again, in any order with other methods; each call starts anew.
+        Can be called any number of times, in any order with other methods; each call reads from the beginning.
 
         Args:
             window: Start and end in seconds, half open: samples with ``start <= time < end``. Numbers, ``Fraction``,
-                ``Decimal``, or text such as ``"1/3"``. The packets that overlap it are kept, and as many before it as
-                the decoder needs to give the same samples as without a window. None: everything.
-            bsf: Bit stream filters to send the packets through, as FFmpeg describes them.
+                ``Decimal``, or text such as ``"1/3"``. The result has the packets that overlap the window, and as many
+                before it as the decoder needs to give the same samples as without a window. ``None``: everything.
+            bsf: Bit stream filters for the packets, in FFmpeg's syntax.
 
         Returns:
-            Packets that are independent of the demuxer; of length 0 where the window is empty or beyond the end.
+            Packets that are independent of the demuxer. Their length is 0 if the window is empty or beyond the end.
 
         Raises:
-            StreamNotFoundError: There is no audio.
+            StreamNotFoundError: There is no audio stream.
             DemuxError: The data is damaged or cannot be read.
-            FilterError: A bit stream filter is unknown, or refuses.
+            FilterError: A bit stream filter is unknown, or rejects the packets.
             TypeError, ValueError: The window is not a pair of numbers of seconds.
             OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
@@ -99,24 +99,24 @@ class Demuxer:
 
     @traced
     def demux_video(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "VideoPackets":
-        """The packets of the best video stream; a cover picture is none.
+        """Read the packets of the best video stream. Cover art does not count as video.
 
-        Can be called again and again, in any order with other methods; each call starts anew. An image gives one
-        packet.
+        Can be called any number of times, in any order with other methods; each call reads from the beginning. An image
+        gives one packet.
 
         Args:
-            window: Start and end in seconds, half open: pictures with ``start <= time < end``. Numbers, ``Fraction``,
+            window: Start and end in seconds, half open: frames with ``start <= time < end``. Numbers, ``Fraction``,
                 ``Decimal``, or text such as ``"1/3"``. Packets from the last key frame at or before the start are kept
-                for decoding; they are not counted. None: everything.
-            bsf: Bit stream filters to send the packets through, as FFmpeg describes them.
+                for decoding; the length does not count them. ``None``: everything.
+            bsf: Bit stream filters for the packets, in FFmpeg's syntax.
 
         Returns:
-            Packets that are independent of the demuxer; of length 0 where the window is empty or beyond the end.
+            Packets that are independent of the demuxer. Their length is 0 if the window is empty or beyond the end.
 
         Raises:
-            StreamNotFoundError: There is no video.
+            StreamNotFoundError: There is no video stream.
             DemuxError: The data is damaged or cannot be read.
-            FilterError: A bit stream filter is unknown, or refuses.
+            FilterError: A bit stream filter is unknown, or rejects the packets.
             TypeError, ValueError: The window is not a pair of numbers of seconds.
             OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
@@ -125,15 +125,15 @@ class Demuxer:
 
     @traced
     def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
-        """One picture: the image itself, the first one of a video, or the cover of what has no video.
+        """Read one picture: the image itself, the first frame of a video, or the cover art of a source without video.
 
         Args:
-            bsf: Bit stream filters to send the packet through, as FFmpeg describes them.
+            bsf: Bit stream filters for the packet, in FFmpeg's syntax.
 
         Raises:
             StreamNotFoundError: There is no picture.
             DemuxError: The data is damaged or cannot be read.
-            FilterError: A bit stream filter is unknown, or refuses.
+            FilterError: A bit stream filter is unknown, or rejects the packet.
             ClosedError: The demuxer was closed.
         """
         return cast("ImagePackets", self._native.demux("image", window=None, bsf=bsf))
@@ -151,23 +151,24 @@ class Demuxer:
     def streaming_demux(
         self, indices: int | Sequence[int] | Set[int] | None = None, *, duration: float = -1, num_packets: int = -1
     ) -> "Iterator[AudioPackets | VideoPackets] | Iterator[dict[int, AudioPackets | VideoPackets]]":
-        """Packets by and by, from the beginning to the end, for streams that are long or several.
+        """Read packets in chunks, from the beginning to the end, for long sources or several streams.
 
-        Exactly one of the two limits is needed. The packets have no codec: ask ``video_codec`` or ``audio_codec``. Any
-        other use of the demuxer to take packets ends the iteration with a ``MediaError``.
+        Exactly one of ``duration`` and ``num_packets`` must be given. The packets have no codec: use ``video_codec`` or
+        ``audio_codec``. Reading other packets from the demuxer ends the iteration with a ``MediaError``.
 
         Args:
-            indices: Index of a stream. A sequence or set of them: each chunk is then a dict from index to packets, in
-                which streams without packets are absent. None: stream 0.
-            duration: Seconds in a chunk. It runs on to the end of a decodable group, so lengths vary: the next chunk
-                starts with a key frame of the video stream, or else of the first of the streams.
-            num_packets: Packets in a chunk, of the stream that fills first.
+            indices: Index of a stream, or a sequence or set of indices. With several, each chunk is a dict from index
+                to packets, which omits streams without packets. ``None``: stream 0.
+            duration: Least duration of a chunk, in seconds. A chunk continues to the end of a decodable group, so
+                durations vary: the next chunk starts at a key frame of the video stream, or without one, of the first
+                of the streams.
+            num_packets: Number of packets in a chunk. With several streams, the stream that fills first counts.
 
         Returns:
-            An iterator of chunks. Once the demuxer is closed, it raises ``ClosedError``.
+            An iterator of chunks. After the demuxer is closed, it raises ``ClosedError``.
 
         Raises:
-            ValueError: None or both of the limits are given, or no index.
+            ValueError: Neither or both of the limits are given, or there is no index.
             TypeError: An index or limit is not a number.
             StreamNotFoundError: There is no such stream, or it is neither audio nor video.
             ClosedError: The demuxer was closed.
@@ -212,12 +213,12 @@ class Demuxer:
 
     @property
     def image_codec(self) -> "ImageCodec":
-        """Codec of the picture that ``demux_image`` gives; ``StreamNotFoundError`` if there is none."""
+        """Codec of the picture that ``demux_image`` reads; ``StreamNotFoundError`` if there is none."""
         return cast("ImageCodec", self._native.codec("image"))
 
 
 class _Reading:
-    """Where an iteration over the chunks of a demuxer stands."""
+    """State of an iteration over the chunks of a demuxer."""
 
     def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None]) -> None:
         self._native = native
@@ -225,7 +226,7 @@ class _Reading:
         self._duration, self._num_packets = limits
 
     def _next(self) -> "dict[int, AudioPackets | VideoPackets]":
-        # Also at the end: a demuxer that was closed meanwhile says so.
+        # Called at the end too, so that a demuxer that was closed in the meantime raises.
         with Event("Demuxer.streaming_demux"):
             chunk = self._native.read_some(self._reading, duration=self._duration, num_packets=self._num_packets)
         if not chunk:
@@ -273,7 +274,7 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
 
 
 def outside(demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float]) -> ConvertError:
-    """The error for a window that has nothing of a stream, which says what it has."""
+    """The error for a window without samples or pictures of a stream. It states the extent of the stream."""
     start, end = window
     what = "samples" if kind == "audio" else "pictures"
     extent = demuxer._native.extent(kind)
@@ -294,20 +295,20 @@ def demux_audio(
     bsf: str | None = None,
     name: str | None = None,
 ) -> "AudioPackets":
-    """The packets of the best audio stream of a source.
+    """Read the packets of the best audio stream of a source.
 
     Args:
-        src: As of ``Demuxer``.
-        timestamp: The window, as of ``Demuxer.demux_audio``.
-        demux_config: As of ``Demuxer``.
-        bsf: As of ``Demuxer.demux_audio``.
-        name: As of ``Demuxer``.
+        src: Source, as for ``Demuxer``.
+        timestamp: Window, as for ``Demuxer.demux_audio``.
+        demux_config: Options, as for ``Demuxer``.
+        bsf: Bit stream filters, as for ``Demuxer.demux_audio``.
+        name: Name in messages, as for ``Demuxer``.
 
     Returns:
         Packets that are independent of the source.
 
     Raises:
-        What ``Demuxer`` and ``Demuxer.demux_audio`` raise.
+        The exceptions of ``Demuxer`` and ``Demuxer.demux_audio``.
     """
     window = as_window(timestamp, "timestamp")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
@@ -323,20 +324,20 @@ def demux_video(
     bsf: str | None = None,
     name: str | None = None,
 ) -> "VideoPackets":
-    """The packets of the best video stream of a source.
+    """Read the packets of the best video stream of a source.
 
     Args:
-        src: As of ``Demuxer``.
-        timestamp: The window, as of ``Demuxer.demux_video``.
-        demux_config: As of ``Demuxer``.
-        bsf: As of ``Demuxer.demux_video``.
-        name: As of ``Demuxer``.
+        src: Source, as for ``Demuxer``.
+        timestamp: Window, as for ``Demuxer.demux_video``.
+        demux_config: Options, as for ``Demuxer``.
+        bsf: Bit stream filters, as for ``Demuxer.demux_video``.
+        name: Name in messages, as for ``Demuxer``.
 
     Returns:
         Packets that are independent of the source.
 
     Raises:
-        What ``Demuxer`` and ``Demuxer.demux_video`` raise.
+        The exceptions of ``Demuxer`` and ``Demuxer.demux_video``.
     """
     window = as_window(timestamp, "timestamp")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
@@ -347,19 +348,19 @@ def demux_video(
 def demux_image(
     src: Source, *, demux_config: DemuxConfig | None = None, bsf: str | None = None, name: str | None = None
 ) -> "ImagePackets":
-    """One picture of a source, as ``Demuxer.demux_image`` chooses it.
+    """Read one picture of a source, as chosen by ``Demuxer.demux_image``.
 
     Args:
-        src: As of ``Demuxer``.
-        demux_config: As of ``Demuxer``.
-        bsf: As of ``Demuxer.demux_image``.
-        name: As of ``Demuxer``.
+        src: Source, as for ``Demuxer``.
+        demux_config: Options, as for ``Demuxer``.
+        bsf: Bit stream filters, as for ``Demuxer.demux_image``.
+        name: Name in messages, as for ``Demuxer``.
 
     Returns:
         A packet that is independent of the source.
 
     Raises:
-        What ``Demuxer`` and ``Demuxer.demux_image`` raise.
+        The exceptions of ``Demuxer`` and ``Demuxer.demux_image``.
     """
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
         return demuxer.demux_image(bsf=bsf)

@@ -1,4 +1,4 @@
-"""What to ask of encoders."""
+"""Options of encoders."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import overload
 
 from . import _native
 
-#: What the factory functions take for "the encoder's own default".
+#: Value of the factory functions for "the encoder's own default".
 _DEFAULT = -1
 
 
-#: Most that an ``int`` of C holds, and an ``int64_t``.
+#: Largest C ``int`` and ``int64_t``.
 _MOST, _MOST_BITS = 2**31 - 1, 2**63 - 1
 
 
@@ -23,7 +23,7 @@ def _require(config: object, *names: str, least: int, most: int = _MOST) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoEncodeConfig:
-    """Pictures to encode, and how; see :func:`video_encode_config`. ``None`` is the encoder's own default."""
+    """Options for encoding frames; see :func:`video_encode_config`. ``None`` is the encoder's own default."""
 
     height: int
     width: int
@@ -50,7 +50,7 @@ class VideoEncodeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioEncodeConfig:
-    """Samples to encode, and how; see :func:`audio_encode_config`. ``None`` is the encoder's own default."""
+    """Options for encoding samples; see :func:`audio_encode_config`. ``None`` is the encoder's own default."""
 
     num_channels: int
     sample_rate: int
@@ -80,26 +80,29 @@ def video_encode_config(
     color_primaries: str | None = None,
     color_trc: str | None = None,
 ) -> VideoEncodeConfig:
-    """The pictures that an encoder will get, and how it shall encode them. ``-1`` leaves a choice to the encoder.
+    """Make options for encoding video: the input frames, and how to encode them. ``-1`` is the encoder's own default.
 
     Args:
         height: Height of the frames, in pixels.
         width: Width of the frames, in pixels.
-        frame_rate: Frames per second, as ``(numerator, denominator)``. It is also the unit of time stamps: two frames
-            are at least ``1 / frame_rate`` apart. ``None``: the encoder's first; most have none and refuse.
-        pix_fmt: Pixel format of the frames. Nothing is converted: a format that the encoder does not take is refused
-            by ``Muxer.add_encode_stream`` with the list of those it takes. Video encoders want such as ``"yuv420p"``.
-        bit_rate: Target, in bit/s.
-        compression_level: Effort of lossless encoders; the scale is the encoder's.
+        frame_rate: Frames per second, as ``(numerator, denominator)``. It is also the resolution of timestamps: two
+            frames are at least ``1 / frame_rate`` apart. ``None``: the first rate that the encoder lists; most list
+            none and raise.
+        pix_fmt: Pixel format of the frames. Frames are not converted: if the encoder does not support the format,
+            ``Muxer.add_encode_stream`` raises with the list of those that it supports. Most video encoders need YUV
+            such as ``"yuv420p"``.
+        bit_rate: Target bit rate, in bit/s.
+        compression_level: Effort of lossless encoders, on the encoder's scale.
         qscale: Constant quality instead of a bit rate, on the encoder's scale; low is good.
-        gop_size: Most frames from one key frame to the next.
-        max_b_frames: Most B-frames in a row.
-        colorspace: Matrix coefficients to tell, such as ``"bt709"``. The three only describe; nothing is converted.
-        color_primaries: Likewise, of the primaries.
-        color_trc: Likewise, of the transfer characteristic.
+        gop_size: Largest number of frames from one key frame to the next.
+        max_b_frames: Largest number of consecutive B-frames.
+        colorspace: Matrix coefficients to record, such as ``"bt709"``. This and the next two are metadata only; frames
+            are not converted.
+        color_primaries: Primaries to record.
+        color_trc: Transfer characteristic to record.
 
     Raises:
-        ValueError: A number is out of range. (Whether the names are known, ``Muxer.add_encode_stream`` finds.)
+        ValueError: A number is out of range. (``Muxer.add_encode_stream`` checks the names.)
     """
     return VideoEncodeConfig(
         height=height,
@@ -126,16 +129,16 @@ def audio_encode_config(
     compression_level: int = -1,
     qscale: int = -1,
 ) -> AudioEncodeConfig:
-    """The samples that an encoder will get, and how it shall encode them. ``-1`` leaves a choice to the encoder.
+    """Make options for encoding audio: the input samples, and how to encode them. ``-1`` is the encoder's own default.
 
     Args:
         num_channels: Number of channels; their layout is FFmpeg's default for that many.
         sample_rate: Samples per second and channel.
-        sample_fmt: Sample format: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``, ``"dbl"``, packed; with ``p`` behind,
-            planar. Nothing is converted: a format that the encoder does not take is refused by
-            ``Muxer.add_encode_stream`` with the list of those it takes.
-        bit_rate: Target, in bit/s.
-        compression_level: Effort; the scale is the encoder's.
+        sample_fmt: Sample format: ``"u8"``, ``"s16"``, ``"s32"``, ``"flt"``, ``"dbl"``, packed; with a trailing ``p``,
+            planar. Samples are not converted: if the encoder does not support the format,
+            ``Muxer.add_encode_stream`` raises with the list of those that it supports.
+        bit_rate: Target bit rate, in bit/s.
+        compression_level: Effort, on the encoder's scale.
         qscale: Constant quality instead of a bit rate, on the encoder's scale.
 
     Raises:
@@ -162,7 +165,7 @@ def as_native_config(config: AudioEncodeConfig) -> "_native.media.AudioEncodeCon
 def as_native_config(
     config: VideoEncodeConfig | AudioEncodeConfig,
 ) -> "_native.media.VideoEncodeConfig | _native.media.AudioEncodeConfig":
-    """The same for native code."""
+    """The native object for a config."""
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     if isinstance(config, VideoEncodeConfig):
         return _native.media.VideoEncodeConfig(**fields)

@@ -1,4 +1,4 @@
-"""What is to become of each picture of a batch: size, part, flips, colours, elements."""
+"""The transform of each image of a batch: resize, crop, flips, colour format, dtype and layout."""
 
 import atexit
 import dataclasses
@@ -32,13 +32,13 @@ _CHANNELS = {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "ycbcr": 3}
 _DTYPES = ("uint8", "float16", "bfloat16", "float32")
 _LAYOUTS = ("NHWC", "NCHW")
 _Four: TypeAlias = tuple[float, float, float, float]
-# The largest finite float of 32 bits.
+# The largest finite float32.
 _MOST_FLOAT = 3.4028234663852886e38
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ImageTransform:
-    """What ``load_image_batch`` makes of each picture. Immutable, hashable, and cheap to keep and to send elsewhere::
+    """The transform that ``load_image_batch`` applies to each image. Immutable, hashable, and cheap to pickle::
 
         train = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5)
         val = ImageTransform(
@@ -46,35 +46,35 @@ class ImageTransform:
             mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225),
         )
 
-    With neither ``resize`` nor ``crop`` the picture is stretched to ``size``.
+    With neither ``resize`` nor ``crop``, the image is stretched to ``size``.
 
     Attributes:
         size: Height and width of the result, in pixels, or one number for both.
-        resize: ``ShorterSide(length)``: to that length, before ``CenterCrop()`` or ``RandomCrop()``. ``LongerSide()``:
-            so that all of it fits. ``None``: as the crop says.
-        crop: ``CenterCrop()`` or ``RandomCrop()``: ``size`` out of the picture. ``RandomResizedCrop()``: a random part,
-            stretched. ``Crop(top, left, height, width)``: that part of the picture instead of all of it.
-        flip: How probable it is that the result is mirrored left to right, from 0 to 1.
-        vertical_flip: Likewise, top to bottom.
-        interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``: the filters of Pillow,
-            which all but the first are wider where they shrink, so that they antialias.
-        color: ``"rgb"``, ``"bgr"``, ``"gray"``; ``"rgba"``: alpha is 255 where the picture has none; ``"ycbcr"``:
-            BT.601 of full range, as JPEG has it.
+        resize: ``ShorterSide(length)``: resize to that length before ``CenterCrop()`` or ``RandomCrop()``.
+            ``LongerSide()``: resize so that the whole image fits. ``None``: as ``crop`` requires.
+        crop: ``CenterCrop()`` or ``RandomCrop()``: crop ``size`` from the image. ``RandomResizedCrop()``: stretch a
+            random crop to ``size``. ``Crop(top, left, height, width)``: use that part instead of the whole image.
+        flip: Probability that the result is mirrored left to right, from 0 to 1.
+        vertical_flip: Probability that the result is mirrored top to bottom, from 0 to 1.
+        interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``: Pillow's filters.
+            When shrinking, all but ``"nearest"`` are antialiased.
+        color: Colour format: ``"rgb"``, ``"bgr"``, ``"gray"``; ``"rgba"``, where alpha is 255 if the image has none;
+            ``"ycbcr"``, full-range BT.601 as in JPEG.
         dtype: ``"uint8"``: levels from 0 to 255. ``"float32"``, ``"float16"``, ``"bfloat16"``:
             ``(level / 255 - mean) / std``.
-        mean: Of all channels, or one for each, in the order of ``color``; ``None`` is 0. For floating point only.
-        std: Likewise; ``None`` is 1. Not 0.
-        layout: ``"NHWC"``: channels last; ``"NCHW"``: one plane after the other.
-        fill: Level of what the picture leaves free, from 0 to 255, or one for each channel. It is normalised like the
-            rest.
-        orient: Whether to turn pictures upright first, as their EXIF data or properties say.
-        exact: Whether to give the bytes that Pillow gives: decoded at full size, cut, then resized by its arithmetic.
-            Otherwise JPEG is decoded at a smaller size where that will do, only where it is needed, and each plane is
-            resampled from its own resolution: faster, and half a level from it on average.
+        mean: One number, or one per channel in the order of ``color``; ``None`` is 0. For floating point only.
+        std: One number, or one per channel, above 0; ``None`` is 1. For floating point only.
+        layout: ``"NHWC"``: channels last; ``"NCHW"``: one plane per channel.
+        fill: Level of the area that the image does not cover, from 0 to 255, or one per channel. It is normalised like
+            the image.
+        orient: Whether to turn images upright first, according to their EXIF data or image properties.
+        exact: Whether to give the same bytes as Pillow: decode at full size, crop, then resize with Pillow's
+            arithmetic. Otherwise JPEG is decoded at a smaller size where possible, and only where needed, and each
+            plane is resampled from its own resolution: faster, with half a level of difference on average.
 
     Raises:
-        ValueError: A value is not one of those above, or values contradict each other; the message says what would do.
-        TypeError: A value is of another type.
+        ValueError: A value is not one of those above, or values contradict each other; the message says what to use.
+        TypeError: A value has the wrong type.
     """
 
     size: int | tuple[int, int]
@@ -111,39 +111,37 @@ class ImageTransform:
         self._check_normalization()
         self._check_geometry()
         if self.exact and self.color == "ycbcr":
-            raise ValueError(
-                "exact=True decodes to RGB, and color='ycbcr' keeps the planes of the picture: choose one of them"
-            )
+            raise ValueError("exact=True decodes to RGB, and color='ycbcr' keeps the coded planes: choose one of them")
 
     def __repr__(self) -> str:
-        # Only what is not the default, so that lines of a log stay readable.
+        # Only values that are not the default, so that log lines stay readable.
         values = [(field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self)]
         return f"ImageTransform({', '.join(f'{name}={value!r}' for name, value, usual in values if value != usual)})"
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of one image: height, width and channels, in the order of ``layout``."""
+        """Shape of one image: height, width and channels, in the order of ``layout``."""
         height, width = _as_size(self.size)
         channels = _CHANNELS[self.color]
         return (height, width, channels) if self.layout == "NHWC" else (channels, height, width)
 
     @property
     def is_random(self) -> bool:
-        """Whether it does different things with different seeds, and so needs them."""
+        """Whether the result depends on the seed, so that seeds are required."""
         return isinstance(self.crop, RandomCrop | RandomResizedCrop) or 0 < self.flip < 1 or 0 < self.vertical_flip < 1
 
     def plan(self, height: int, width: int, seed: int = 0) -> AppliedTransform:
-        """What it does with a picture of that size, which no picture is needed to tell.
+        """Compute the geometry for an image of that size, without loading an image.
 
         Args:
-            height: Of the picture, upright, in pixels.
-            width: Likewise.
-            seed: As in ``seeds`` of ``load_image_batch``. It does not matter where nothing is random.
+            height: Height of the upright image, in pixels.
+            width: Width of the upright image, in pixels.
+            seed: Seed, as in ``seeds`` of ``load_image_batch``. Not used unless the transform is random.
 
         Raises:
-            DecodeError: The picture does not have the part that ``crop`` names.
+            DecodeError: ``crop`` is not inside the image.
             ValueError: A number is out of range.
-            TypeError: A number is no integer.
+            TypeError: A number is not an integer.
             NativeLibraryError: The native part is missing.
         """
         seed = as_seed("seed", seed)
@@ -160,7 +158,7 @@ class ImageTransform:
                 continue
             if self.dtype == "uint8":
                 raise ValueError(f"{name} is for floating point, and dtype is 'uint8': use 'float32', or leave it out")
-            # One number stays one, so that `replace` can change the color.
+            # A single number is kept as it is, so that `replace` can change the color.
             self._set(
                 name, as_numbers(name, value, _CHANNELS[self.color]) if _is_many(value) else as_number(name, value)
             )
@@ -168,9 +166,7 @@ class ImageTransform:
             raise ValueError(f"std must be > 0, got {self.std!r}")
         factors, summands = _normalization(self)
         if max(map(abs, (*factors, *summands))) > _MOST_FLOAT:
-            raise ValueError(
-                f"mean={self.mean!r} and std={self.std!r} give numbers that no float of 32 bits holds: use a larger std"
-            )
+            raise ValueError(f"mean={self.mean!r} and std={self.std!r} give values beyond float32: use a larger std")
 
     def _check_geometry(self) -> None:
         resize, crop, size = self.resize, self.crop, _as_size(self.size)
@@ -192,27 +188,27 @@ class ImageTransform:
                 )
         if isinstance(resize, LongerSide) and not (crop is None or isinstance(crop, Crop)):
             raise ValueError(
-                f"resize={resize!r} fits all of the picture inside of size={size}, so that crop={crop!r} has nothing to"
-                " cut: use ShorterSide(length), or leave one of them out"
+                f"resize={resize!r} fits the whole picture inside size={size}, which leaves nothing for crop={crop!r}:"
+                " use ShorterSide(length), or leave one of them out"
             )
 
 
 def as_seed(name: str, value: Any) -> int:
-    """A seed as native code takes it.
+    """A seed for native code.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
         ValueError: It is negative, or has more than 64 bits.
     """
     seed = as_integer(name, value)
     if not 0 <= seed < 2**64:
-        raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such of any integer")
+        raise ValueError(f"{name} must be >= 0 and < 2**64, got {seed}; sample_seeds makes such seeds from any integer")
     return seed
 
 
 @functools.lru_cache(maxsize=64)
 def native_transform(transform: ImageTransform) -> "Transform":
-    """The same for native code; made once for equal ones, as long as there are not very many."""
+    """The native object for a transform. Equal transforms share one, within the limit of the cache."""
     height, width = _as_size(transform.size)
     resize, crop = transform.resize, transform.crop
     factor, summand = _normalization(transform)
@@ -242,11 +238,11 @@ def native_transform(transform: ImageTransform) -> "Transform":
     )
 
 
-# Some objects outlive the interpreter, once NumPy has been imported: what `typing` knows of overloads, and by way of
-# that all that modules with overloads refer to. Native objects must not be among them.
+# Once NumPy has been imported, the overloads that `typing` registers outlive the interpreter, and with them everything
+# that modules with overloads refer to. Native objects must not be among these.
 atexit.register(native_transform.cache_clear)
 
-# In native words.
+# Names in native code.
 _RESIZES = {type(None): "none", ShorterSide: "shorter_side", LongerSide: "fit"}
 _CROPS = {
     type(None): "none",
@@ -264,7 +260,7 @@ def _normalization(transform: ImageTransform) -> tuple[_Four, _Four]:
     mean = _per_channel(0.0 if transform.mean is None else transform.mean, transform.color)
     std = _per_channel(1.0 if transform.std is None else transform.std, transform.color)
     factor = tuple(1 / (255 * number) for number in std)
-    # The sum with 0 makes 0 of what would be -0.
+    # Subtracting from 0 avoids -0.
     summand = tuple(0.0 - centre / number for centre, number in zip(mean, std, strict=True))
     return _four(factor, 1.0), _four(summand, 0.0)
 

@@ -1,4 +1,4 @@
-"""From a source to an array in one step: demuxing, decoding, filtering and conversion."""
+"""Loading a source to an array in one step: demux, decode, filter and convert."""
 
 from typing import TYPE_CHECKING, Any, overload
 
@@ -57,31 +57,32 @@ def load_audio(
     """Load the best audio stream of a source.
 
     Args:
-        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
         timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` of the
-            result's sample rate has the time ``k / rate``. None: everything.
-        demux_config: How to open it; see ``demux_config``.
-        decode_config: How to decode it; see ``decode_config``.
-        filter_desc: FFmpeg's filters, as ``get_audio_filter_desc`` describes them. The default gives ``fltp``.
-            ``None``: the decoder's own format. What comes out of them is cut to the window, unless there are filters
-            among them that may change the time of samples, such as ``atrim``, ``apad`` and ``atempo``.
-        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
-        name: What messages call the source.
+            result's sample rate has the time ``k / rate``. ``None``: everything.
+        demux_config: Options for opening the source, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``.
+        filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default gives ``fltp``.
+            ``None``: the decoder's own format. The output is trimmed to the window, unless the chain has filters
+            that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
+        device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
+        name: Name of the source in messages.
 
     Returns:
-        C-contiguous; by default ``(channels, samples)`` ``float32``, of a rate that ``demux_audio`` tells.
+        C-contiguous; by default ``(channels, samples)`` ``float32``, at the sample rate of the source, which
+        ``demux_audio(src).sample_rate`` tells.
 
     Raises:
         SourceNotFoundError: There is no such file.
-        OpenError: It is not media.
-        StreamNotFoundError: It has no audio.
-        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
-        FilterError: The filters are wrong.
-        ConvertError: The window has no sample.
+        OpenError: The source is not media.
+        StreamNotFoundError: The source has no audio stream.
+        DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
+        FilterError: The filter description is wrong.
+        ConvertError: The window contains no sample.
         TypeError, ValueError: The window is not a pair of numbers of seconds.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The sample format has no array layout.
-        DeviceError: ``device_config`` is given, and there is no such device.
+        DeviceError: There is no such device as ``device_config`` names.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -129,32 +130,32 @@ def load_video(
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load the pictures of the best video stream of a source.
+    """Load the frames of the best video stream of a source.
 
     Args:
-        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: pictures with ``start <= time < end``. None: everything.
-        demux_config: How to open it; see ``demux_config``.
-        decode_config: How to decode it; see ``decode_config``.
-        filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        timestamp: Start and end in seconds, half open: frames with ``start <= time < end``. ``None``: everything.
+        demux_config: Options for opening the source, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``.
+        filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``.
             ``None``: the decoder's own format.
-        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
-        name: What messages call the source.
+        device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
+        name: Name of the source in messages.
 
     Returns:
-        C-contiguous; by default ``(pictures, height, width, 3)`` ``uint8``. Of an image, one picture.
+        C-contiguous; by default ``(frames, height, width, 3)`` ``uint8``. An image has one frame.
 
     Raises:
         SourceNotFoundError: There is no such file.
-        OpenError: It is not media.
-        StreamNotFoundError: It has no video.
-        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
-        FilterError: The filters are wrong.
-        ConvertError: The window has no picture.
+        OpenError: The source is not media.
+        StreamNotFoundError: The source has no video stream.
+        DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
+        FilterError: The filter description is wrong.
+        ConvertError: The window contains no frame.
         TypeError, ValueError: The window is not a pair of numbers of seconds.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: ``device_config`` is given, and there is no such device.
+        DeviceError: There is no such device as ``device_config`` names.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -205,36 +206,36 @@ def load_image(
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load one picture: an image of any format, the first picture of an animation or video, or a cover.
+    """Load one picture: an image of any format, the first frame of an animation or video, or cover art.
 
-    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, and all else by FFmpeg. With a filter or a
-    configuration, FFmpeg decodes JPEG too; what it would give wrong colours for is then refused.
+    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, all other formats by FFmpeg. With a filter or a
+    configuration, FFmpeg decodes JPEG too, and JPEGs for which it would give wrong colours raise ``DecodeError``.
 
     Args:
-        src: A path or URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        demux_config: How to open it; see ``demux_config``.
-        decode_config: How to decode it; see ``decode_config``.
-        filter_desc: FFmpeg's filters, as ``get_video_filter_desc`` describes them. The default converts to ``rgb24``,
-            at the picture's own size. ``None``: the decoder's own format.
-        device_config: Which CUDA device to put the result on, as ``cuda_config`` makes it. ``None``: on the CPU.
-        name: What messages call the source.
-        orient: Whether to turn the picture upright, before the filters, as its EXIF data says (JPEG, PNG, WebP, TIFF),
-            or its properties (AVIF, HEIF). Where that is missing or damaged, nothing changes.
-        max_pixels: How many pixels it may have. Pillow refuses more than the default, too.
+        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
+        demux_config: Options for opening the source, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``.
+        filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``
+            without scaling. ``None``: the decoder's own format.
+        device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
+        name: Name of the source in messages.
+        orient: Whether to turn the picture upright before filtering, according to its EXIF data (JPEG, PNG, WebP,
+            TIFF) or image properties (AVIF, HEIF). If these are missing or damaged, it is not turned.
+        max_pixels: Largest number of pixels allowed. The default is Pillow's limit.
 
     Returns:
-        C-contiguous; by default ``(height, width, 3)`` ``uint8``, alpha left out.
+        C-contiguous; by default ``(height, width, 3)`` ``uint8``, without alpha.
 
     Raises:
         SourceNotFoundError: There is no such file.
-        OpenError: It is not a picture.
-        StreamNotFoundError: It has none.
-        DemuxError, DecodeError: It is damaged; or a format, decoder or option is not known.
-        ImageTooLargeError: It has more than ``max_pixels``. That is told before memory is taken for them.
+        OpenError: The source is not a picture.
+        StreamNotFoundError: The source has no picture.
+        DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
+        ImageTooLargeError: The picture has more than ``max_pixels`` pixels. Raised before memory is allocated.
         ValueError: ``max_pixels`` is out of range.
-        FilterError: The filters are wrong.
+        FilterError: The filter description is wrong.
         UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: ``device_config`` is given, and there is no such device.
+        DeviceError: There is no such device as ``device_config`` names.
 
     Releases the GIL; safe to call from several threads.
     """
@@ -252,7 +253,7 @@ def load_image(
 
 
 def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: bool) -> "CPUBuffer":
-    """The picture as RGB. For JPEG in files and memory, FFmpeg is not even loaded."""
+    """The picture as RGB. JPEG in files and memory does not load FFmpeg."""
     is_url = isinstance(source, str) and _native.core.is_url(source)
     data = _native.media.read_url(source) if is_url else source
     if is_url and name is None:
@@ -266,7 +267,7 @@ def _load_plainly(source: Any, name: str | None, max_pixels: int, *, orient: boo
     except OpenError:
         if not is_url:
             raise
-    # Some formats have no mark of their own, and only the end of the name tells.
+    # Some formats have no signature: only the suffix identifies them.
     return _load_filtered(source, None, None, filter_desc, max_pixels, orient=orient, name=name)
 
 

@@ -1,4 +1,4 @@
-"""From files to a batch in one call."""
+"""Loading images into a batch in one call."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -23,10 +23,10 @@ from ._types import DEFAULT, Default, LoadFailure, Source
 if TYPE_CHECKING:
     from ._native import CPUBuffer
 
-#: What the short way gives, and its colour.
+#: Pixel formats that need no FFmpeg filters, and their colour formats.
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
 
-# Keywords of one form alone, and of both.
+# Keywords of only one of the two forms, and of both.
 _OF_FITTED = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
@@ -85,96 +85,98 @@ def load_image_batch(
 def load_image_batch(
     srcs: Iterable[Source], *, transform: ImageTransform | None = None, **options: Any
 ) -> "CPUBuffer | CUDABuffer":
-    """Load images into one contiguous batch by one native call without the GIL: fitted, or transformed.
+    """Load images into one contiguous batch, in one native call without the GIL.
 
-    In the form with ``width`` and ``height``, pictures are scaled to fit, centred, with black borders. In the form with
-    ``transform``, they become what an ``ImageTransform`` says: cut, flipped and resized, at random from a seed for
-    each, in other colours, as normalised floating point numbers::
+    There are two forms. With ``width`` and ``height``, images are scaled to fit and centred, with black borders. With
+    ``transform``, an ``ImageTransform`` crops, flips and resizes them, if wanted at random with one seed per image,
+    converts colours, and normalises to floating point::
 
         train = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5, dtype="float16", layout="NCHW")
         batch = load_image_batch(paths, transform=train, seeds=sample_seeds(run, epoch, indices), out=slot)
         boxes = [applied.boxes(boxes_of[k]) for k, applied in zip(batch.origins, batch.applied)]
 
-    Pictures of every format that FFmpeg decodes, mixed as they come. JPEG is decoded by libjpeg-turbo, everything else
-    by FFmpeg, to planes, which are resampled straight to their target (in the form with width and height: bicubic,
-    antialiased). FFmpeg is loaded when the first picture needs it, so never for JPEG alone.
+    The sources may mix all formats that FFmpeg decodes. JPEG is decoded by libjpeg-turbo, all other formats by FFmpeg.
+    Each plane is resampled directly to its target size (in the form with width and height: bicubic, antialiased).
+    FFmpeg is loaded when the first image needs it, so never if all are JPEG.
 
-    In the form with width and height, any other filter, a configuration, or a pixel format that is none of the three
-    below, sends every picture through FFmpeg's filters instead. Placement and borders are the same; pixels differ a
-    little, as the reference documentation says.
+    In the form with width and height, a filter, a configuration, or a pixel format other than the three below makes
+    all images go through FFmpeg's filters instead. Placement and borders are the same; pixels differ slightly, as the
+    reference documentation says.
 
     Args:
-        srcs: Paths or URLs, or encoded data in memory, which is read in place and cannot be resized meanwhile.
-        storage: Where to put the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
+        srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
+        storage: Memory for the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
             The result is a view of it and keeps it alive. Without it, memory is allocated.
-        strict: Whether one source that fails is an error (and no spare took its place). If not, see ``on_failure``.
-        max_pixels: How many pixels a picture may have: larger ones fail with ``ImageTooLargeError`` before memory is
-            taken for them. Pillow refuses more than the default, too.
-        width: Width of the batch, in pixels. ``None``: that of the pictures; with the height given, 0 or ``None`` is
-            FFmpeg's choice. This and the next seven are of the form without ``transform``.
-        height: Height of the batch, in pixels. Likewise.
+        strict: Whether to raise if any image is missing (its source failed and no spare replaced it). If not, see
+            ``on_failure``.
+        max_pixels: Largest number of pixels allowed per image. Larger images fail with ``ImageTooLargeError`` before
+            memory is allocated. The default is Pillow's limit.
+        width: Width of the batch, in pixels. ``None``: that of the images; if the height is given, 0 and ``None`` let
+            FFmpeg choose. This and the next seven arguments belong to the form without ``transform``.
+        height: Height of the batch, in pixels. ``None`` and 0 as for ``width``.
         pix_fmt: ``"rgb24"``, ``"bgr24"`` or ``"gray"``; or, through FFmpeg's filters, any format that
-            ``convert_frames`` takes. ``None``: that of the pictures.
-        demux_config: How to open them; see ``demux_config``.
-        decode_config: How to decode them; see ``decode_config``.
-        filter_desc: FFmpeg's filters for each picture, in place of scaling, padding and conversion: the size of the
-            batch is then what comes out of them. ``None``: none.
-        device_config: Which CUDA device to put the batch on, as ``cuda_config`` makes it. ``None``: on the CPU.
-            ``storage`` is then what it passes through, best page-locked.
-        orient: Whether to turn pictures upright, before they are fitted, as their EXIF data says (JPEG, PNG, WebP,
-            TIFF), or the properties of the image (AVIF, HEIF).
-        transform: What is to become of each picture. All that follows goes with it only.
-        out: The array to fill, instead of ``storage``: array or CPU tensor of exactly the type and shape of a whole
-            batch; or plain bytes, one-dimensional, as many or more. Writable and C-contiguous. The result is a view of
-            it.
-        num_threads: How many threads share the work. The caller's is one of them; 0 and 1: it is the only one. The
-            result is the same with any number.
-        seeds: An integer in ``[0, 2**64)`` for each source, as ``sample_seeds`` makes them. What becomes of a picture
-            depends on its size and seed alone. Needed where the transform is random.
-        replay: What to do with each picture again: ``applied`` of another batch, for masks or depth maps of the same
-            pictures. Crop, size and flips are from there, all else from the transform, whose ``size`` must agree. A
-            picture whose upright size is another than the recorded one fails.
-        on_failure: What becomes of slots whose source failed, where ``strict`` is not set: ``"drop"``: the batch has
-            fewer images, in the same order, at least one; ``"zero"``: their bytes are zero, even if all failed.
-        spares: Sources to take for those that fail, in order: the first for the first slot that is empty, and so on.
-            They are loaded with the slot's seed. No more are taken than there are empty slots; a spare that fails too
-            is a failure, and the next one is tried, but no more than a hundred for each source.
+            ``convert_frames`` supports. ``None``: that of the images.
+        demux_config: Options for opening the sources, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``.
+        filter_desc: FFmpeg filter chain for each image, which replaces scaling, padding and conversion; the size of
+            the batch is then the filter's output size. ``None``: no filter.
+        device_config: CUDA device for the batch, from ``cuda_config``. ``None``: the CPU. With a device, ``storage``
+            is the intermediate CPU memory, best page-locked.
+        orient: Whether to turn images upright before fitting, according to their EXIF data (JPEG, PNG, WebP,
+            TIFF) or image properties (AVIF, HEIF).
+        transform: Transform for each image. The arguments below require it.
+        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
+            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
+            view of it.
+        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
+            result does not depend on it.
+        seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``. The geometry of an image
+            depends only on its size, its seed and the transform. Required if the transform is random.
+        replay: Geometry to apply again: ``applied`` of another batch, for masks or depth maps of the same images.
+            Crop, size and flips come from it, everything else from the transform, whose ``size`` must agree. An
+            image whose upright size differs from the recorded one fails.
+        on_failure: Policy for slots whose source failed, with ``strict=False``. ``"drop"``: the batch has fewer
+            images, in the same order, and at least one. ``"zero"``: their bytes are zero, even if all sources failed.
+        spares: Sources to replace failed ones, in order: the first spare fills the first empty slot, and so on.
+            They are loaded with the slot's seed. No more spares are taken than there are empty slots. If a spare fails
+            too, that is recorded as a failure and the next one is tried, up to a hundred per source.
 
     Returns:
         C-contiguous. With ``width`` and ``height``: ``uint8``, ``(images, height, width, channels)`` with 3 channels,
-        or 1 for ``"gray"``; other formats as ``convert_frames`` gives them; alpha is left out. With ``transform``: of
-        its type, ``(images, *transform.shape)``.
+        or 1 for ``"gray"``; other formats as ``convert_frames`` gives them; without alpha. With ``transform``:
+        ``(images, *transform.shape)`` of its dtype.
 
-        ``failures`` tell what could not be loaded, and why; their ``index`` is the position in ``srcs``, or
-        ``len(srcs) + k`` for spare ``k``. For each image ``origins`` have this index, and ``applied`` an
+        ``failures`` lists the sources that could not be loaded, and why; ``index`` is the position in ``srcs``, or
+        ``len(srcs) + k`` for spare ``k``. For each image, ``origins`` has this index and ``applied`` an
         ``AppliedTransform``; both are ``None`` for zeros. ``applied`` is empty after FFmpeg's filters.
 
     Raises:
         ValueError: ``srcs`` is empty, a size is less than 1, or ``max_pixels`` is out of range. ``seeds`` are missing
-            where the transform is random. ``seeds`` or ``replay`` are not as many as the sources, both are given, or of
-            another size. ``out`` is of another type or shape, or too small, or comes with ``storage``.
-        TypeError: A source is neither a path nor a buffer of bytes; memory is not writable or not contiguous; or an
-            argument is of the other form, or of the wrong type, or ``width`` or ``height`` is missing without
+            for a random transform. ``seeds`` or ``replay`` do not match the number of sources, both are given, or
+            ``replay`` is for another size. ``out`` has another dtype or shape, is too small, or is given together with
+            ``storage``.
+        TypeError: A source is neither a path nor a buffer of bytes; memory is not writable or not contiguous; an
+            argument belongs to the other form or has the wrong type; or ``width`` or ``height`` is missing without
             ``transform``.
-        BatchLoadError: An image is missing and ``strict`` is set, or all of them are; ``.failures`` has all failures.
+        BatchLoadError: An image is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
         UnsupportedFormatError: ``pix_fmt`` has no array layout.
-        ConvertError: The storage is too small; or filters left pictures of different sizes or formats.
-        NativeLibraryError: The native part is missing, or FFmpeg where it is needed for all pictures.
-        DeviceError: ``device_config`` is given, and there is no such device.
+        ConvertError: The storage is too small; or the filter gave images of different sizes or formats.
+        NativeLibraryError: The native part is missing, or FFmpeg is missing and all images need it.
+        DeviceError: There is no such device as ``device_config`` names.
 
-    Sampling positions of chroma are those of ITU-T T.871. Safe to call from several threads at once. Ctrl-C is heard
-    between pictures.
+    Chroma sampling positions are those of ITU-T T.871. Safe to call from several threads at once. Ctrl-C interrupts
+    the call between images.
     """
     if transform is not None:
-        _refuse(options, _OF_FITTED, "does not go with transform, which says it: see ImageTransform")
-        _refuse(options, options.keys() - _OF_TRANSFORM - _OF_BOTH, "is no argument of load_image_batch")
+        _refuse(options, _OF_FITTED, "cannot be combined with transform: see ImageTransform for the same setting")
+        _refuse_unknown(options, _OF_TRANSFORM)
         return load_transformed(srcs, transform=transform, **options)
-    _refuse(options, _OF_TRANSFORM, "goes with transform only: give transform=ImageTransform(...)")
-    _refuse(options, options.keys() - _OF_FITTED - _OF_BOTH, "is no argument of load_image_batch")
+    _refuse(options, _OF_TRANSFORM, "requires transform: give transform=ImageTransform(...)")
+    _refuse_unknown(options, _OF_FITTED)
     missing = [name for name in ("width", "height") if name not in options]
     if missing:
         raise TypeError(
-            f"load_image_batch() is missing {' and '.join(missing)}: give both, of the batch in pixels, or a transform"
+            f"load_image_batch() is missing {' and '.join(missing)}: give width and height in pixels, or a transform"
         )
     return _load_fitted(srcs, **options)
 
@@ -183,6 +185,14 @@ def _refuse(options: dict[str, Any], names: Iterable[str], why: str) -> None:
     refused = [name for name in options if name in names]
     if refused:
         raise TypeError(f"load_image_batch() got {refused[0]!r}, which {why}")
+
+
+def _refuse_unknown(options: dict[str, Any], known: frozenset[str]) -> None:
+    unknown = [name for name in options if name not in known | _OF_BOTH]
+    if unknown:
+        raise TypeError(
+            f"load_image_batch() got an unexpected argument {unknown[0]!r}; did you mean width/height or transform?"
+        )
 
 
 def _load_fitted(
@@ -249,7 +259,7 @@ def _load_by_short_way(
     *,
     orient: bool,
 ) -> "CPUBuffer":
-    """The batch with what could be loaded. FFmpeg is loaded once a source needs it; where all are JPEG, never."""
+    """The batch with the images that could be loaded. FFmpeg is loaded only when a source needs it."""
     transform = native_transform(_fit(width, height, pix_fmt, orient=orient))
     buffer = _native.core.new_batch(transform, len(sources), storage)
     slots = list(range(len(sources)))
@@ -282,14 +292,14 @@ def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, 
 
 
 def _tell(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
-    """What the batch is to know of its images."""
+    """Record on the batch which images it has and which sources failed."""
     _native.core.set_failures(buffer, failures)
     _native.core.set_origins(buffer, _origins(num_sources, failures))
 
 
 @lru_cache(maxsize=64)
 def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> ImageTransform:
-    """Scaled to fit, centred, on black."""
+    """The transform that scales to fit, centred on black."""
     return ImageTransform(
         (height, width), resize=LongerSide(), interpolation="bicubic", color=PIX_FMTS[pix_fmt], orient=orient
     )

@@ -1,4 +1,4 @@
-"""From files to a batch of transformed pictures in one call."""
+"""Loading a batch of transformed images in one call."""
 
 import operator
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from ._types import LoadFailure, Source
 if TYPE_CHECKING:
     from ._native import CPUBuffer
 
-# For each source: where an endless supply fails again and again, something else is wrong.
+# Per source. Bounds the number of attempts if an endless iterator of spares keeps failing.
 _MOST_SPARES = 100
 _NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
-# Of the buffer protocol; the third is that of our own buffers, as of ml_dtypes.
+# Formats of the buffer protocol; "E" is that of our own buffers and of ml_dtypes.
 _FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32"}
 
 
@@ -40,7 +40,7 @@ def load_transformed(
     storage: Any = None,
     max_pixels: int = MAX_PIXELS,
 ) -> "CPUBuffer":
-    """``load_image_batch`` with a transform; that function says all of it."""
+    """``load_image_batch`` with a transform; documented there."""
     if not isinstance(transform, ImageTransform):
         raise TypeError(f"transform must be an ImageTransform, got {type(transform).__name__}")
     sources = as_sources("srcs", srcs)
@@ -63,14 +63,15 @@ def load_transformed(
     )
     if batch.empty:
         batch.fill_from(spares)
-    # A batch of zeros keeps its size whatever happens, for those that must stay in step; one of none is nothing.
+    # With "zero", all images may be missing: ranks that run in step need a batch of the same size. With "drop", one
+    # image at least must be left.
     most_missing = 0 if strict else len(sources) - (on_failure == "drop")
     report(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
     return batch.finish(on_failure)
 
 
 class _Batch:
-    """A batch of one slot for each source, of which some may still be empty. It is of one thread."""
+    """A batch with one slot per source, some of which may still be empty. Not thread-safe."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class _Batch:
         self.empty = [failure.index for failure in self.failures]
 
     def fill_from(self, spares: Iterable[Source]) -> None:
-        """Load spares into the slots that are empty, in order: as many at once as there are such slots."""
+        """Load spares into the empty slots, in order, as many at once as there are empty slots."""
         num_taken = 0
         rest = islice(spares, _MOST_SPARES * self._num_sources)
         while self.empty:
@@ -115,7 +116,7 @@ class _Batch:
             self.empty = [slot for slot in slots if slot in failed] + self.empty[len(taken) :]
 
     def finish(self, on_failure: str) -> "CPUBuffer":
-        """The buffer, with nothing in it but images, or zeros in place of those that are missing."""
+        """The buffer, after missing images were dropped or set to zero."""
         core = _native.core
         if self.empty:
             missing = set(self.empty)
@@ -163,18 +164,18 @@ def _as_seeds(
     if seeds is None:
         if transform.is_random and not has_replay:
             raise ValueError(
-                f"seeds must be given, one for each source, as the transform is random; sample_seeds makes them,"
-                f" got None for {transform!r}"
+                f"seeds must be given for a random transform, one per source, got None for {transform!r};"
+                " sample_seeds makes them"
             )
         return None
     if has_replay:
-        raise ValueError("seeds and replay exclude each other: replay says what was drawn; leave one of them out")
+        raise ValueError("seeds and replay exclude each other: replay fixes the random choices; leave one of them out")
     try:
         numbers = [operator.index(seed) for seed in seeds]
     except TypeError as exc:
-        raise TypeError(f"seeds must be integers, one for each source: {exc}") from None
+        raise TypeError(f"seeds must be integers, one per source: {exc}") from None
     if len(numbers) != count:
-        raise ValueError(f"seeds must be as many as srcs: {count}, got {len(numbers)}")
+        raise ValueError(f"seeds must have one seed per source: {count}, got {len(numbers)}")
     as_seed("seeds", min(numbers))
     as_seed("seeds", max(numbers))
     return numbers
@@ -183,34 +184,35 @@ def _as_seeds(
 def _as_plans(replay: Iterable[AppliedTransform | None], transform: ImageTransform, count: int) -> list[Plan]:
     items: list[Any] = list(replay)
     if len(items) != count:
-        raise ValueError(f"replay must be as many as srcs: {count}, got {len(items)}")
+        raise ValueError(f"replay must have one item per source: {count}, got {len(items)}")
     for index, item in enumerate(items):
         if not isinstance(item, AppliedTransform):
             remedy = ": leave out the source of an image that is only zeros" if item is None else ""
             raise TypeError(f"replay[{index}] must be an AppliedTransform, got {type(item).__name__}{remedy}")
         if item.size != transform.size:
             raise ValueError(
-                f"replay[{index}] is for a result of size={item.size}, and the transform's is {transform.size}:"
-                " they must agree"
+                f"replay[{index}] must have the size of the transform, {transform.size}, got size={item.size}"
             )
     return [plan_of(item) for item in items]
 
 
 def _as_memory(out: Any, storage: Any, transform: ImageTransform, count: int) -> Any:
-    """What the user gave to put the batch in, as native code takes it; None if nothing."""
+    """The user's output memory for native code; ``None`` if there is none."""
     if out is None:
         return None if storage is None else as_storage(storage)
     if storage is not None:
-        raise ValueError("out and storage exclude each other: out is the array to fill, storage memory for a new one")
+        raise ValueError(
+            "out and storage exclude each other: out is the array to fill, storage is memory for a new array"
+        )
     return _as_out(out, transform.dtype, (count, *transform.shape))
 
 
 def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """The memory of an array of just that type and shape, or of as many bytes or more.
+    """The memory of an array of exactly that dtype and shape, or of a byte buffer that is large enough.
 
     Raises:
-        ValueError: It is of another type or shape, or too small.
-        TypeError: It is no memory of the CPU, or cannot be written, or is not contiguous.
+        ValueError: ``out`` has another dtype or shape, or is too small.
+        TypeError: ``out`` is not CPU memory, not writable, or not contiguous.
     """
     expected = f"{dtype} of shape {shape}"
     given, given_shape = _element_and_shape(out)
@@ -220,11 +222,12 @@ def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
     num_bytes = prod(shape) * _NUM_BYTES[dtype]
     if is_bytes and given_shape[0] < num_bytes:
         raise ValueError(f"out must have at least {num_bytes} bytes, for {expected}, got {given_shape[0]}")
-    memory: Any = as_storage(out.detach() if hasattr(out, "detach") else out)  # a torch tensor: NumPy wants it plain
+    # NumPy does not accept torch tensors that require gradients.
+    memory: Any = as_storage(out.detach() if hasattr(out, "detach") else out)
     try:
         view = memoryview(memory)
         is_readonly, is_contiguous = view.readonly, view.c_contiguous
-    except ValueError:  # the buffer protocol does not know the types of ml_dtypes
+    except ValueError:  # the buffer protocol does not know the dtypes of ml_dtypes
         is_readonly, is_contiguous = not memory.flags.writeable, memory.flags.c_contiguous
     if is_readonly or not is_contiguous:
         raise TypeError(
@@ -234,7 +237,7 @@ def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
 
 
 def _element_and_shape(out: Any) -> tuple[str, tuple[int, ...]]:
-    """Type of the elements and shape of an array, tensor or buffer."""
+    """Dtype and shape of an array, tensor or buffer."""
     dtype = getattr(out, "dtype", None)
     if dtype is not None:
         return str(dtype).removeprefix("torch."), tuple(out.shape)

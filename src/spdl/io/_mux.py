@@ -1,4 +1,4 @@
-"""Packets to containers."""
+"""Writing packets to containers."""
 
 import os
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Muxer:
-    """Writes streams of packets into one container, interleaved in time.
+    """Writes streams of packets into one container, interleaved by timestamp.
 
     Add streams, open, write, close::
 
@@ -40,12 +40,12 @@ class Muxer:
             if (packets := encoder.flush()) is not None:
                 muxer.write(0, packets)
 
-    One thread at a time; a second one gets :class:`MediaError`. Encoders and muxer do not need each other: they can be
-    used by different threads, and collected in any order. Work is done without the GIL.
+    Not thread-safe: concurrent use from a second thread raises :class:`MediaError`. Encoders and muxer are independent:
+    they can be used in different threads and released in any order. Methods that do work release the GIL.
 
     Args:
-        dst: Path or URL. Nothing is made there before :meth:`open`.
-        format: Name of the container format, instead of the one that the extension means.
+        dst: Path or URL. Nothing is created there before :meth:`open`.
+        format: Name of the container format, instead of the one of the file extension.
 
     Raises:
         MuxError: The format is unknown.
@@ -76,21 +76,21 @@ class Muxer:
         encoder: str | None = None,
         encoder_config: Mapping[str, str] | None = None,
     ) -> "VideoEncoder | AudioEncoder":
-        """Add a stream for frames that are to be encoded, and make the encoder for it.
+        """Add a stream of frames to encode, and make its encoder.
 
         Args:
             config: From ``video_encode_config`` or ``audio_encode_config``.
             encoder: Name of the encoder (``ffmpeg -encoders``); ``None``: the default of the container format.
-            encoder_config: Options of the encoder by name (``ffmpeg -h encoder=NAME``), and ``"threads"``: encoders
-                have one thread without it, ``"0"`` is one per CPU.
+            encoder_config: Options of the encoder by name (``ffmpeg -h encoder=NAME``), and ``"threads"``: the default
+                is one thread, ``"0"`` is one per CPU.
 
         Returns:
-            The encoder. Its packets go to :meth:`write`, with the position of the stream.
+            The encoder. Pass its packets to :meth:`write`, with the index of the stream.
 
         Raises:
-            EncodeError: Unknown encoder, option or name; a pixel format, sample format, rate or number of channels
-                that the encoder does not take, with the list of those it takes.
-            MuxError: The container has no default encoder, cannot hold what the encoder makes, or is open already.
+            EncodeError: An encoder, option or name is unknown; or the encoder does not support the pixel format, sample
+                format, rate or number of channels. The message lists those that it supports.
+            MuxError: The container has no default encoder, cannot hold the encoder's output, or is open already.
             ClosedError: The muxer was closed.
         """
         if not isinstance(config, VideoEncodeConfig | AudioEncodeConfig):
@@ -98,10 +98,10 @@ class Muxer:
         return self._muxer.add_encode_stream(as_native_config(config), encoder, dict(encoder_config or {}))
 
     def add_remux_stream(self, codec: "AudioCodec | VideoCodec | ImageCodec") -> None:
-        """Add a stream for packets that are written as they are, without decoding.
+        """Add a stream of packets to write unchanged, without decoding.
 
         Args:
-            codec: That of the packets: of a demuxer, or of an encoder's packets. What is needed of it is copied.
+            codec: Codec of the packets, from a demuxer or an encoder's packets. The needed values are copied.
 
         Raises:
             MuxError: The container cannot hold such a stream, or is open already.
@@ -111,17 +111,17 @@ class Muxer:
 
     @traced
     def open(self, muxer_config: Mapping[str, str] | None = None) -> Self:
-        """Make the file and write its header.
+        """Create the file and write its header.
 
         Args:
             muxer_config: Options of the container format (``ffmpeg -h muxer=NAME``) or of the protocol, by name.
 
         Returns:
-            The muxer itself, for ``with``: at the end of the block it is closed.
+            The muxer itself, for ``with``: the end of the block closes it.
 
         Raises:
-            MuxError: No streams, an unknown option (the file is untouched then), a path that cannot be written,
-                streams that the format does not take. The muxer is of no more use then.
+            MuxError: There are no streams, an option is unknown (the file is then untouched), the path cannot be
+                written, or the format does not support the streams. The muxer cannot be used after that.
             ClosedError: The muxer was closed.
         """
         self._muxer.open(dict(muxer_config or {}))
@@ -129,15 +129,15 @@ class Muxer:
 
     @traced
     def write(self, stream_index: int, packets: "AudioPackets | VideoPackets | ImagePackets") -> None:
-        """Write packets of one stream; they are interleaved with those of the others by their time stamps.
+        """Write packets of one stream, interleaved with those of the other streams by timestamp.
 
         Args:
-            stream_index: Position of the stream, counted from 0 in the order in which they were added.
-            packets: Not consumed: they can be decoded or written again.
+            stream_index: Index of the stream, from 0 in the order in which streams were added.
+            packets: Packets to write. They are not consumed: they can be decoded or written again.
 
         Raises:
-            MuxError: Not open, no such stream, packets of another codec, time stamps that the format does not take
-                or that do not grow, a write that failed (a full disk).
+            MuxError: The muxer is not open, there is no such stream, the packets have another codec, the timestamps do
+                not increase or the format does not support them, or writing failed (for example, a full disk).
             ClosedError: The muxer was closed.
             ConsumedError: The packets were consumed before.
         """
@@ -145,24 +145,24 @@ class Muxer:
 
     @traced
     def flush(self) -> None:
-        """Finish the file: write what waits to be interleaved, and the trailer. A second call does nothing.
+        """Finish the file: write the packets that wait for interleaving, and the trailer. A second call does nothing.
 
-        The encoders are not flushed by it. Nothing can be written after it.
+        This does not flush the encoders. Nothing can be written after it.
 
         Raises:
-            MuxError: Not open, or writing failed.
+            MuxError: The muxer is not open, or writing failed.
             ClosedError: The muxer was closed.
         """
         self._muxer.flush()
 
     @traced
     def close(self) -> None:
-        """Finish the file, unless :meth:`flush` has, and close it. A second call does nothing.
+        """Finish the file, unless :meth:`flush` has done so, and close it. A second call does nothing.
 
-        The file is closed in every case, also where this raises.
+        The file is closed in every case, even if this raises.
 
         Raises:
-            MuxError: The file is not whole because writing failed, and no call has raised for it before.
+            MuxError: The file is incomplete because writing failed, and no earlier call has raised for that.
         """
         self._muxer.close()
 
@@ -172,7 +172,7 @@ class Muxer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close; if the block failed, its error stays and a failure to close is noted on it."""
+        """Close. If the block raised, that exception is kept, and a failure to close is added to it as a note."""
         try:
             self.close()
         except MediaError as exc:

@@ -175,7 +175,7 @@ def _checked(name: str, entry: tuple[int | None, ...], num_bytes: int) -> _Entry
     if min(checked.offset, checked.compressed_size, checked.uncompressed_size) < 0:
         raise ValueError(f"entry {name!r} has a negative offset or size")
     if checked.offset + checked.compressed_size > num_bytes:
-        raise ValueError(f"entry {name!r} is not inside of the data")
+        raise ValueError(f"entry {name!r} is not inside the data")
     if checked.method not in (_STORED, _DEFLATED):
         raise ValueError(
             f"entry {name!r} is compressed by method {method}, which is not supported; stored (0) and deflated (8) are"

@@ -1,16 +1,19 @@
 """The pipeline engine: sources, stages and sinks on threads, an event loop and executors.
 
-Start with ``PipelineBuilder``. Statistics come with ``Pipeline.stats()``; process-wide defaults are in
-``spdl.pipeline.config``, the declarative form in ``spdl.pipeline.defs``. Imports neither NumPy, torch nor
-``spdl.io``.
+Start with ``PipelineBuilder``. ``Pipeline.stats()`` returns statistics, ``spdl.pipeline.config`` holds process-wide
+defaults, and ``spdl.pipeline.defs`` is the declarative form. Imports neither NumPy, torch nor ``spdl.io``.
 
-Everything is found on first use. Processes that are started for a part of it (``_workers``) import this package too,
-and the engine takes longer to import than they take to start.
+Names are imported lazily, on first use. Worker processes (``_remote``) import this package too but need only a part of
+it, and importing the engine would take longer than starting the process.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spdl._processes._transport._arena import arena_slot as arena_slot
+    from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
+    from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
+
     from ._build import build_pipeline as build_pipeline
     from ._builder import PipelineBuilder as PipelineBuilder
     from ._cache_iterator import cache_iterator as cache_iterator
@@ -49,13 +52,10 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
-    from ._transport._arena import arena_slot as arena_slot
-    from ._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
-    from ._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
-    from ._workers._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
-    from ._workers._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
-    from ._workers._iterate import iterate_in_subprocess as iterate_in_subprocess
-    from ._workers._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
+    from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
+    from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
+    from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
+    from ._remote._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
 
 __all__ = [
     "AsyncQueue",
@@ -105,7 +105,7 @@ __all__ = [
     "run_pipeline_in_subprocess",
 ]
 
-#: Where each name is.
+#: The module that defines each name.
 _MODULES = {
     "._build": ("build_pipeline",),
     "._builder": ("PipelineBuilder",),
@@ -151,14 +151,14 @@ _MODULES = {
         "PriorityProcessPoolExecutor",
         "PriorityThreadPoolExecutor",
     ),
-    "._transport._arena": ("arena_slot",),
-    "._transport._ring": ("SharedMemoryRingBuffer",),
-    "._transport._segments": ("SharedMemorySegmentPool",),
-    "._workers._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
-    "._workers._iterate": ("iterate_in_subprocess",),
-    "._workers._run_pipeline": ("run_pipeline_in_subprocess",),
+    "spdl._processes._transport._arena": ("arena_slot",),
+    "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
+    "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
+    "._remote._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
+    "._remote._iterate": ("iterate_in_subprocess",),
+    "._remote._run_pipeline": ("run_pipeline_in_subprocess",),
 }
-#: Who asks for these will need the engine: here, or in a process that finds in memory what was imported here.
+#: Using these needs the engine: in this process, or in a forked one that inherits the imported modules.
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

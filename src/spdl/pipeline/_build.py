@@ -1,4 +1,4 @@
-"""``build_pipeline``: from a description to a ``Pipeline``, with the observers that were asked for."""
+"""``build_pipeline``: turns a description into a ``Pipeline`` with its observers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._processes._preload import preload
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["build_pipeline", "default_num_threads"]
 
 _LOG = logging.getLogger("spdl.pipeline")
+# Pipelines are built here, and so probably in children too. To import the engine takes longer than to start a process.
+preload("spdl.pipeline._remote._preloaded_engine")
 
 U = TypeVar("U")
 
@@ -44,23 +47,27 @@ def build_pipeline(
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
 ) -> Pipeline[U]:
-    """Build a pipeline from its description. Nothing is started.
+    """Build a pipeline from its description, without starting it.
 
     Args:
-        pipeline_cfg: What ``PipelineBuilder.get_config`` returns, or a hand-made ``PipelineConfig``.
-        num_threads: Worker threads shared by all sync ops. ``None``: chosen from the CPUs this process may use.
-        max_failures: Failed items, summed over all stages, that are tolerated: a count, or a ``Fraction`` of all calls
-            (looked at from the 100th call on). Negative: any number.
+        pipeline_cfg: Description of the pipeline, from ``PipelineBuilder.get_config`` or written by hand.
+        num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs that
+            this process may use.
+        max_failures: Maximum number of failed items, summed over all stages, or the maximum share of failed calls as a
+            ``Fraction`` (checked from the 100th call on). Negative: no limit.
         report_stats_interval: Seconds between reports of the default hook and queue in the log; ``-1``: only at the
-        end. queue_class: Called with ``(info, buffer_size=n)`` for every stage; the result observes the stage's
-        output. task_hook_factory: Called with the ``StageInfo`` of every stage; returns its hooks. stage_id: Number
-        of the first stage. background_tasks: Run on the event loop beside the pipeline, after those of
-        ``config.set_default_background_tasks``. use_thread_output_queue: Accepted, no effect: the sink can always be
-        read from any thread.
+            end.
+        queue_class: Function called with ``(info, buffer_size=n)`` for every stage. The queue that it returns observes
+            the stage's output.
+        task_hook_factory: Function called with the ``StageInfo`` of every stage. Returns the stage's hooks.
+        stage_id: Number of the first stage.
+        background_tasks: Factories of the tasks that run on the event loop beside the pipeline, after those set by
+            ``config.set_default_background_tasks``.
+        use_thread_output_queue: Ignored: the sink can always be read from any thread.
 
     Raises:
-        ValueError: An argument is out of range; the sources of a merge are of mixed kinds.
-        TypeError: An argument has the wrong type; a queue class does what an observer cannot.
+        ValueError: An argument is out of range, or a merge mixes continuous and ordinary sources.
+        TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.
     """
     try:
         return _build(
@@ -93,7 +100,7 @@ def _build(
     interval = as_interval("report_stats_interval", interval)
 
     def make_region_workers(region: Region, info: StageInfo, given: int | None = num_threads) -> RegionWorkers:
-        from ._workers._regions import make_workers
+        from ._remote._regions import make_workers
 
         return make_workers(region, info, num_threads=given, max_failures=max_failures, interval=interval)
 
@@ -134,7 +141,7 @@ def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:
 
 
 def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
-    from ._workers._isolated import IsolatedChild  # few pipelines need processes
+    from ._remote._isolated import IsolatedChild  # imported late: few pipelines need processes
 
     return IsolatedChild(task)
 
@@ -154,10 +161,10 @@ def _call_back(cfg: PipelineConfig[Any]) -> None:
         return
     try:
         callback(cfg)
-    except Exception as exc:  # noqa: BLE001 - an observer must not break the build
+    except Exception as exc:  # noqa: BLE001 - a callback must not fail the build
         log(_LOG, logging.ERROR, "the build callback %s failed", shown(callback), exc_info=exc)
 
 
 def default_num_threads() -> int:
-    """One thread per CPU that this process may use, and at least 4, so that a few waits overlap; at most 32."""
+    """Return one thread per usable CPU, at least 4 (so that blocking calls overlap) and at most 32."""
     return max(4, min(32, usable_cpus()))

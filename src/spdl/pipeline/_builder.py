@@ -1,4 +1,4 @@
-"""``PipelineBuilder``: fluent calls that become a description of a pipeline."""
+"""``PipelineBuilder``: fluent calls that describe a pipeline."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -36,11 +36,12 @@ U = TypeVar("U")
 
 
 class PipelineBuilder(Generic[T, U]):
-    """Builds a pipeline of one source, stages in order, and one sink.
+    """Builds a pipeline of one source, any number of stages, and one sink.
 
-    Every method returns the builder. A mistake in one call is raised by that call, one in the whole by
-    :meth:`get_config` and :meth:`build`. A builder can be built several times; the pipelines do not know each other,
-    but they share what it was given: a generator as source, an aggregator. It pickles if source and ops do.
+    Every method returns the builder. Each method raises errors in its own arguments; :meth:`get_config` and
+    :meth:`build` raise errors in the pipeline as a whole. A builder can be built several times. The pipelines are
+    independent, but share the objects the builder was given, such as a generator as source or an aggregator. A builder
+    pickles if its source and ops do.
 
     .. code-block:: python
 
@@ -65,14 +66,15 @@ class PipelineBuilder(Generic[T, U]):
     def add_source(
         self, source: Iterable[Any] | AsyncIterable[Any], *, continuous: bool = False
     ) -> "PipelineBuilder[T, U]":
-        """Say where items come from.
+        """Set the source.
 
         Args:
-            source: What is iterated. A sync one is iterated by a thread of its own and may block.
-            continuous: Iterate it again and again. Each pass is an epoch, and each iterator of the pipeline covers one.
+            source: Iterable or async iterable of items. A sync iterable is read by a dedicated thread and may block.
+            continuous: Whether to iterate the source repeatedly. Each pass is an epoch, and each iterator of the
+                pipeline covers one epoch.
 
         Raises:
-            ValueError: It cannot be iterated, or there is a source already.
+            ValueError: ``source`` is not iterable, or a source is already set.
         """
         if self._source is not None:
             raise ValueError(f"a source is set already: {self._source!r}; use Merge to join several")
@@ -93,19 +95,20 @@ class PipelineBuilder(Generic[T, U]):
         retry: int | Retry | None = None,
         timeout: float | None = None,
     ) -> "PipelineBuilder[T, U]":
-        """Add a stage that runs ``op`` on every item. Its errors are those of :func:`~spdl.pipeline.defs.Pipe`.
+        """Add a stage that runs ``op`` on every item. Raises the same errors as :func:`~spdl.pipeline.defs.Pipe`.
 
         Args:
-            op: A function, generator function, their async kinds, an object that can be called, or a container. What
-                it returns or yields is an output, except ``None``.
-            concurrency: Most calls in flight.
-            executor: Where the calls run, in place of the pipeline's worker threads. For sync ops.
-            name: Name of the stage; that of the op by default.
+            op: A function or generator function, sync or async, any other callable, or a container. Each value it
+                returns or yields is an output, except ``None``.
+            concurrency: Maximum number of calls in flight.
+            executor: Executor that runs the calls instead of the pipeline's worker threads. For sync ops.
+            name: Name of the stage; by default the name of the op.
             output_order: ``"completion"``, or ``"input"`` to emit results in the order of their inputs.
-            max_failures: Limit of this stage in place of the pipeline's.
-            isolate: Run the calls in processes of their own: a crash of the op costs the item, not the pipeline.
-            retry: How many attempts an item gets, or a :class:`~spdl.pipeline.defs.Retry`.
-            timeout: Seconds that an item may take; see :func:`~spdl.pipeline.defs.Pipe`.
+            max_failures: Failure limit of this stage; overrides the pipeline's.
+            isolate: Whether to run the calls in separate processes. A crash of the op then fails the item, not the
+                pipeline.
+            retry: Maximum number of attempts per item, or a :class:`~spdl.pipeline.defs.Retry`.
+            timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
         """
         self._stages.append(
             Pipe(
@@ -123,21 +126,21 @@ class PipelineBuilder(Generic[T, U]):
         return self
 
     def aggregate(self, input: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> "PipelineBuilder[T, U]":
-        """Add a stage that puts items together.
+        """Add a stage that batches items.
 
         Args:
             input: Length of the lists to make, or an :class:`~spdl.pipeline.defs.Aggregator`.
-            drop_last: Discard what is incomplete at the end of the stream or of an epoch.
+            drop_last: Whether to drop the remainder at the end of the stream or of an epoch.
 
         Raises:
-            TypeError: ``input`` is neither.
+            TypeError: ``input`` is neither an int nor an aggregator.
             ValueError: The length is less than 1.
         """
         self._stages.append(Aggregate(input, drop_last=drop_last))
         return self
 
     def disaggregate(self) -> "PipelineBuilder[T, U]":
-        """Add a stage that emits the items of each incoming iterable one by one."""
+        """Add a stage that emits the elements of each input iterable one by one."""
         self._stages.append(Disaggregate())
         return self
 
@@ -151,38 +154,41 @@ class PipelineBuilder(Generic[T, U]):
         """Add a stage that sends each item down one of several paths.
 
         Args:
-            router: Gets an item and returns the index of its path. Sync or async. If ``batched``, it gets a list of
-                items and returns an index for each.
-            paths: The stages of each path, made by the functions of :mod:`spdl.pipeline.defs`.
+            router: Sync or async function that takes an item and returns the index of its path. If ``batched``, it
+                takes a list of items and returns a list of indices.
+            paths: Stages of each path, made by the functions of :mod:`spdl.pipeline.defs`.
             name: Name of the stage; ``"path_variants"`` by default.
-            batched: Items are lists, whose elements are sent down their paths and joined again.
+            batched: Whether items are lists whose elements are routed separately and joined again.
 
         Raises:
-            ValueError: ``router`` cannot be called, or a path is empty or has something in it that cannot be there.
+            ValueError: ``router`` is not callable, or a path is empty or contains an object that is not a stage.
         """
         self._stages.append(PathVariants(router, paths, name, batched))
         return self
 
     def to(self, target: ExecutorConfig | MainProcess, /, *, buffer_size: int = 1) -> "PipelineBuilder[T, U]":
-        """Say where the stages after this run: a region (experimental).
+        """Set where the following stages run: start or end a region (experimental).
 
         Args:
-            target: A :class:`~spdl.pipeline.defs.ProcessPoolExecutorConfig` or another description of workers opens a
+            target: A :class:`~spdl.pipeline.defs.ProcessPoolExecutorConfig` or another worker configuration opens a
                 region, :data:`~spdl.pipeline.defs.MAIN_PROCESS` closes it.
-            buffer_size: Most items in one transfer, into the region or out of it.
+            buffer_size: Maximum number of items in one transfer, into the region or out of it.
 
         Raises:
-            TypeError: ``target`` is a running executor, or nothing of the kind.
+            TypeError: ``target`` is a running executor, or neither a worker configuration nor ``MAIN_PROCESS``.
             ValueError: ``buffer_size`` is less than 1.
         """
         self._stages.append(PlacementConfig(target, buffer_size=buffer_size))
         return self
 
     def add_sink(self, buffer_size: int = 3) -> "PipelineBuilder[T, U]":
-        """Say how many outputs may wait to be read.
+        """Set the sink: the buffer from which outputs are read.
+
+        Args:
+            buffer_size: Maximum number of buffered outputs.
 
         Raises:
-            ValueError: ``buffer_size`` is not an int, or less than 1; or there is a sink already.
+            ValueError: ``buffer_size`` is not an int or is less than 1, or a sink is already set.
         """
         if self._sink is not None:
             raise ValueError(f"a sink is set already: {self._sink!r}")
@@ -190,12 +196,13 @@ class PipelineBuilder(Generic[T, U]):
         return self
 
     def get_config(self) -> PipelineConfig[U]:
-        """Get the description of the pipeline as it is now. Later calls of the builder do not change it.
+        """Return the current description of the pipeline. Later calls of the builder do not change it.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
-            ValueError: A region is open at the sink, has no stages, or has one that keeps the order of its inputs.
-            UnsupportedPythonError: A region of subinterpreters before Python 3.14.
+            ValueError: A region is not closed before the sink, has no stages, or contains a stage with
+                ``output_order="input"``.
+            UnsupportedPythonError: A region uses subinterpreters and this Python is older than 3.14.
         """
         if self._source is None:
             raise PipelineStructureError("the pipeline has no source: call add_source")
@@ -218,21 +225,23 @@ class PipelineBuilder(Generic[T, U]):
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
         Args:
-            num_threads: Worker threads shared by all sync ops. ``None``: chosen from the CPUs this process may use.
-            max_failures: How many calls may fail, summed over all stages (``int``; negative: any number), or which
-                share of them (:class:`~fractions.Fraction`).
-            report_stats_interval: Seconds between reports of statistics in the log; ``-1``: only at the end.
-            queue_class: Makes what observes the buffer after each stage.
-            task_hook_factory: Called with each stage's :class:`~spdl.pipeline.StageInfo`; returns its hooks.
+            num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs
+                that this process may use.
+            max_failures: Maximum number of failed calls, summed over all stages (``int``; negative: no limit), or the
+                maximum share of failed calls (:class:`~fractions.Fraction`).
+            report_stats_interval: Seconds between statistics reports in the log; ``-1``: only at the end.
+            queue_class: Factory of the queue that observes the buffer after each stage.
+            task_hook_factory: Function that takes a :class:`~spdl.pipeline.StageInfo` and returns the hooks of that
+                stage.
             stage_id: Number of the first stage.
-            use_thread_output_queue: Has no effect: the sink can always be read from any thread.
+            use_thread_output_queue: Ignored: the sink can always be read from any thread.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
-            ValueError: An argument is out of range, or the stages do not fit together.
+            ValueError: An argument is out of range, or the stages cannot be combined.
             TypeError: An argument has the wrong type.
         """
-        from spdl.pipeline._build import build_pipeline  # it loads the engine, which a description does not need
+        from spdl.pipeline._build import build_pipeline  # imports the engine, which a description does not need
 
         return build_pipeline(
             self.get_config(),

@@ -1,4 +1,4 @@
-"""``cache_iterator``: an iterable that stops reading its source and repeats what it has. Imports nothing of ours."""
+"""``cache_iterator``: stops reading its source after a while and repeats cached items."""
 
 from collections.abc import Iterable, Iterator
 from itertools import cycle, islice
@@ -17,21 +17,21 @@ def cache_iterator(
     stop_after: int | None = None,
     delete_src: bool = True,
 ) -> Iterator[T]:
-    """Iterate over ``src`` for a while, then over and over its first items, to see how fast a consumer alone would be.
+    """Iterate over ``src`` for a while, then repeat its first items, to measure the speed of the consumer alone.
 
     .. code-block:: python
 
         for batch in cache_iterator(loader, num_caches=10, return_caches_after=100, stop_after=1000):
-            train(batch)  # after 100 batches, loading costs nothing
+            train(batch)  # after 100 batches, loading takes no time
 
     Args:
-        src: Read item by item, no further than needed.
-        num_caches: How many of the first items are kept.
-        return_caches_after: How many items come from ``src`` before the kept ones are repeated; ``None``:
-            ``num_caches``. If ``src`` has fewer, they are repeated once it ends.
-        stop_after: How many items there are in all; ``None``: it never ends, unless ``src`` is empty.
-        delete_src: Drop the reference to ``src`` when it is no longer read, so that it can release what it holds.
-            Otherwise it stays alive as long as this iterator.
+        src: Iterable to read, item by item and no further than needed.
+        num_caches: Number of first items to cache.
+        return_caches_after: Number of items to read from ``src`` before the cached items are repeated; ``None``:
+            ``num_caches``. If ``src`` has fewer, repeating starts when it ends.
+        stop_after: Total number of items; ``None``: infinite, unless ``src`` is empty.
+        delete_src: Whether to drop the reference to ``src`` when it is no longer read, so that it can release its
+            resources. Otherwise it stays alive as long as this iterator.
 
     Raises:
         ValueError: On the first ``next``: ``num_caches`` is not positive, ``return_caches_after`` or ``stop_after`` is
@@ -49,7 +49,7 @@ def cache_iterator(
         num_items += 1
         yield item
     if delete_src:
-        # The loop variable too: it may be a view into what the source holds.
+        # The loop variable too: it may be a view of memory that the source owns.
         del src, iterator
         item = None  # type: ignore[assignment]
     if kept:

@@ -1,4 +1,4 @@
-"""How many CPUs this process may use. Imports nothing of ours."""
+"""The number of CPUs that this process may use."""
 
 import os
 
@@ -6,7 +6,10 @@ __all__ = ["usable_cpus"]
 
 
 def usable_cpus() -> int:
-    """CPUs by affinity, cut to the quota of the container (cgroup v2 ``cpu.max``, v1 ``cpu.cfs_quota_us``)."""
+    """Return the number of CPUs in the affinity mask, limited by the container's quota.
+
+    The quota is that of cgroup v2 (``cpu.max``) or v1 (``cpu.cfs_quota_us``).
+    """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _container_quota()
     return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus

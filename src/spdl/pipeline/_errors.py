@@ -1,7 +1,7 @@
-"""Errors of ``spdl.pipeline``: one tree, each also the builtin that callers already catch. Imports nothing of ours.
+"""Errors of ``spdl.pipeline``: one tree; some also derive from the builtin exception that fits.
 
-All of them pickle and keep their attributes and notes, so they can cross a process boundary and say the same there.
-``__cause__`` and ``__traceback__`` stay behind, as with every exception.
+Imports no other module of the package. All errors pickle and keep their attributes and notes, so they can cross a
+process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not pickled.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,39 +26,39 @@ __all__ = [
 
 
 def _rebuild(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """Make an exception without its ``__init__``, whose keyword arguments are attributes and come as state."""
+    """Make an exception without calling ``__init__``: its keyword arguments are restored as state."""
     exc = cls.__new__(cls, *args)
-    exc.args = args  # OSError.__new__ leaves this to an __init__ that is not run here
+    exc.args = args  # OSError.__new__ leaves this to __init__, which is not called here
     return exc
 
 
 class PipelineError(RuntimeError):
-    """Something about a pipeline, not about one item, went wrong. Base of the other errors here."""
+    """A pipeline failed, rather than one item. Base class of the other errors here."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 
 class PipelineStateError(PipelineError):
-    """What was asked for does not fit the pipeline's state: started twice or after a stop, read after it broke."""
+    """The operation is not possible in the pipeline's state, such as a second start or a start after a stop."""
 
 
 class PipelineStructureError(PipelineError):
-    """The description is incomplete: it has no source or no sink."""
+    """The pipeline description is incomplete: it has no source or no sink."""
 
 
 class UnsupportedPythonError(PipelineError):
-    """This needs a newer Python than the one that runs."""
+    """The feature needs a newer Python than the running one."""
 
 
 class FailureLimitError(PipelineError):
-    """A stage was given up because ``max_failures`` was crossed. ``__cause__`` is the failure that crossed it.
+    """A stage was stopped because it exceeded ``max_failures``. ``__cause__`` is the failure that exceeded it.
 
     Attributes:
         stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
-        num_failures: Failures that were counted against the limit.
-        num_calls: Calls that were counted with them.
-        limit: The limit: a number of failures, or the share of calls that may fail.
+        num_failures: Number of failures counted against the limit.
+        num_calls: Number of calls counted with them.
+        limit: Limit: a number of failures, or the share of calls that may fail.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class FailureLimitError(PipelineError):
 
 
 class RemoteOpError(PipelineError):
-    """An op raised in a process pool. The exception itself stays there: it need not exist, or pickle, on this side.
+    """An op raised in a process pool. The exception itself is not sent: its class may be unknown here or not pickle.
 
     Attributes:
         type_name: Class name of the exception that the op raised.
-        remote_traceback: Its traceback there, formatted.
+        remote_traceback: Formatted traceback from the other process.
     """
 
     def __init__(self, message: str = "", *, type_name: str, remote_traceback: str) -> None:
@@ -90,11 +90,11 @@ class StageTimeoutError(PipelineError, TimeoutError):
 
     Attributes:
         stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
-        seconds: The limit.
+        seconds: The timeout, in seconds.
     """
 
     def __new__(cls, message: str = "", **_: object) -> "StageTimeoutError":
-        return TimeoutError.__new__(cls, message)  # as WorkerTimeoutError, below
+        return TimeoutError.__new__(cls, message)  # see WorkerTimeoutError below
 
     def __init__(self, message: str = "", *, stage: str, seconds: float) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class WorkerError(PipelineError):
     """A worker process or subinterpreter failed.
 
     Attributes:
-        remote_traceback: Where it failed there, formatted; ``None`` if it could not tell.
+        remote_traceback: Formatted traceback from the worker; ``None`` if unknown.
     """
 
     def __init__(self, message: str = "", *, remote_traceback: str | None = None) -> None:
@@ -115,10 +115,10 @@ class WorkerError(PipelineError):
 
 
 class WorkerDiedError(WorkerError):
-    """A worker is gone without having said why.
+    """A worker ended without reporting an error.
 
     Attributes:
-        exit_code: Its exit code; negative: the signal that killed it; ``None`` if unknown.
+        exit_code: Exit code of the worker; negative: the signal that killed it; ``None`` if unknown.
     """
 
     def __init__(self, message: str = "", *, exit_code: int | None = None, remote_traceback: str | None = None) -> None:
@@ -127,10 +127,10 @@ class WorkerDiedError(WorkerError):
 
 
 class WorkerTimeoutError(WorkerError, TimeoutError):
-    """A worker did not answer in the time it was given."""
+    """A worker did not answer in time."""
 
     def __new__(cls, message: str = "", *, remote_traceback: str | None = None) -> "WorkerTimeoutError":
-        # Memory is laid out as in OSError, so only its __new__ can make one; the first in line is RuntimeError's.
+        # The memory layout is that of OSError, so only OSError.__new__ can make one; super() would find RuntimeError's.
         return TimeoutError.__new__(cls, message)
 
 
@@ -139,17 +139,17 @@ class InternalError(PipelineError):
 
 
 class InvalidOpError(TypeError, AssertionError):
-    """What was given as an op is nothing that a stage can run."""
+    """The object given as an op cannot be run by a stage."""
 
 
 class PipelineFailure(ExceptionGroup[Exception]):
-    """Stages of a pipeline failed. One exception for each of them, in order of stage name.
+    """Stages of a pipeline failed. Holds one exception per failed stage, in order of stage name.
 
-    The exceptions are the originals; each carries a note that names its stage. Parts made by ``split``, ``subgroup``
-    and ``except*`` are of this class too.
+    The exceptions are the originals; each has a note that names its stage. ``split``, ``subgroup`` and ``except*`` also
+    return groups of this class.
 
     Args:
-        failures: For each stage that failed its name and its exception. At least one.
+        failures: Pairs of stage name and exception, one per failed stage; never empty.
 
     Raises:
         ValueError: ``failures`` is empty.
@@ -163,9 +163,9 @@ class PipelineFailure(ExceptionGroup[Exception]):
         # `args` as in every other exception group; `failures` may be an iterator, which __new__ has used up.
         super().__init__(self.message, list(self.exceptions))
 
-    # The declared type in typeshed is generic in the leaves; a failure of stages always holds plain exceptions.
+    # typeshed declares it generic in the leaves; this group always holds plain exceptions.
     def derive(self, excs: Sequence[Exception], /) -> "PipelineFailure":  # type: ignore[override]
-        """Make the group for a part of the exceptions, which keep their order."""
+        """Make a group of some of the exceptions, in the same order."""
         return _regroup(type(self), excs)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -181,14 +181,14 @@ def _sort_by_stage(failures: Iterable[tuple[str, Exception]]) -> list[Exception]
     except (TypeError, ValueError) as exc:
         raise TypeError(f"PipelineFailure takes pairs (stage_name, exception), got {failures!r}") from exc
     for _, error in pairs:
-        if not isinstance(error, BaseException):  # of those, the base class refuses what is not an Exception
+        if not isinstance(error, BaseException):  # the base class rejects what is not an Exception
             raise TypeError(f"PipelineFailure takes pairs (stage_name, exception), got {error!r} for an exception")
     if not pairs:
         raise ValueError("PipelineFailure needs at least one pair (stage_name, exception), got none")
-    # Not sorted by the pair: exceptions do not compare. Sorting is stable, so two of one stage keep their order.
+    # Sorted by name only: exceptions do not compare. Sorting is stable, so those of one stage keep their order.
     return [error for _, error in sorted(pairs, key=lambda pair: pair[0])]
 
 
 def _regroup(cls: type[PipelineFailure], exceptions: Iterable[Exception]) -> PipelineFailure:
-    """Make a group whose exceptions are in order already; which stages they are of is in their notes."""
+    """Make a group of exceptions that are already in order; their notes name the stages."""
     return cls([("", error) for error in exceptions])

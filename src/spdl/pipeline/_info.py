@@ -1,4 +1,4 @@
-"""``StageInfo``: how a stage of a pipeline is named in logs, errors and statistics. Imports nothing of ours."""
+"""``StageInfo``: identifies a stage in logs, errors and statistics."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ class StageInfo:
     """Identity of one stage of one pipeline.
 
     Attributes:
-        pipeline_id: Number of the pipeline; counts up per process.
+        pipeline_id: Number of the pipeline, counted per process.
         stage_id: Number of the stage in its pipeline, as text.
-        stage_name: ``src``, ``sink``, ``merge``, or the name the stage was given.
-        concurrency: Most calls in flight; ``None`` where that is one.
+        stage_name: ``src``, ``sink``, ``merge``, or the name given to the stage.
+        concurrency: Maximum number of calls in flight; ``None`` if it is one.
     """
 
     pipeline_id: int

@@ -1,4 +1,4 @@
-"""The two marks that a custom merge op can meet in a queue, and how it recognises them. Imports nothing of ours."""
+"""The marks for end of stream and end of epoch in the queues of a custom merge op, and the tests for them."""
 
 from enum import Enum
 from typing import Final
@@ -7,7 +7,7 @@ __all__ = ["EOF", "EPOCH_END", "Mark", "is_eof", "is_epoch_end"]
 
 
 class Mark(Enum):
-    """A mark in a queue. Members are singletons, also after pickling and copying."""
+    """A mark in a queue. Members stay singletons when pickled or copied."""
 
     EOF = "end of the stream"
     EPOCH_END = "end of an epoch"
@@ -21,10 +21,10 @@ EPOCH_END: Final = Mark.EPOCH_END
 
 
 def is_eof(item: object) -> bool:
-    """Tell whether what was taken from a queue is the end of the stream: nothing comes after it."""
+    """Return whether an object taken from a queue marks the end of the stream: no item follows."""
     return item is Mark.EOF
 
 
 def is_epoch_end(item: object) -> bool:
-    """Tell whether what was taken from a queue is the end of an epoch: the next epoch may follow."""
+    """Return whether an object taken from a queue marks the end of an epoch: another epoch may follow."""
     return item is Mark.EPOCH_END

@@ -1,7 +1,7 @@
-"""Checks of numbers that users give: whole numbers, and durations, for which there is one rule.
+"""Checks of numeric arguments: integers and durations.
 
-A duration is a finite number of seconds, at least 0; above 0 where 0 would make no sense. No limit is ``None``;
-infinity says that only for arguments that have no ``None``.
+A duration is a finite number of seconds, >= 0, or > 0 where 0 makes no sense. ``None`` means no limit; infinity is
+accepted only for arguments that do not accept ``None``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final
 
 __all__ = ["as_finite", "as_int", "as_interval", "as_seconds", "as_timeout"]
 
-#: Longer timeouts, in seconds, are cut to this: the system's waits take no more, and it is thirty years.
+#: Upper bound of timeouts, in seconds (about 30 years): the waits of the operating system accept no more.
 _LONGEST: Final = 1e9
 
 
 def as_int(name: str, value: object) -> int:
-    """Get ``value`` as an ``int``. Integers of other kinds (NumPy's) count; ``bool`` does not.
+    """Return ``value`` as an ``int``. Accepts other integer types (NumPy's), but not ``bool``.
 
     Raises:
-        TypeError: It is no whole number; the message has ``name``.
+        TypeError: ``value`` is not an integer; the message contains ``name``.
     """
     if not isinstance(value, bool):
         try:
@@ -31,11 +31,11 @@ def as_int(name: str, value: object) -> int:
 
 
 def as_finite(name: str, value: object) -> float:
-    """Get ``value`` as a finite ``float``. Real numbers of other kinds count; ``bool`` and text do not.
+    """Return ``value`` as a finite ``float``. Accepts other real number types, but not ``bool`` or text.
 
     Raises:
-        TypeError: It is no number; the message has ``name``.
-        ValueError: It is not finite.
+        TypeError: ``value`` is not a number; the message contains ``name``.
+        ValueError: ``value`` is not finite.
     """
     number = _as_float(name, value)
     if not math.isfinite(number):
@@ -44,17 +44,17 @@ def as_finite(name: str, value: object) -> float:
 
 
 def as_seconds(name: str, value: object, *, positive: bool = False, may_be_infinite: bool = False) -> float:
-    """Get ``value`` as a duration.
+    """Return ``value`` as a duration.
 
     Args:
-        name: Of the argument, for messages.
-        value: What was given.
+        name: Name of the argument, for messages.
+        value: Value to check.
         positive: Whether it must be above 0.
-        may_be_infinite: Whether infinity is accepted, for a wait without end.
+        may_be_infinite: Whether infinity (no limit) is accepted.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is negative, NaN or infinite; or 0, if it must be positive.
+        TypeError: ``value`` is not a number.
+        ValueError: ``value`` is out of range: negative, NaN, infinite, or 0 if ``positive``.
     """
     number = _as_float(name, value)
     if not (number > 0 if positive else number >= 0) or (number == math.inf and not may_be_infinite):
@@ -64,16 +64,16 @@ def as_seconds(name: str, value: object, *, positive: bool = False, may_be_infin
 
 
 def as_timeout(name: str, value: object, *, positive: bool = False) -> float | None:
-    """Get ``value`` as the longest time to wait for something; ``None``: no limit.
+    """Return ``value`` as a timeout; ``None``: no limit.
 
     Args:
-        name: Of the argument, for messages.
-        value: What was given.
-        positive: Whether it must be above 0: nothing can be done in no time.
+        name: Name of the argument, for messages.
+        value: Value to check.
+        positive: Whether it must be above 0.
 
     Raises:
-        TypeError: It is neither ``None`` nor a number.
-        ValueError: It is negative, NaN or infinite; or 0, if it must be positive.
+        TypeError: ``value`` is neither ``None`` nor a number.
+        ValueError: ``value`` is negative, NaN, infinite, or 0 if ``positive``.
     """
     if value is None:
         return None
@@ -84,11 +84,11 @@ def as_timeout(name: str, value: object, *, positive: bool = False) -> float | N
 
 
 def as_interval(name: str, value: object) -> float:
-    """Get ``value`` as the time between two reports. Zero and negative numbers stand for no reports.
+    """Return ``value`` as the time between two reports. Zero and negative numbers mean no reports.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is not finite.
+        TypeError: ``value`` is not a number.
+        ValueError: ``value`` is not finite.
     """
     return as_finite(name, value)
 
@@ -98,7 +98,7 @@ def _as_float(name: str, value: object) -> float:
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__qualname__}")
     try:
         return float(value)  # type: ignore[arg-type]  # it has __float__
-    except OverflowError:  # an int beyond all floats
+    except OverflowError:  # an int beyond the range of floats
         return math.inf
     except (TypeError, ValueError):  # an array of several numbers
         raise TypeError(f"{name} must be one number, got {value!r} of type {type(value).__qualname__}") from None

@@ -1,4 +1,4 @@
-"""``Pipeline``: the handle that owns an engine. Starting, reading, stopping; what a user holds."""
+"""``Pipeline``: the user's handle of a running engine: start, read, stop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from spdl._reports import log
 
 from ._engine import Engine
-from ._engine._ending import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
-from ._engine._scheduler import END, EPOCH
+from ._engine._engine import END, EPOCH
+from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
 from ._errors import PipelineFailure, PipelineStateError
 from ._numbers import as_timeout
 from ._observe import PipelineStats
@@ -29,13 +29,13 @@ T = TypeVar("T")
 class Pipeline(Generic[T]):
     """A built pipeline. Made by ``PipelineBuilder.build`` or ``build_pipeline``.
 
-    Neither ``start`` nor ``stop`` is needed: the first read starts it; exhaustion, collection and interpreter exit
-    stop it. All methods are thread-safe. Where several threads read, each item goes to one of them; of the end, and of
-    a failure, all are told.
+    Calling ``start`` and ``stop`` is optional: the first read starts the pipeline, and it stops when it is exhausted,
+    garbage collected, or when the interpreter exits. All methods are thread-safe. If several threads read, each item
+    goes to one of them; the end of the stream and failures are reported to all.
 
-    A pipeline that nobody refers to any more is stopped, also if its ops are methods of the object that held it. Async
-    sources, merge ops, stage hooks, background tasks and stages in other processes keep what they belong to: stop such
-    a pipeline.
+    An unreferenced pipeline is stopped, even if its ops are methods of the object that held it. Async sources, merge
+    ops, stage hooks, background tasks and stages in other processes keep references to the object they belong to: stop
+    such a pipeline explicitly.
 
     .. code-block:: python
 
@@ -51,12 +51,12 @@ class Pipeline(Generic[T]):
         self._was_stopped = False
         self._failure_raised = False
         self._was_joined = False
-        self._beginning = threading.Lock()  # of several threads whose read is the first, one starts
+        self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
 
     def __del__(self) -> None:
-        # Neither the engine nor its threads know the handle, so it can be collected while they run. A finalizer of
-        # ``weakref`` would hold the engine, with the user's ops, and these may hold the handle. The interpreter's exit
-        # stops all engines together, and before this is called.
+        # Neither the engine nor its threads refer to the handle, so it can be collected while they run. A
+        # ``weakref.finalize`` would keep the engine and the user's ops alive, and these may refer to the handle. At
+        # interpreter exit, all engines are stopped together before this is called.
         engine = getattr(self, "_engine", None)
         if engine is not None:
             abandon(engine)
@@ -67,15 +67,15 @@ class Pipeline(Generic[T]):
     # -- start and stop
 
     def start(self, *, timeout: float | None = None, **kwargs: Any) -> None:
-        """Start the pipeline; return when it runs.
+        """Start the pipeline and return when it is running.
 
         Args:
-            timeout: Seconds to wait for the stage hooks to be entered; ``None``: as long as it takes.
-            **kwargs: ``daemon`` is accepted with a warning and has no effect: the engine's threads always are.
+            timeout: Maximum time in seconds to wait for the stage hooks to be entered; ``None``: no limit.
+            **kwargs: ``daemon`` is accepted with a warning and ignored: the engine's threads are always daemons.
 
         Raises:
-            PipelineStateError: The pipeline was started or stopped before.
-            TimeoutError: It was not up in time. The pipeline is finished.
+            PipelineStateError: The pipeline was already started or stopped, or no thread could be started.
+            TimeoutError: The stage hooks were not entered in time. The pipeline is stopped for good.
         """
         if kwargs.pop("daemon", None) is not None:
             warnings.warn("start(daemon=) has no effect: the engine's threads are always daemons", stacklevel=2)
@@ -109,18 +109,18 @@ class Pipeline(Generic[T]):
             )
 
     def stop(self, *, timeout: float | None = None) -> None:
-        """Stop the pipeline and wait for its threads. Nothing happens before a start, or when repeated.
+        """Stop the pipeline and join its threads. Does nothing if it was not started or is already stopped.
 
-        What is in the sink stays readable; what calls in flight hold is discarded.
+        Items in the sink can still be read. Items in flight are dropped.
 
         Args:
-            timeout: Seconds given to sync ops that still run. ``None``: 10, and a warning instead of the error.
+            timeout: Maximum time in seconds to wait for sync ops that are still running. ``None``: 10 s, and a warning
+                in the log instead of ``TimeoutError``.
 
         Raises:
-            TimeoutError: An op has not returned in the given time. The message names it, its item and its stack. Its
-            thread is
-                left behind as a daemon, its result is discarded.
-            PipelineFailure: A stage has failed and no read has raised it. Raised once.
+            TimeoutError: An op did not return within ``timeout``. The message shows the op, its item and its stack. Its
+                daemon thread keeps running and its result is dropped.
+            PipelineFailure: A stage failed and no read has raised that failure yet. Raised once.
         """
         timeout = as_timeout("timeout", timeout)
         self._check_process()
@@ -134,10 +134,10 @@ class Pipeline(Generic[T]):
 
     @contextmanager
     def auto_stop(self, *, timeout: float | None = None) -> Iterator[None]:
-        """Start on entry, stop on exit. An exception of the body is not replaced by one of the stop.
+        """Start on entry, stop on exit. If both the body and the stop raise, the body's exception propagates.
 
         Args:
-            timeout: As in ``start`` and in ``stop``.
+            timeout: Timeout in seconds of both :meth:`start` and :meth:`stop`.
         """
         timeout = as_timeout("timeout", timeout)
         self.start(timeout=timeout)
@@ -155,16 +155,16 @@ class Pipeline(Generic[T]):
     # -- reading
 
     def get_item(self, *, timeout: float | None = None) -> T:
-        """The next item. Starts the pipeline if needed.
+        """Return the next item. Starts the pipeline if needed.
 
         Args:
-            timeout: Seconds to wait; 0 looks without waiting; ``None`` waits for ever.
+            timeout: Maximum time to wait in seconds. 0: do not wait; ``None``: no limit.
 
         Raises:
-            TimeoutError: Nothing came in time. Nothing is lost; a later call gets the item.
-            EOFError: The end of the stream, on this and every later call; or, with a continuous source, the end of an
-                epoch: the next call starts the next one.
-            PipelineFailure: A stage failed, and everything before the failure has been read.
+            TimeoutError: No item arrived in time. No item is lost: a later call returns it.
+            EOFError: The stream has ended; every later call raises this too. With a continuous source: the epoch has
+                ended; the next call starts the next epoch.
+            PipelineFailure: A stage failed, and all items emitted before the failure have been read.
         """
         if timeout is not None:
             timeout = as_timeout("timeout", timeout)
@@ -176,10 +176,10 @@ class Pipeline(Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def get_iterator(self, *, timeout: float | None = None) -> Iterator[T]:
-        """Iterate over the rest of the stream, or of the epoch. A new iterator goes on where the last one stopped.
+        """Iterate over the rest of the stream or epoch. A new iterator continues where the previous one stopped.
 
         Args:
-            timeout: Seconds to wait for each item.
+            timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
         """
         return _PipelineIterator(self, as_timeout("timeout", timeout))
 
@@ -187,15 +187,15 @@ class Pipeline(Generic[T]):
         return self.get_iterator()
 
     def __aiter__(self) -> AsyncIterator[T]:
-        """Iterate in a coroutine: waits without blocking the event loop. Ending the loop early loses no item."""
+        """Iterate in a coroutine without blocking the event loop. Leaving the ``async for`` early loses no item."""
         return _PipelineAsyncIterator(self)
 
     def stats(self) -> PipelineStats:
-        """What the pipeline has measured of itself up to now. At any time, from any thread."""
+        """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
         self._check_process()
         return take_stats(self._engine)
 
-    # -- parts
+    # -- internals
 
     def _begin(self) -> None:
         self._check_process()
@@ -211,7 +211,7 @@ class Pipeline(Generic[T]):
             )
 
     def _ending(self, what: object) -> BaseException:
-        """The exception for a read that found no item."""
+        """Return the exception to raise when a read found no item."""
         if what is EPOCH:
             return EOFError(
                 f"end of an epoch of pipeline {self._engine.pipeline_id}; the next read starts the next one"
@@ -239,9 +239,9 @@ class Pipeline(Generic[T]):
 
 
 class _PipelineIterator(Iterator[T]):
-    """Exhausted for good at the end of the stream or of an epoch.
+    """Exhausted at the end of the stream or of an epoch, and stays so.
 
-    Never after a failure, which every ``next`` raises.
+    A failure does not exhaust it: every further ``next`` raises the failure.
     """
 
     __slots__ = ("_is_exhausted", "_pipeline", "_timeout")
@@ -280,11 +280,11 @@ class _PipelineAsyncIterator(AsyncIterator[T]):
         pipeline = self._pipeline
         loop = asyncio.get_running_loop()
         if not pipeline._was_started or pipeline._engine.is_forked:
-            await loop.run_in_executor(None, pipeline._begin)  # stage hooks may take their time
+            await loop.run_in_executor(None, pipeline._begin)  # entering stage hooks may block
         if self._is_exhausted:
             raise StopAsyncIteration
         value = await pipeline._engine.read_async(None)
-        if value is EPOCH:  # nothing to wait for, so a cancellation cannot come between the mark and its effect
+        if value is EPOCH:  # no await here: a cancellation cannot lose the mark
             self._is_exhausted = True
             raise StopAsyncIteration
         if value is END:

@@ -1,4 +1,4 @@
-"""Copies the engine's counters into the records that people read."""
+"""Copies the engine's counters into ``PipelineStats``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["take_stats"]
 
 
 def take_stats(engine: Engine) -> PipelineStats:
-    """One consistent moment: everything is copied under one acquisition of the lock."""
+    """Return a consistent snapshot: all counters are copied under one acquisition of the lock."""
     with engine.lock:
         now = engine.ended_at if engine.ended_at is not None else perf_counter()
         elapsed = max(0.0, now - engine.started) if engine.started else 0.0

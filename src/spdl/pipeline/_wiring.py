@@ -1,6 +1,6 @@
-"""Brings observers and engine together.
+"""Connects observers with the engine.
 
-Which hooks must run per call, which only read counters, and the queues of merge ops.
+Decides which hooks run per call and which only read counters, and makes the queues of merge ops.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Wiring:
         self.interval = interval
         self.call_readers: list[tuple[TaskStatsHook, StageWiring]] = []
         self.channel_readers: list[tuple[StatsQueue, StageWiring]] = []
-        #: Observers whose reports nobody else runs: neither they nor a subclass bring a stage hook of their own.
+        #: Observers without a custom stage hook. The engine runs their reports.
         self.reporters: list[TaskStatsHook | StatsQueue] = []
 
     def wire(self, info: StageInfo, kind: NodeKind, buffer_size: int) -> StageWiring:
-        """Called by the graph for every stage and path, in order of stage id."""
+        """Make the observers of one stage. Called by the graph for every stage and path, in order of stage id."""
         wiring = StageWiring()
         if kind != "router":
             self._add_queue(wiring, self._make_queue(info, buffer_size))
@@ -85,7 +85,7 @@ class Wiring:
             wiring.stage_hooks.append(_checked_stage_hook(hook))
 
     def attach(self, engine: Engine) -> None:
-        """Give the observers what they read, and see that their reports are made."""
+        """Connect the observers to the engine's counters and schedule their reports."""
         for hook, wiring in self.call_readers:
             hook._attach(_call_reader(engine, wiring))
         for queue, wiring in self.channel_readers:
@@ -107,11 +107,11 @@ def _checked_hooks(hooks: object, factory: object, info: StageInfo) -> list[Task
 
 
 def _checked_stage_hook(owner: TaskHook | AsyncQueue) -> Callable[[], Any]:
-    """The stage hook of ``owner``, made now so that a wrong one is found at build."""
+    """Return the stage hook of ``owner``. It is made now, so that a wrong one raises at build time."""
     context = owner.stage_hook()
     if not hasattr(context, "__aenter__") or not hasattr(context, "__aexit__"):
         if hasattr(context, "close"):
-            context.close()  # a coroutine: it would complain that nobody awaited it
+            context.close()  # a coroutine: otherwise Python warns that it was never awaited
         raise ValueError(
             f"{type(owner).__qualname__}.stage_hook() must return an async context manager "
             f"(is @asynccontextmanager missing?), got {context!r}"
@@ -143,7 +143,7 @@ def _channel_reader(engine: Engine, wiring: StageWiring) -> Callable[[], Channel
 
 
 class _MergeInput(AsyncQueue):
-    """What a custom merge op reads: one sub-pipeline."""
+    """Input queue of a custom merge op: the outputs of one sub-pipeline."""
 
     def __init__(self, info: StageInfo, reader: MergeReader) -> None:
         super().__init__(info, buffer_size=reader.channel.capacity)
@@ -169,7 +169,7 @@ class _MergeInput(AsyncQueue):
 
 
 class _MergeOutput(AsyncQueue):
-    """Where a custom merge op puts what it wants to pass on."""
+    """Output queue of a custom merge op."""
 
     def __init__(self, info: StageInfo, writer: MergeWriter) -> None:
         super().__init__(info, buffer_size=writer.node.out.capacity)
@@ -198,7 +198,7 @@ class _MergeOutput(AsyncQueue):
 
 
 def make_merge_queues(node: CustomMergeStage) -> tuple[list[AsyncQueue], AsyncQueue]:
-    """The queues that the op of ``node`` is called with."""
+    """Return the queues that the op of ``node`` is called with."""
     inputs: list[AsyncQueue] = [
         _MergeInput(channel.producer.info, MergeReader(node, channel)) for channel in node.inboxes
     ]

@@ -1,7 +1,7 @@
-"""Batches by cost, by length, by packing, and by the clock: aggregators for ``PipelineBuilder.aggregate``.
+"""Batching by cost, by length, by packing, and by time: aggregators for ``PipelineBuilder.aggregate``.
 
-All are deterministic, keep the order of arrival inside a batch, and lose and double nothing. They need neither NumPy
-nor torch; arrays and tensors are taken as they come. Everything is found on first use.
+All are deterministic, keep the order of arrival inside a batch, and neither lose nor repeat items. They need neither
+NumPy nor torch, but accept arrays and tensors. Names are imported lazily, on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CostBudget", "LengthBuckets", "ManualClock", "MaxWait", "PackSequences", "PackedRow"]
 
-#: Where each name is.
+#: The module that defines each name.
 _MODULE_OF = {
     "CostBudget": "._batching._cost_budget",
     "LengthBuckets": "._batching._length_buckets",

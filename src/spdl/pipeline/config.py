@@ -1,7 +1,8 @@
-"""Defaults of this process for the pipelines that are built in it.
+"""Process-wide defaults for pipelines.
 
-They are read when a pipeline is built (how item errors are logged: when one is logged); pipelines that exist keep what
-they were built with. Set them at the start of a program, or in the initializer of a worker process.
+A default is read when a pipeline is built; existing pipelines do not change. (The log style of item errors is the
+exception: it is read whenever an error is logged.) Set defaults at the start of a program, or in the initializer of a
+worker process.
 """
 
 import logging
@@ -44,7 +45,7 @@ _OFF = ("", "0", "false", "off", "no")
 
 @dataclass(slots=True)
 class _Defaults:
-    """All state of this module. It belongs to the process by contract: that is what the functions here promise.
+    """All state of this module. It is process-wide because the public functions here are.
 
     Each field is replaced as a whole and read once per build, so no lock is needed.
     """
@@ -66,50 +67,51 @@ def _check_callable(name: str, value: object) -> None:
 
 
 def set_default_hook_class(cls: Callable[..., TaskHook] | None = TaskStatsHook) -> None:
-    """Choose the hook that every stage gets, where a pipeline is built without ``task_hook_factory``.
+    """Set the hook class for stages of pipelines that are built without ``task_hook_factory``.
 
     Args:
-        cls: Called with ``(info, interval=seconds)`` for each stage. ``None``: no hooks.
+        cls: Class or function called with ``(info, interval=seconds)`` for each stage. ``None``: no hooks.
 
     Raises:
-        TypeError: It cannot be called.
+        TypeError: ``cls`` is not callable.
     """
     _check_callable("cls", cls)
     _DEFAULTS.hook_class = cls
 
 
 def get_default_hook_class() -> Callable[..., TaskHook] | None:
-    """Get what makes a stage's hook; ``None``: stages have none."""
+    """Return the default hook class; ``None``: stages have no hooks."""
     return _DEFAULTS.hook_class
 
 
 def set_default_queue_class(cls: Callable[..., AsyncQueue] | None = StatsQueue) -> None:
-    """Choose what observes the buffer after each stage, where a pipeline is built without ``queue_class``.
+    """Set the class that observes the buffer after each stage, for pipelines built without ``queue_class``.
 
     Args:
-        cls: Called with ``(info, buffer_size=n, interval=seconds)`` for each stage. ``None``: back to
-            :class:`~spdl.pipeline.StatsQueue`.
+        cls: Class or function called with ``(info, buffer_size=n, interval=seconds)`` for each stage. ``None``: reset
+            to :class:`~spdl.pipeline.StatsQueue`.
 
     Raises:
-        TypeError: It cannot be called.
+        TypeError: ``cls`` is not callable.
     """
     _check_callable("cls", cls)
     _DEFAULTS.queue_class = StatsQueue if cls is None else cls
 
 
 def get_default_queue_class() -> Callable[..., AsyncQueue]:
-    """Get what makes the observer of a buffer."""
+    """Return the default queue class."""
     return _DEFAULTS.queue_class
 
 
 def set_default_profile_hook(hook: Any = None) -> None:
-    """Choose the hook of profiling, where none is given to ``profile_pipeline``.
+    """Set the hook for profiling.
 
     Args:
-        hook: Has the context managers ``stage_profile_hook`` and ``pipeline_profile_hook``. ``None``: none.
+        hook: Object with the methods ``stage_profile_hook`` and ``pipeline_profile_hook``, which return context
+            managers. ``None``: no hook.
 
     Raises:
-        TypeError: It has not.
+        TypeError: ``hook`` lacks one of the two methods.
     """
     for method in ("stage_profile_hook", "pipeline_profile_hook"):
         if hook is not None and not callable(getattr(hook, method, None)):
@@ -118,48 +120,55 @@ def set_default_profile_hook(hook: Any = None) -> None:
 
 
 def get_default_profile_hook() -> Any:
-    """Get the hook of profiling, or ``None``."""
+    """Return the hook for profiling, or ``None``."""
     return _DEFAULTS.profile_hook
 
 
 def set_default_profile_callback(cb: Callable[[Any], None] | None = None) -> None:
-    """Choose what is called with the result of each profiled stage, where ``profile_pipeline`` is given nothing.
+    """Set the function that is called with the result of each profiled stage.
+
+    Args:
+        cb: The function; ``None``: no callback.
 
     Raises:
-        TypeError: It cannot be called.
+        TypeError: ``cb`` is not callable.
     """
     _check_callable("cb", cb)
     _DEFAULTS.profile_callback = cb
 
 
 def get_default_profile_callback() -> Callable[[Any], None] | None:
-    """Get what is called with the result of each profiled stage, or ``None``."""
+    """Return the profiling callback, or ``None``."""
     return _DEFAULTS.profile_callback
 
 
 def set_default_build_callback(cb: Callable[[PipelineConfig[Any]], None] | None) -> None:
-    """Choose what is called with the description of each pipeline before it is built. Its errors are logged only.
+    """Set the function that is called with the description of each pipeline before it is built.
+
+    Args:
+        cb: The function; ``None``: no callback. Its exceptions are logged and ignored.
 
     Raises:
-        TypeError: It cannot be called.
+        TypeError: ``cb`` is not callable.
     """
     _check_callable("cb", cb)
     _DEFAULTS.build_callback = cb
 
 
 def get_default_build_callback() -> Callable[[PipelineConfig[Any]], None] | None:
-    """Get what is called with the description of each pipeline, or ``None``."""
+    """Return the build callback, or ``None``."""
     return _DEFAULTS.build_callback
 
 
 def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) -> None:
-    """Choose the background tasks that run beside every pipeline, before those it is built with.
+    """Set the background tasks of every pipeline. They start before the tasks given to the build.
 
     Args:
-        tasks: Each is called without arguments and makes a :class:`~spdl.pipeline.BackgroundTask`. ``None``: none.
+        tasks: Factories, called without arguments, that return a :class:`~spdl.pipeline.BackgroundTask`. ``None``: no
+            tasks.
 
     Raises:
-        TypeError: This is no sequence, or one of them cannot be called.
+        TypeError: ``tasks`` is not a sequence, or one of its elements is not callable.
     """
     if tasks is None:
         _DEFAULTS.background_tasks = None
@@ -176,16 +185,16 @@ def set_default_background_tasks(tasks: Sequence[BackgroundTaskFactory] | None) 
 
 
 def get_default_background_tasks() -> list[BackgroundTaskFactory] | None:
-    """Get a list of the background tasks that run beside every pipeline; ``None`` if none were set."""
+    """Return a list of the default background task factories; ``None`` if none were set."""
     tasks = _DEFAULTS.background_tasks
     return None if tasks is None else list(tasks)
 
 
 def is_diagnostic_mode_enabled() -> bool:
-    """Tell whether pipelines are to profile themselves in place of running.
+    """Return whether diagnostic mode is on.
 
-    The environment variable ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` says so: ``1``, ``true``, ``on`` or ``yes``. A value that
-    says neither yes nor no counts as no, with a warning in the log.
+    The environment variable ``SPDL_PIPELINE_DIAGNOSTIC_MODE`` turns it on: ``1``, ``true``, ``on`` or ``yes``. An
+    unknown value counts as off, with a warning in the log.
     """
     value = os.environ.get(_DIAGNOSTIC_MODE, "")
     word = value.strip().lower()
@@ -202,10 +211,10 @@ def is_diagnostic_mode_enabled() -> bool:
 
 
 def diagnostic_mode_num_sources() -> int:
-    """Get how many items of a source diagnostic mode takes: ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, or 1000.
+    """Return the number of source items for diagnostic mode: ``SPDL_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS``, or 1000.
 
     Raises:
-        ValueError: The variable is not a whole number of at least 1.
+        ValueError: The variable is not an integer >= 1.
     """
     value = os.environ.get(_DIAGNOSTIC_MODE_NUM_ITEMS)
     if value is None:

@@ -110,7 +110,7 @@ def test_around_another_aggregator(name: str, steps: list[tuple[int, int]]) -> N
 
 def test_an_aggregator_with_a_deadline_is_refused() -> None:
     """It has one already."""
-    with pytest.raises(TypeError, match=r"MaxWait\(3, 2.0\) has a deadline of its own"):
+    with pytest.raises(TypeError, match=r"MaxWait\(3, 2.0\) already has a deadline"):
         MaxWait(MaxWait[int](3, 2.0), 1.0)
 
 

@@ -152,7 +152,7 @@ def test_a_sequence_too_long_is_an_error_unless_said_otherwise() -> None:
 @pytest.mark.parametrize("item", ["abc", {"input_ids": [1]}, 5, None, {1, 2}, iter([1])])
 def test_what_is_no_sequence_is_refused(item: Any) -> None:
     """With the item's type and what to give instead."""
-    with pytest.raises(TypeError, match="is no sequence of token ids: give a list"):
+    with pytest.raises(TypeError, match="is not a sequence of token ids: give a list"):
         PackSequences(3).accumulate(item)
 
 

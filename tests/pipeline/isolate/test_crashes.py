@@ -45,7 +45,8 @@ def test_crash_tells_where_it_was(death: str) -> None:
     assert error.remote_traceback is not None
     assert "ops.py" in error.remote_traceback
     assert "in die_or_double" in error.remote_traceback
-    assert "_workers" not in error.remote_traceback
+    assert "_processes" not in error.remote_traceback
+    assert "_isolated_main" not in error.remote_traceback
     assert "multiprocessing" not in error.remote_traceback
     assert any(error.remote_traceback in note for note in error.__notes__)
 

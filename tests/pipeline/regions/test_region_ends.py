@@ -1,4 +1,4 @@
-"""How regions end: stop, break, collection, exit of the interpreter, calls that do not return, lifted workers."""
+"""How regions end: stop, break, collection, exit of the interpreter, calls that do not return, moved workers."""
 
 import gc
 import os
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from spdl._processes._child import Child
+from spdl._processes._transport import Link, wait_readable
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
-from spdl.pipeline._transport import Link, wait_readable
-from spdl.pipeline._workers._child import Child
-from spdl.pipeline._workers._lifted_regions import close_ends, lift_regions
+from spdl.pipeline._remote._moved_regions import close_ends, move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 
@@ -129,7 +129,7 @@ def test_workers_end_with_the_interpreter(ending: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def run_lifted(link: Link, config: PipelineConfig[Any]) -> None:
+def run_moved(link: Link, config: PipelineConfig[Any]) -> None:
     """Body of a process: two pipelines of one description, the first left early."""
     for num_items in (3, 100):
         pipeline: Pipeline[Any] = build_pipeline(config, num_threads=1)
@@ -139,10 +139,10 @@ def run_lifted(link: Link, config: PipelineConfig[Any]) -> None:
         link.recv()
 
 
-def test_lifted_workers_serve_one_pipeline_after_the_other() -> None:
-    """They are children of the process that lifted them, whatever becomes of the one that uses them."""
-    config, children = lift_regions(builder_of(ops.with_pid, range(50)).get_config())
-    user = Child.start(run_lifted, config, name="user", what="the user of the workers")
+def test_moved_workers_serve_one_pipeline_after_the_other() -> None:
+    """They are children of the process that moved the pipeline, and outlive the one that uses them."""
+    config, children = move_regions(builder_of(ops.with_pid, range(50)).get_config())
+    user = Child.start(run_moved, config, name="user", what="the user of the workers")
     try:
         close_ends(config)
         assert len(user.recv(30).load()) == 3

@@ -11,7 +11,7 @@ import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline._engine._region_workers import Event, Then
-from spdl.pipeline._workers._region_main import RegionSpec
+from spdl.pipeline._remote._region_main import RegionSpec
 from spdl.pipeline.defs import MAIN_PROCESS, ExecutorConfig
 
 

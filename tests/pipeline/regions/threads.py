@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from spdl._processes._transport import Frame, link_pair
 from spdl.pipeline import WorkerDiedError
-from spdl.pipeline._transport import Frame, link_pair
-from spdl.pipeline._workers._region_main import RegionSpec, serve
-from spdl.pipeline._workers._regions import LinkedWorkers, Slot
+from spdl.pipeline._remote._region_main import RegionSpec, serve
+from spdl.pipeline._remote._regions import LinkedWorkers, Slot
 from spdl.pipeline.defs import ExecutorConfig
 
 

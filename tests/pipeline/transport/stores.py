@@ -1,4 +1,4 @@
-"""A store and a shelf in one process, for tests of what is above them."""
+"""A store and a receiver in one process, for tests of what is above them."""
 
 from collections.abc import Sequence
 from typing import Any

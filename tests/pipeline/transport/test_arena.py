@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl.pipeline._transport._arena import (
+from spdl._processes._transport._arena import (
     Arena,
     ArenaReceiver,
     ArenaSender,

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from spdl.pipeline._transport._arena import Arena
+from spdl._processes._transport._arena import Arena
 
 LIMIT = 1 << 16
 UNIT = 64

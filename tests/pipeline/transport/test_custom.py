@@ -1,4 +1,4 @@
-"""Explicit arenas as store and shelf: what links see of them."""
+"""Explicit arenas as store and receiver: what links see of them."""
 
 import threading
 from pickle import PickleBuffer
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spdl._processes._transport._custom import CustomArena, CustomReceiver, CustomStore
 from spdl.pipeline import InternalError, SharedMemoryRingBuffer, SharedMemorySegmentPool
-from spdl.pipeline._transport._custom import CustomArena, CustomShelf, CustomStore
 
 
-def _open(arena: Any) -> tuple[CustomStore, CustomShelf]:
+def _open(arena: Any) -> tuple[CustomStore, CustomReceiver]:
     whole = CustomArena(arena)
     return whole.open_sender(), whole.open_receiver()
 
@@ -23,9 +23,9 @@ def _put(store: CustomStore, *buffers: bytes) -> Any:
 def test_pool_gives_views_and_gets_them_back() -> None:
     """The unit ends when the last of its buffers is gone."""
     pool = SharedMemorySegmentPool(10_000, 2, acquire_timeout=0)
-    store, shelf = _open(pool)
-    assert shelf.bytes_as_views
-    one, two = shelf.get(_put(store, b"one" * 1000, b"two" * 1000))
+    store, receiver = _open(pool)
+    assert receiver.bytes_as_views
+    one, two = receiver.get(_put(store, b"one" * 1000, b"two" * 1000))
     array = np.frombuffer(memoryview(one), "u1")[5:]
     del one
     assert bytes(two) == b"two" * 1000
@@ -40,10 +40,10 @@ def test_pool_gives_views_and_gets_them_back() -> None:
 def test_ring_gives_copies() -> None:
     """The unit ends at once."""
     ring = SharedMemoryRingBuffer(10_000, acquire_timeout=0)
-    store, shelf = _open(ring)
-    assert not shelf.bytes_as_views
+    store, receiver = _open(ring)
+    assert not receiver.bytes_as_views
     for number in range(20):
-        (view,) = shelf.get(_put(store, bytes([number]) * 7000))
+        (view,) = receiver.get(_put(store, bytes([number]) * 7000))
         assert bytes(view) == bytes([number]) * 7000
     assert ring.head == ring.tail == 20 * 7000
     ring.close()
@@ -53,13 +53,13 @@ def test_ring_gives_copies() -> None:
 def test_units_that_are_not_sent_or_not_read_are_ended(make: Any) -> None:
     """Taken back or dropped: the units after them are the right ones, and nothing stays in use."""
     arena = make()
-    store, shelf = _open(arena)
+    store, receiver = _open(arena)
     store.take_back(_put(store, b"never sent"))
     dropped = _put(store, b"never read")
     store.take_back(_put(store, b"never sent either"))
     read = _put(store, b"read")
-    shelf.drop(dropped)
-    (view,) = shelf.get(read)
+    receiver.drop(dropped)
+    (view,) = receiver.get(read)
     assert bytes(view) == b"read"
     del view
     if isinstance(arena, SharedMemorySegmentPool):
@@ -73,16 +73,16 @@ def test_units_that_are_not_sent_or_not_read_are_ended(make: Any) -> None:
 def test_leftovers_of_an_iteration_do_not_disturb_the_next(make: Any) -> None:
     """Dropped before the reset, or never sent and told of after it: all of the arena can be used again."""
     arena = make()
-    store, shelf = _open(arena)
+    store, receiver = _open(arena)
     left = [_put(store, bytes(30)) for _ in range(4)]
     for spans in left[:2]:
-        shelf.drop(spans)
+        receiver.drop(spans)
     for spans in left[2:]:
         store.take_back(spans)
-    shelf.reset()
+    receiver.reset()
     store.reset()
     for number in range(10):
-        (buffer,) = shelf.get(_put(store, bytes([number]) * 100))
+        (buffer,) = receiver.get(_put(store, bytes([number]) * 100))
         assert bytes(buffer) == bytes([number]) * 100
         del buffer
     if isinstance(arena, SharedMemorySegmentPool):
@@ -95,25 +95,25 @@ def test_leftovers_of_an_iteration_do_not_disturb_the_next(make: Any) -> None:
 def test_dropping_wakes_a_producer_that_waits() -> None:
     """A consumer that starts anew drops what is left; the producer was waiting for room then."""
     ring = SharedMemoryRingBuffer(100)
-    store, shelf = _open(ring)
+    store, receiver = _open(ring)
     first = _put(store, bytes(100))
     second: list[Any] = []
     thread = threading.Thread(target=lambda: second.append(_put(store, b"x")))
     thread.start()
-    shelf.drop(first)
+    receiver.drop(first)
     thread.join()
-    shelf.drop(second[0])
+    receiver.drop(second[0])
     ring.close()
 
 
 def test_what_does_not_fit_is_an_error_and_leaves_no_unit_open() -> None:
     """The next message goes through."""
     pool = SharedMemorySegmentPool(1000, 1, acquire_timeout=0)
-    store, shelf = _open(pool)
+    store, receiver = _open(pool)
     with pytest.raises(BufferError, match="does not fit"):
         _put(store, bytes(900), bytes(900))
-    shelf.drop(_put(store, bytes(900)))
-    kept = shelf.get(_put(store, bytes(900)))
+    receiver.drop(_put(store, bytes(900)))
+    kept = receiver.get(_put(store, bytes(900)))
     with pytest.raises(BufferError, match="in use"):
         _put(store, b"x")
     assert len(kept) == 1
@@ -123,10 +123,10 @@ def test_what_does_not_fit_is_an_error_and_leaves_no_unit_open() -> None:
 def test_messages_out_of_order_are_a_broken_invariant() -> None:
     """Better an error than somebody else's data."""
     pool = SharedMemorySegmentPool(1000, 3)
-    store, shelf = _open(pool)
+    store, receiver = _open(pool)
     _put(store, b"first")
     with pytest.raises(InternalError, match="in the order in which they were put"):
-        shelf.get(_put(store, b"second"))
+        receiver.get(_put(store, b"second"))
     pool.close()
 
 
@@ -170,13 +170,13 @@ class Recorder:
 def test_arenas_of_users_are_called_as_promised() -> None:
     """Begin, write, commit; read, end with an anchor; at the end shutdown, close, unlink."""
     arena = Recorder()
-    store, shelf = _open(arena)
+    store, receiver = _open(arena)
     store.reset()
-    shelf.reset()
-    views = shelf.get(_put(store, b"one", b"two"))
+    receiver.reset()
+    views = receiver.get(_put(store, b"one", b"two"))
     assert [bytes(view) for view in views] == [b"one", b"two"]
     assert memoryview(views[0]).readonly
-    shelf.drop(_put(store, b"three"))
+    receiver.drop(_put(store, b"three"))
     CustomArena(arena).close()
     assert arena.calls == [
         *("reset", "reset", "begin_unit", "write_binary", "write_binary", "commit_unit", "end_unit(42, 1)"),

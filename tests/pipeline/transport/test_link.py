@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline._transport import NOTHING, Link, link_pair
-from spdl.pipeline._transport._link import _HEADER
+from spdl._processes._transport import NOTHING, Link, link_pair
+from spdl._processes._transport._link import _HEADER
 
 from .stores import FakeStore
 
@@ -22,7 +22,7 @@ from .stores import FakeStore
 def pair(store: FakeStore | None = None) -> Iterator[tuple[Link, Link]]:
     here, end = link_pair(0)
     there = end.open()
-    here.store, there.shelf = store, store
+    here.store, there.receiver = store, store
     with here, there:
         yield here, there
 

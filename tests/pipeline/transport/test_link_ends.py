@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from spdl.pipeline._transport import Link, link_ends
+from spdl._processes._transport import Link, link_ends
 
 
 def exchange(one: Link, other: Link, item: bytes) -> None:

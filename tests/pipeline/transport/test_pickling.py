@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spdl.pipeline._transport._pickling import LARGE, NOTHING, Encoder, Form, decode, encode
+from spdl._processes._transport._pickling import LARGE, NOTHING, Encoder, Form, decode, encode
 
 LARGE_BYTES = bytes(range(256)) * 64
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._transport._pickling import decode, encode
+from spdl._processes._transport._pickling import decode, encode
 
 torch: Any = pytest.importorskip("torch")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from spdl._processes._transport._arena import Arena
+from spdl._processes._transport._custom import CustomArena
 from spdl.pipeline import SharedMemoryRingBuffer, SharedMemorySegmentPool
-from spdl.pipeline._transport._arena import Arena
-from spdl.pipeline._transport._custom import CustomArena
 from tests.support.child import run_child
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks at /dev/shm and /proc")]
@@ -110,12 +110,12 @@ def test_explicit_arenas_in_a_child(method: str, kind: str) -> None:
     explicit = SharedMemoryRingBuffer(3 << 20) if kind == "ring" else SharedMemorySegmentPool(2 << 20, 2)
     arena = CustomArena(explicit)
     process, pipe = _start(method, _send, arena)
-    shelf = arena.open_receiver()
+    receiver = arena.open_receiver()
     for number in range(1, 10):
         pipe.send(number)
     pipe.send(0)
     for number in range(1, 10):
-        large, small = shelf.get(pipe.recv())
+        large, small = receiver.get(pipe.recv())
         assert bytes(large) == bytes([number]) * (1 << 20)
         assert bytes(small) == b"small"
         del large, small
@@ -159,7 +159,7 @@ def test_killed_parent_leaves_nothing() -> None:
     """The child ends with it, though it never looks, and the memory goes with the last process that has it."""
     ended = run_child("""
         import multiprocessing, os, signal, time
-        from spdl.pipeline._transport._arena import Arena
+        from spdl._processes._transport._arena import Arena
         from spdl.pipeline.lib._memory import exit_on_hangup
 
         def body(arena, pipe):
@@ -212,7 +212,7 @@ def test_exit_with_live_views_is_silent() -> None:
     """Views, slots and both sides may be anywhere when the interpreter ends."""
     run_child("""
         import numpy as np, sys
-        from spdl.pipeline._transport._arena import *
+        from spdl._processes._transport._arena import *
         arena = Arena(1 << 20)
         sender, receiver = arena.open_sender(), arena.open_receiver()
         arena.close()
@@ -231,7 +231,7 @@ def test_arena_that_is_too_large_for_the_process_is_made_smaller(which: str, sma
     """Its limit tells how large it is; if the least is too large, that is an error."""
     run_child(f"""
         import resource
-        from spdl.pipeline._transport._arena import Arena
+        from spdl._processes._transport._arena import Arena
         MIB = 1 << 20
         def limit(num_bytes):
             resource.setrlimit(resource.{which}, (num_bytes, resource.RLIM_INFINITY))

@@ -41,7 +41,7 @@ if __name__ == "__main__":
     limit({gib} << 30)
     print(run(4), run(4))
     items = [iterate_in_subprocess(partial(bodies.Range, 3)) for _ in range(8)]
-    print(all(each._child.link.shelf is not None for each in items))
+    print(all(each._child.link.receiver is not None for each in items))
 """).check("8 8 True")
 
 
@@ -49,7 +49,7 @@ def test_without_address_space_items_go_through_the_socket() -> None:
     """And through shared memory again as soon as there is some."""
     run_child(f"""{_START}
 def has_arena(items):
-    return items._child.link.shelf is not None
+    return items._child.link.receiver is not None
 
 if __name__ == "__main__":
     limit(used() + (1 << 30))
@@ -67,8 +67,8 @@ if __name__ == "__main__":
 def test_a_worker_without_address_space_copies_what_it_gets() -> None:
     """It lacks what the pipeline's process has: it reads the memory that it cannot map."""
     run_child(f"""{_START}
-def shelf_of(item):
-    from spdl.pipeline._transport._arena import ArenaReceiver, ReadingReceiver
+def has_receiver(item):
+    from spdl._processes._transport._arena import ArenaReceiver, ReadingReceiver
     import gc
     kinds = {{type(each).__name__ for each in gc.get_objects() if isinstance(each, (ArenaReceiver, ReadingReceiver))}}
     return len(item), kinds
@@ -76,7 +76,7 @@ def shelf_of(item):
 if __name__ == "__main__":
     import multiprocessing
     multiprocessing.set_forkserver_preload(["tests.pipeline.workers.confined"])
-    builder = PipelineBuilder().add_source([bytes(1 << 20)] * 4).to(ProcessPoolExecutorConfig(1)).pipe(shelf_of)
+    builder = PipelineBuilder().add_source([bytes(1 << 20)] * 4).to(ProcessPoolExecutorConfig(1)).pipe(has_receiver)
     pipeline = builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         for size, kinds in pipeline:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from spdl._processes._child import Child, wait_any
+from spdl._processes._transport import Link
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerError
-from spdl.pipeline._transport import Link
-from spdl.pipeline._workers._child import Child, wait_any
 
 from . import bodies
 from .bodies import TIMEOUT

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._workers import _random_state
-from spdl.pipeline._workers._random_state import capture, restore
+from spdl.pipeline._remote import _random_state
+from spdl.pipeline._remote._random_state import capture, restore
 from tests.support.child import run_child
 
 
@@ -127,7 +127,7 @@ def test_state_crosses_to_a_process_that_imports_later() -> None:
     run_child(
         """
         import multiprocessing, sys
-        from spdl.pipeline._workers._random_state import capture, restore
+        from spdl.pipeline._remote._random_state import capture, restore
 
         def draw(state, answers):
             restore(state)

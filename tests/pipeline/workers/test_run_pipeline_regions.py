@@ -9,7 +9,7 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder, WorkerDiedError, WorkerError
 from spdl.pipeline import run_pipeline_in_subprocess as run
-from spdl.pipeline._workers._run_pipeline import has_regions
+from spdl.pipeline._remote._run_pipeline import has_regions
 from spdl.pipeline.defs import MAIN_PROCESS, Merge, Pipe, PipelineConfig, ProcessPoolExecutorConfig, SinkConfig
 from tests.support.timeouts import TIMEOUT
 

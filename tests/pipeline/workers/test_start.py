@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
+from spdl._processes._start import context_of
 from spdl.pipeline import iterate_in_subprocess
-from spdl.pipeline._workers._start import context_of
 from tests.support.child import environment, run_child
 
 from . import bodies
@@ -64,10 +64,10 @@ if __name__ == "__main__":
     multiprocessing.set_forkserver_preload(["wave"])
     for _ in range(2):  # the first start must not change how the second is done
         names = list(iterate_in_subprocess(bodies.modules))
-        print("spdl.pipeline._workers._preloaded" in names, "wave" in names)
+        print("spdl._processes._child_main" in names, "spdl.pipeline._remote._iterate_main" in names, "wave" in names)
 """,
         fresh=True,
-    ).check("True True True True")
+    ).check("True True True True True True")
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_whoever_warms_up_may_name_further_modules() -> None:
     """As long as the fork server has not started; what it has imported, children find."""
     run_child(
         f"""{_SCRIPT}
-from spdl.pipeline._workers._start import warm_up
+from spdl._processes._start import warm_up
 if __name__ == "__main__":
     warm_up("forkserver", "wave")
     warm_up("forkserver", "chunk_that_there_is_not")

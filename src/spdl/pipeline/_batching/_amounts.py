@@ -1,4 +1,4 @@
-"""Costs and lengths of items: numbers that users' functions give, and how an item is named in an error."""
+"""Checks of costs and lengths that users' functions return, and short reprs of items for error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spdl.pipeline._numbers import as_int
 
 __all__ = ["Misfit", "as_amount", "as_choice", "as_limit", "as_num_items", "measure", "short_repr"]
 
-#: What becomes of an item that fits into no batch.
+#: Policy for an item that fits into no batch.
 Misfit: TypeAlias = Literal["error", "alone", "drop"]
 
 _SHORT = reprlib.Repr()
@@ -29,11 +29,11 @@ def short_repr(item: Any) -> str:
 
 
 def as_amount(name: str, value: Any) -> float:
-    """Get ``value`` as an ``int`` or a ``float``, >= 0. Numbers of other kinds (NumPy's) count; ``bool`` does not.
+    """Return ``value`` as an ``int`` or a ``float``, >= 0. Accepts other number types (NumPy's), but not ``bool``.
 
     Raises:
-        TypeError: It is no number; the message has ``name``.
-        ValueError: It is negative or NaN.
+        TypeError: ``value`` is not a number; the message contains ``name``.
+        ValueError: ``value`` is negative or NaN.
     """
     amount: float = value if type(value) is int else _as_number(name, value)
     if not amount >= 0:
@@ -45,27 +45,27 @@ def _as_number(name: str, value: Any) -> float:
     if not isinstance(value, bool):
         with suppress(TypeError):
             return operator.index(value)
-        if hasattr(type(value), "__float__"):  # ``float`` reads text too
+        if hasattr(type(value), "__float__"):  # ``float`` would parse text too
             with suppress(TypeError, ValueError):  # an array of several numbers
                 return float(value)
     raise TypeError(f"{name} must be a number, got {short_repr(value)} of type {type(value).__qualname__}")
 
 
 def measure(what: str, function: Callable[[Any], Any], item: Any) -> float:
-    """Call ``function`` and check what it gives; an error names the item.
+    """Call ``function`` on ``item`` and check the result; an error names the item.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is negative or NaN.
+        TypeError: The result is not a number.
+        ValueError: The result is negative or NaN.
     """
     amount = function(item)
-    if type(amount) is int and amount >= 0:  # all of the rest is for what is rare
+    if type(amount) is int and amount >= 0:  # fast path for the common case
         return amount
     return as_amount(f"the {what} of item {short_repr(item)}", amount)
 
 
 def as_limit(name: str, value: Any) -> float:
-    """Get ``value`` as a number > 0; infinity is one."""
+    """Return ``value`` as a number > 0; infinity is accepted."""
     limit = as_amount(name, value)
     if limit == 0:
         raise ValueError(f"{name} must be > 0, got {value}")
@@ -73,7 +73,7 @@ def as_limit(name: str, value: Any) -> float:
 
 
 def as_num_items(name: str, value: Any) -> float:
-    """Get ``value`` as a number of items >= 1; ``None`` is no limit, infinity."""
+    """Return ``value`` as a number of items >= 1; ``None`` (no limit) becomes infinity."""
     if value is None:
         return math.inf
     number = as_int(name, value)

@@ -1,4 +1,4 @@
-"""Lists that cost at most so much: tokens, pixels, bytes."""
+"""Batches with a cost limit, such as a number of tokens, pixels or bytes."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ T = TypeVar("T")
 class CostBudget(CountingAggregator[T, list[T]]):
     """Lists of items, in order of arrival, whose cost stays within a budget.
 
-    A list is emitted when the next item would not fit, which then starts the next list, or before, as soon as nothing
-    can fit any more: when it has ``max_items``, or would cost too much when ``padded`` with one more of any cost.
+    A list is emitted when the next item does not fit; that item starts the next list. It is emitted earlier if no
+    further item can fit: when it has ``max_items`` items or, if ``padded``, when one more item of any cost would exceed
+    the budget.
 
     Args:
-        max_cost: The budget of a list, > 0, in the unit of ``cost``.
-        cost: What an item costs: a number >= 0. Called once for each item.
-        padded: A list costs what it does when all its items are padded to the longest: the largest cost times the
-            number of items, instead of the sum.
-        max_items: Most items in a list. ``None``: the budget alone decides.
-        oversized: What becomes of an item that by itself costs more than the budget. ``"error"``: the stage fails.
-            ``"alone"``: it leaves in a list of its own, after the list that was open. ``"drop"``: it is left out,
-            and counted in ``num_dropped`` and in the stage's statistics.
+        max_cost: Budget of a list, > 0, in the unit of ``cost``.
+        cost: Function that returns the cost of an item, a number >= 0. Called once for each item.
+        padded: Whether all items of a list will be padded to the longest. The cost of a list is then the largest cost
+            times the number of items, instead of the sum.
+        max_items: Maximum number of items in a list. ``None``: no limit but the budget.
+        oversized: Policy for an item whose cost alone exceeds the budget. ``"error"``: the stage fails. ``"alone"``: it
+            is emitted in a list of its own, after the open list. ``"drop"``: it is dropped, and counted in
+            ``num_dropped`` and in the stage's statistics.
 
     Attributes:
-        num_batches, num_items, num_tokens, num_padding, num_dropped: What has left it so far, in the unit of
-            ``cost``. ``num_padding`` is 0 unless ``padded``.
+        num_batches, num_items, num_tokens, num_padding, num_dropped: Counters of emitted batches; tokens and padding
+            in the unit of ``cost``. ``num_padding`` is 0 unless ``padded``.
 
     Raises:
-        TypeError: An argument has the wrong type. While it runs: a cost is not a number.
-        ValueError: An argument is out of range. While it runs: a cost is negative or NaN; an item is oversized.
+        TypeError: An argument has the wrong type. At runtime: a cost is not a number.
+        ValueError: An argument is out of range. At runtime: a cost is negative or NaN, or an item is oversized.
     """
 
     def __init__(
         self,
         max_cost: float,
         *,
-        cost: Callable[[T], float] = len,  # type: ignore[assignment]  # for items without a length it is given
+        cost: Callable[[T], float] = len,  # type: ignore[assignment]  # callers whose items have no length pass their own
         padded: bool = False,
         max_items: int | None = None,
         oversized: Misfit = "error",
@@ -87,7 +88,7 @@ class CostBudget(CountingAggregator[T, list[T]]):
         if self._oversized == "error":
             raise ValueError(
                 f"item {short_repr(item)} costs {cost}, more than max_cost={self._max_cost}; "
-                'oversized="alone" gives such an item a list of its own, oversized="drop" leaves it out'
+                'oversized="alone" puts such an item in a list of its own, oversized="drop" drops it'
             )
         if self._oversized == "drop":
             self.num_dropped += 1

@@ -1,4 +1,4 @@
-"""What the batching aggregators tell about what they have made."""
+"""Counters of the batching aggregators."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ U = TypeVar("U")
 
 
 class CountingAggregator(Aggregator[T, U]):
-    """An aggregator that adds up what has left it, since it was made. To be read at any time, from any thread.
+    """An aggregator that counts the batches it has emitted. The counters can be read at any time, from any thread.
 
     Attributes:
-        num_batches: Batches that have left it.
-        num_items: Items in them.
+        num_batches: Number of batches emitted.
+        num_items: Number of items in them.
         num_tokens: Sum of their costs or lengths.
-        num_padding: What padding, to the longest of each batch or to the length of the row, adds to that.
-        num_dropped: Items that were left out on purpose.
+        num_padding: Padding added to the longest item of each batch or to the length of the row.
+        num_dropped: Number of items dropped on purpose.
     """
 
-    _num_given = 0  # items so far, by which a subclass knows what is in its batches
+    _num_given = 0  # items accumulated so far; a subclass numbers its items with it
 
     def __init__(self) -> None:
         self.num_batches = 0
@@ -34,12 +34,12 @@ class CountingAggregator(Aggregator[T, U]):
 
     @property
     def fill_rate(self) -> float:
-        """``num_tokens / (num_tokens + num_padding)``: 1.0 is no padding at all, also while nothing has left."""
+        """``num_tokens / (num_tokens + num_padding)``; 1.0 means no padding, also before the first batch."""
         whole = self.num_tokens + self.num_padding
         return self.num_tokens / whole if whole else 1.0
 
     def ages(self, numbers: list[int]) -> list[int]:
-        """What ``Outputs.inputs`` takes for the items with these numbers."""
+        """Convert item numbers to ages, as ``Outputs.inputs`` takes them."""
         last = self._num_given - 1
         return [last - number for number in numbers]
 

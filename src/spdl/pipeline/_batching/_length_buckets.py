@@ -1,4 +1,4 @@
-"""Lists of items of similar length, so that padding costs little."""
+"""Batches of items of similar length, to reduce padding."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ T = TypeVar("T")
 
 
 class LengthBuckets(CountingAggregator[T, list[T]]):
-    """Lists of items whose lengths fall between the same two boundaries; one list is open for each such bucket.
+    """Lists of items whose lengths fall between the same two boundaries, with one open list per such bucket.
 
-    The first bucket takes lengths up to and including ``boundaries[0]``, the next those up to ``boundaries[1]``, and
-    so on; the last takes whatever is longer. Inside a list, items are in order of arrival. A list is emitted when it
-    has the batch size, or when a further item would make it cost more than ``max_cost``. At the end of the stream, and
-    of an epoch, all lists come out as they are, shortest lengths first.
+    The first bucket takes lengths up to and including ``boundaries[0]``, the next lengths up to ``boundaries[1]``, and
+    so on; the last bucket takes longer items. Inside a list, items are in order of arrival. A list is emitted when it
+    has ``batch_size`` items, or when one more item would raise its padded cost above ``max_cost``. At the end of the
+    stream and of each epoch, the incomplete lists are emitted, shortest lengths first.
 
     Args:
-        boundaries: Ascending lengths, at least one.
-        batch_size: Items in a list: one number, or one for each bucket (``len(boundaries) + 1`` of them).
-            ``None``: ``max_cost`` alone decides.
-        max_cost: Most that a list may cost when padded: the longest of its lengths times the number of items.
-            ``None``: ``batch_size`` alone decides.
-        length: The length of an item: a number >= 0. Called once for each item.
-        oversized: What becomes of an item that by itself is longer than ``max_cost``. ``"error"``: the stage fails.
-            ``"alone"``: it leaves at once in a list of its own. ``"drop"``: it is left out, and counted in
-            ``num_dropped`` and in the stage's statistics.
+        boundaries: Ascending lengths, never empty.
+        batch_size: Number of items in a list: one number, or one per bucket (``len(boundaries) + 1`` numbers).
+            ``None``: no limit but ``max_cost``.
+        max_cost: Maximum padded cost of a list: its longest length times the number of items. ``None``: no limit but
+            ``batch_size``.
+        length: Function that returns the length of an item, a number >= 0. Called once for each item.
+        oversized: Policy for an item whose length exceeds ``max_cost``. ``"error"``: the stage fails. ``"alone"``: it
+            is emitted at once in a list of its own. ``"drop"``: it is dropped, and counted in ``num_dropped`` and in
+            the stage's statistics.
 
     Attributes:
-        num_batches, num_items, num_tokens, num_padding, num_dropped: What has left it so far, in the unit of
-            ``length``. ``num_padding`` is what padding each list to its longest item adds.
+        num_batches, num_items, num_tokens, num_padding, num_dropped: Counters of emitted batches; tokens and padding
+            in the unit of ``length``. ``num_padding`` counts the padding of each list to its longest item.
 
     Raises:
-        TypeError: An argument has the wrong type. While it runs: a length is not a number.
-        ValueError: An argument is out of range, or neither ``batch_size`` nor ``max_cost`` is given. While it runs: a
-            length is negative or NaN; an item is oversized.
+        TypeError: An argument has the wrong type. At runtime: a length is not a number.
+        ValueError: An argument is out of range, or neither ``batch_size`` nor ``max_cost`` is given. At runtime: a
+            length is negative or NaN, or an item is oversized.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
         batch_size: int | Sequence[int] | None = None,
         *,
         max_cost: float | None = None,
-        length: Callable[[T], float] = len,  # type: ignore[assignment]  # for items without a length it is given
+        length: Callable[[T], float] = len,  # type: ignore[assignment]  # callers whose items have no length pass their own
         oversized: Misfit = "error",
     ) -> None:
         super().__init__()
         self._boundaries = _check_boundaries(boundaries)
         num_buckets = len(self._boundaries) + 1
         if batch_size is None and max_cost is None:
-            raise ValueError("give batch_size, max_cost, or both: nothing else says when a list is complete")
+            raise ValueError("give batch_size, max_cost, or both: without them a list is never complete")
         self._max_cost = math.inf if max_cost is None else as_limit("max_cost", max_cost)
         if not callable(length):
             raise TypeError(f"length must be a function of an item, got {length!r}")
@@ -93,7 +93,7 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
         return _outputs([self._take(bucket) for bucket in self._buckets if bucket.items])
 
     def _take(self, bucket: OpenBatch) -> tuple[list[T], list[int]]:
-        """The items of a bucket, and which they are."""
+        """Empty a bucket; return its items and their ages."""
         taken = bucket.items, self.ages(bucket.numbers)
         self.count(len(bucket.items), bucket.total, bucket.padding)
         bucket.clear()
@@ -103,7 +103,7 @@ class LengthBuckets(CountingAggregator[T, list[T]]):
         if self._oversized == "error":
             raise ValueError(
                 f"item {short_repr(item)} has length {length}, more than max_cost={self._max_cost}; "
-                'oversized="alone" gives such an item a list of its own, oversized="drop" leaves it out'
+                'oversized="alone" puts such an item in a list of its own, oversized="drop" drops it'
             )
         if self._oversized == "drop":
             self.num_dropped += 1

@@ -1,4 +1,4 @@
-"""A clock for tests."""
+"""A manually advanced clock, for tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["ManualClock"]
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests of what waits.
+    """A clock that only moves when it is advanced: for tests of time limits.
 
-    Give it to an aggregator as its ``clock``; nothing in the pipeline is then flushed by time unless ``advance`` is
-    called. It works inside one process: a copy in a worker process stands still.
+    Pass it to an aggregator as its ``clock``. The pipeline then flushes nothing by time unless ``advance`` is called.
+    It works inside one process: a copy in a worker process never moves.
 
     Args:
-        now: What it shows at first, seconds.
+        now: Initial time in seconds.
     """
 
     def __init__(self, now: float = 0.0) -> None:
@@ -29,7 +29,10 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move it, and have everybody look at it. From any thread.
+        """Move the clock forward and call the registered callbacks. Thread-safe.
+
+        Args:
+            seconds: Time to add, >= 0.
 
         Raises:
             ValueError: ``seconds`` is negative.
@@ -44,7 +47,7 @@ class ManualClock:
                 callback()
 
     def call_when_moved(self, callback: Callable[[], Any]) -> None:
-        """Have a method called after every move. Its object is not kept alive."""
+        """Register a bound method to be called after every move. Its object is not kept alive."""
         with self._lock:
             self._callbacks = [each for each in self._callbacks if each() is not None]
             self._callbacks.append(weakref.WeakMethod(callback))

@@ -1,4 +1,4 @@
-"""Batches that do not wait for ever to become full."""
+"""Batches with a time limit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ T = TypeVar("T")
 class MaxWait(Aggregator[T, Any]):
     """Lists of ``max_items`` items, or of fewer when the oldest of them has waited for ``seconds``.
 
-    For streams that pause, where a full list may be long in coming: the list leaves also if no further item comes. With
-    ``drop_last`` only what is open at the end of the stream, or of an epoch, is dropped.
+    For streams that pause, where a full list may take long: the list is emitted even if no further item arrives. With
+    ``drop_last``, only the remainder at the end of the stream or of an epoch is dropped.
 
     Args:
-        max_items: Most items in a list. Or another aggregator, such as :class:`CostBudget`: the batches are then its
-            own, and all that it holds is flushed when the oldest item in it has waited for so long.
-        seconds: How long an item waits at most, from when it is taken in. The stage must have room to emit the list;
-            infinity is a wait without end.
-        clock: Where the time is read, seconds. A :class:`ManualClock` in tests.
+        max_items: Maximum number of items in a list. Or another aggregator, such as :class:`CostBudget`, which then
+            makes the batches and is flushed when the oldest item in it has waited for ``seconds``.
+        seconds: Maximum time an item waits, from its arrival until the list is emitted, provided that the output buffer
+            has room. Infinity: no limit.
+        clock: Function that returns the time in seconds, such as a :class:`ManualClock` in tests.
 
     Raises:
-        TypeError: ``max_items`` is neither an int nor an aggregator, or an aggregator that has a deadline itself;
+        TypeError: ``max_items`` is neither an int nor an aggregator, or is an aggregator with its own deadline;
             ``seconds`` is not a number.
         ValueError: ``max_items`` is less than 1, or ``seconds`` is not > 0.
     """
@@ -42,7 +42,7 @@ class MaxWait(Aggregator[T, Any]):
     ) -> None:
         if isinstance(max_items, Aggregator):
             if type(max_items).deadline is not Aggregator.deadline:
-                raise TypeError(f"{max_items!r} has a deadline of its own: it cannot be given another")
+                raise TypeError(f"{max_items!r} already has a deadline: it cannot be given another")
             self._inner: Aggregator[T, Any] = max_items
         else:
             number = as_int("max_items", max_items)
@@ -54,7 +54,7 @@ class MaxWait(Aggregator[T, Any]):
             raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
         self.clock = clock
         self._num_given = 0
-        self._arrivals: dict[int, float] = {}  # of the items that may be held, by number: the oldest first
+        self._arrivals: dict[int, float] = {}  # arrival times of held items, by item number, oldest first
 
     def accumulate(self, item: T) -> Any:
         self._arrivals[self._num_given] = self.clock()
@@ -74,7 +74,7 @@ class MaxWait(Aggregator[T, Any]):
         return None
 
     def _forget(self, result: Any) -> None:
-        """Items that have left wait no more."""
+        """Remove the arrival times of emitted items."""
         arrivals, last = self._arrivals, self._num_given - 1
         if type(result) is Outputs:
             if result.dropped:
@@ -89,7 +89,7 @@ class MaxWait(Aggregator[T, Any]):
         newest = arrivals.get(last)
         arrivals.clear()
         if newest is not None and type(self._inner) is not Collate:
-            arrivals[last] = newest  # it may have been kept for the next batch
+            arrivals[last] = newest  # the aggregator may have kept it for the next batch
 
     def __repr__(self) -> str:
         return f"MaxWait({self._inner.num_items if type(self._inner) is Collate else self._inner}, {self._seconds})"

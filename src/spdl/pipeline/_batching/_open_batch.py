@@ -1,4 +1,4 @@
-"""A list that items are added to, with what it costs so far and which items they are."""
+"""An incomplete batch: its items, their numbers and their total cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["OpenBatch"]
 
 
 class OpenBatch:
-    """Costs the sum of its items' costs or, ``padded``, the largest of them times their number."""
+    """An incomplete batch. Its cost is the sum of the items' costs or, if padded, the largest times their number."""
 
     __slots__ = ("items", "largest", "max_cost", "max_items", "numbers", "padded", "total")
 
@@ -38,12 +38,12 @@ class OpenBatch:
 
     @property
     def is_full(self) -> bool:
-        """No further item fits, whatever it costs. Into a sum, one that costs nothing always does."""
+        """Whether no further item fits, whatever its cost. Without padding, an item of cost 0 always fits by cost."""
         if len(self.items) >= self.max_items:
             return True
         return self.padded and self.largest * (len(self.items) + 1) > self.max_cost
 
     @property
     def padding(self) -> float:
-        """What padding adds to the sum of the costs."""
+        """Cost that padding adds to the sum."""
         return self.largest * len(self.items) - self.total if self.padded else 0

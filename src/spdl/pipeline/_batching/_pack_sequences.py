@@ -1,4 +1,4 @@
-"""Sequences of token ids, packed into rows of fixed length."""
+"""Packs sequences of token ids into rows of fixed length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PackSequences"]
 
 
 class _Bin(NamedTuple):
-    """An open row: its sequences, and which items they are."""
+    """An open row: its sequences and their item numbers."""
 
     sequences: list[Any]
     numbers: list[int]
@@ -24,37 +24,37 @@ class _Bin(NamedTuple):
 class PackSequences(CountingAggregator[Any, PackedRow]):
     """Rows of fixed length, each filled with whole sequences by first fit.
 
-    A sequence goes into the oldest open row that has room for it; if none has, a new row is opened, and if there are
-    then more than ``open_bins``, the oldest leaves, padded. A row that is full leaves at once. So a sequence waits for
-    at most ``open_bins`` new rows, and the same stream always gives the same rows. In a row, sequences are in order of
-    arrival. At the end of the stream, and of an epoch, the open rows come out, oldest first.
+    A sequence goes into the oldest open row that has room for it. If none has, a new row is opened; if there are then
+    more than ``open_bins`` rows, the oldest is padded and emitted. A full row is emitted at once. So a sequence waits
+    for at most ``open_bins`` new rows, and the same stream always gives the same rows. In a row, sequences are in order
+    of arrival. At the end of the stream and of each epoch, the open rows are emitted, oldest first.
 
     Source: first fit with bounded space, closing the oldest bin (k-bounded first fit): E. G. Coffman, J. Csirik,
     G. Galambos, S. Martello, D. Vigo, "Bin Packing Approximation Algorithms: Survey and Classification", Handbook of
     Combinatorial Optimization, 2013, section 3.
 
     Args:
-        length: Tokens in a row.
-        open_bins: Most rows that are open at a time. More of them leave less padding, hold sequences back for longer,
-            and take longer to search.
-        too_long: What becomes of a sequence longer than a row. ``"error"``: the stage fails. ``"split"``: it is cut
-            into pieces of ``length`` and a rest; each piece is a sequence of its own. ``"drop"``: it is left out, and
-            counted in ``num_dropped`` and in the stage's statistics.
-        pad_id: The token id of padding.
+        length: Number of tokens in a row.
+        open_bins: Maximum number of open rows. More rows mean less padding, but delay sequences longer and take longer
+            to search.
+        too_long: Policy for a sequence longer than a row. ``"error"``: the stage fails. ``"split"``: it is split into
+            pieces of ``length`` tokens and a remainder; each piece is packed as a sequence. ``"drop"``: it is dropped,
+            and counted in ``num_dropped`` and in the stage's statistics.
+        pad_id: Token id of padding.
 
-    The items are lists or tuples of ``int``, one-dimensional NumPy arrays, or torch tensors; a row of which any is an
-    array is one of arrays. They must not be changed later: their tokens are copied when the row leaves. An empty
-    sequence has nothing to pack: it is left out and counted like one that is dropped.
+    The items are lists or tuples of ``int``, one-dimensional NumPy arrays, or torch tensors. If a row contains an
+    array, its fields are arrays. Items must not be modified later: their tokens are copied when the row is emitted. An
+    empty sequence is dropped and counted as such.
 
     Attributes:
-        num_batches, num_items: Rows that have left, and the sequences, or pieces, in them.
-        num_tokens, num_padding: Tokens and padding in them; ``fill_rate`` is their ratio.
-        num_dropped: Sequences that were left out.
+        num_batches, num_items: Number of emitted rows, and of the sequences or pieces in them.
+        num_tokens, num_padding: Tokens and padding in them; ``fill_rate`` is the share of tokens.
+        num_dropped: Number of dropped sequences.
 
     Raises:
-        TypeError: An argument has the wrong type. While it runs: an item is no sequence of token ids.
-        ValueError: An argument is out of range. While it runs: a sequence is too long; an array has another number of
-            dimensions than one.
+        TypeError: An argument has the wrong type. At runtime: an item is not a sequence of token ids.
+        ValueError: An argument is out of range. At runtime: a sequence is too long, or an array is not
+            one-dimensional.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         self._too_long = as_choice("too_long", too_long, ("error", "split", "drop"))
         self._pad_id = as_int("pad_id", pad_id)
         self._bins: list[_Bin] = []  # oldest first
-        self._rooms: list[int] = []  # of each bin
+        self._rooms: list[int] = []  # free tokens of each bin
 
     def accumulate(self, item: Any) -> Outputs[PackedRow] | None:
         size = len(item) if type(item) is list else check_sequence(item)
@@ -85,12 +85,12 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         if size and self._too_long == "error":
             raise ValueError(
                 f"item {short_repr(item)} has {size} tokens, more than length={length}; "
-                'too_long="split" cuts such a sequence into pieces, too_long="drop" leaves it out'
+                'too_long="split" splits such a sequence into pieces, too_long="drop" drops it'
             )
         if size == 0 or self._too_long == "drop":
             self.num_dropped += 1
             return Outputs(dropped=True)
-        # The last piece stands for the item: it is done with when that is.
+        # The last piece carries the item number: the item is consumed when its last piece is emitted.
         last = (size - 1) // length * length
         full = [_Bin([item[start : start + length]], []) for start in range(0, last, length)]
         return self._close(full + self._place(item[last:], size - last, number))
@@ -100,7 +100,7 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         return self._close(bins)
 
     def _place(self, sequence: Any, size: int, number: int) -> list[_Bin]:
-        """Put a sequence into the first row with room; the row that leaves because of that, if one does."""
+        """Put a sequence into the first row with room; return the row to emit because of it, if any."""
         rooms, bins = self._rooms, self._bins
         for index, room in enumerate(rooms):
             if room >= size:

@@ -1,6 +1,6 @@
-"""One row of packed sequences, and how it is put together from lists, NumPy arrays or torch tensors.
+"""One row of packed sequences, and how it is made from lists, NumPy arrays or torch tensors.
 
-Neither library is imported: whoever gives an array has imported its library already.
+Neither library is imported here: if there are arrays, the caller has imported their library.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class PackedRow(NamedTuple):
     sequences. ``n`` is the length of the row and ``k`` the number of sequences in it.
 
     Attributes:
-        tokens: Shape ``(n,)``: the token ids, then the padding. Arrays have the dtype of the sequences.
-        segment_ids: Shape ``(n,)``, ``int32``: 1 for the tokens of the first sequence, 2 for those of the second …,
-            0 for padding. Two tokens may attend to each other if theirs are equal and not 0.
-        positions: Shape ``(n,)``, ``int32``: the place of each token in its own sequence, from 0; 0 for padding.
-        lengths: Shape ``(k,)``, ``int32``: tokens in each sequence. Their sum is ``n`` less the padding.
+        tokens: Token ids, then padding. Shape ``(n,)``; arrays have the dtype of the sequences.
+        segment_ids: Sequence of each token: 1 for the first sequence, 2 for the second, and so on; 0 for padding. Two
+            tokens may attend to each other if their ids are equal and not 0. Shape ``(n,)``, ``int32``.
+        positions: Index of each token in its own sequence, from 0; 0 for padding. Shape ``(n,)``, ``int32``.
+        lengths: Number of tokens in each sequence; the sum is ``n`` minus the padding. Shape ``(k,)``, ``int32``.
     """
 
     tokens: Any
@@ -35,9 +35,9 @@ class PackedRow(NamedTuple):
 
     @property
     def cu_seqlens(self) -> Any:
-        """Shape ``(k + 1,)``, ``int32``: where each sequence starts, and where the last one ends.
+        """Start of each sequence and end of the last one. Shape ``(k + 1,)``, ``int32``.
 
-        The cumulative lengths that attention kernels for sequences of different lengths take. Padding is left out.
+        These are the cumulative sequence lengths for variable-length attention kernels. Padding is not included.
         """
         lengths = self.lengths
         if isinstance(lengths, list):
@@ -52,19 +52,19 @@ class PackedRow(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """Tokens in the row."""
+        """Number of tokens in the row."""
         return sum(self.lengths) if isinstance(self.lengths, list) else int(self.lengths.sum())
 
     @property
     def num_padding(self) -> int:
-        """Places in the row that hold no token."""
+        """Number of padding positions in the row."""
         return len(self.tokens) - self.num_tokens
 
 
 def _library_of(item: Any) -> str | None:
     """``"numpy"`` or ``"torch"`` for their arrays, ``None`` for anything else."""
     for name, array in (("numpy", "ndarray"), ("torch", "Tensor")):
-        # A library that another thread is about to import has no arrays yet.
+        # A library that another thread is still importing may lack the attribute.
         kind = getattr(sys.modules.get(name), array, None)
         if kind is not None and isinstance(item, kind):
             return name
@@ -72,11 +72,11 @@ def _library_of(item: Any) -> str | None:
 
 
 def check_sequence(item: Any) -> int:
-    """Number of tokens.
+    """Return the number of tokens in a sequence.
 
     Raises:
-        TypeError: It is no sequence of numbers: text, a mapping, or without length and slices.
-        ValueError: It is an array that is not one-dimensional.
+        TypeError: ``item`` is not a sequence of numbers: text, a mapping, or an object without length or slicing.
+        ValueError: ``item`` is an array that is not one-dimensional.
     """
     if isinstance(item, (list, tuple)):
         return len(item)
@@ -86,14 +86,14 @@ def check_sequence(item: Any) -> int:
         return len(item)
     if isinstance(item, str) or hasattr(type(item), "keys") or not hasattr(type(item), "__getitem__"):
         raise TypeError(
-            f"item {short_repr(item)} of type {type(item).__qualname__} is no sequence of token ids: give a list, a "
+            f"item {short_repr(item)} of type {type(item).__qualname__} is not a sequence of token ids: give a list, a "
             "one-dimensional NumPy array or a torch tensor (what a tokenizer calls ids or input_ids)"
         )
     return len(item)
 
 
 def pack_row(sequences: list[Any], length: int, pad_id: int) -> PackedRow:
-    """Put ``sequences``, at least one and together at most ``length`` long, into one row."""
+    """Pack ``sequences`` into one row. They are never empty and have at most ``length`` tokens in total."""
     libraries = {_library_of(each) for each in sequences}
     if "torch" in libraries:
         return _pack_tensors(sequences, length, pad_id)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
     from ._channel import Entry
-    from ._scheduler import Engine
+    from ._engine import Engine
 
 __all__ = ["Drain"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from spdl._reports import add_note, name_of, shown
+from spdl._reports import add_note, name_of, short_repr, shown
 from spdl.pipeline._errors import FailureLimitError, PipelineError
 
 from ._origin import Origin, describe
@@ -82,16 +81,6 @@ def as_stage_failure(exc: BaseException, what: str) -> Exception:
 
 #: How often a traceback may begin anew. Once is usual; more for an error of a pipeline inside an op.
 _MOST_RAISED: Final = 8
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 4
-
-
-def short_repr(value: Any) -> str:
-    """At most some 80 characters; never raises, whatever the item's ``__repr__`` does."""
-    text = shown(value, _SHORT.repr)
-    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def log_failure(

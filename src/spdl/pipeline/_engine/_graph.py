@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._engine import Engine
 from spdl.pipeline._engine._failures import FailureReporter, Limit
 from spdl.pipeline._engine._lanes import (
     ExecutorLane,
@@ -19,8 +20,7 @@ from spdl.pipeline._engine._lanes import (
     SourceLane,
     StartIsolated,
 )
-from spdl.pipeline._engine._ops import Ops
-from spdl.pipeline._engine._scheduler import Engine
+from spdl.pipeline._engine._op_wrapper import OpWrapper
 from spdl.pipeline._engine._stages import (
     AggregateStage,
     AsyncGeneratorStage,
@@ -122,7 +122,7 @@ class _Builder:
         self.config = config
         self.options = options
         self.engine = Engine(options.pipeline_id, options.num_threads, len(_sources(config)), options.report_failure)
-        self.ops = Ops(self.engine, options.start_isolated)
+        self.ops = OpWrapper(self.engine, options.start_isolated)
         self.next_id = options.first_stage_id
         self.num_sources = 0
         self.limit = Limit(options.max_failures, is_own=False) if _is_limited(options.max_failures) else None

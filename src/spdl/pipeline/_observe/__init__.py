@@ -1,4 +1,4 @@
-"""What people look at: statistics, hooks, queues, background tasks, log lines. The engine imports none of it."""
+"""Observability: statistics, hooks, queues, background tasks and log lines. The engine does not import it."""
 
 from spdl.pipeline._observe._background import BackgroundTask as BackgroundTask
 from spdl.pipeline._observe._background import BackgroundTaskFactory as BackgroundTaskFactory

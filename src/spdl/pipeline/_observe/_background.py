@@ -1,4 +1,4 @@
-"""``BackgroundTask``: something that runs on the event loop beside the stages of a pipeline."""
+"""``BackgroundTask``: a coroutine that runs on the event loop beside the stages of a pipeline."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,7 +8,7 @@ __all__ = ["BackgroundTask", "BackgroundTaskFactory"]
 
 
 class BackgroundTask(ABC):
-    """Override :meth:`run`. Made anew for each pipeline, by a ``BackgroundTaskFactory``.
+    """A task that runs beside a pipeline. Override :meth:`run`. A ``BackgroundTaskFactory`` makes one per pipeline.
 
     .. code-block:: python
 
@@ -23,11 +23,11 @@ class BackgroundTask(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Do the work. Starts with the stages, on the event loop, and is cancelled when they are done.
+        """Run the task. It is started with the stages, on the event loop, and cancelled when they finish.
 
-        It may return early. An exception is logged and does not touch the pipeline.
+        It may return early. An exception is logged and does not affect the pipeline.
         """
 
 
-#: Makes a background task, without arguments; a class derived from :class:`BackgroundTask` is one.
+#: A callable without arguments that returns a background task, such as a subclass of :class:`BackgroundTask`.
 BackgroundTaskFactory: TypeAlias = Callable[[], BackgroundTask]

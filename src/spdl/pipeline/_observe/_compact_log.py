@@ -1,4 +1,4 @@
-"""Whether errors of items are logged in one line or with their traceback."""
+"""The log style of item errors: one line, or with traceback."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _VARIABLE = "SPDL_PIPELINE_COMPACT_LOG"
 
 @dataclass
 class _Setting:
-    """State of the process by contract: a log style is set once, by the program, for all pipelines."""
+    """Process-wide state: a program sets the log style once for all pipelines."""
 
     compact: bool | None = None
 
@@ -21,12 +21,12 @@ _SETTING = _Setting()
 
 
 def set_compact_log(value: bool | None) -> None:
-    """Choose for this process whether item errors are logged in one line.
+    """Set the log style of item errors for this process.
 
     Args:
-        value: ``True``: one line, with the place that raised. ``False``: with the traceback. ``None``: as the
-            environment variable ``SPDL_PIPELINE_COMPACT_LOG`` says (``1``, ``true``, ``yes`` or ``on``); without it,
-            with the traceback.
+        value: ``True``: one line, with the location that raised. ``False``: with the traceback. ``None``: one line if
+            the environment variable ``SPDL_PIPELINE_COMPACT_LOG`` is ``1``, ``true``, ``yes`` or ``on``, otherwise with
+            the traceback.
 
     Raises:
         TypeError: ``value`` is neither a bool nor ``None``.
@@ -37,14 +37,14 @@ def set_compact_log(value: bool | None) -> None:
 
 
 def is_compact_log() -> bool:
-    """Tell whether item errors are logged in one line."""
+    """Return whether item errors are logged in one line."""
     if _SETTING.compact is not None:
         return _SETTING.compact
     return os.environ.get(_VARIABLE, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def describe_error(exc: BaseException) -> str:
-    """Get an exception in one line, with the place that raised it: ``ValueError: bad size (decode.py:12:resize)``."""
+    """Describe an exception and where it was raised, in one line: ``ValueError: bad size (decode.py:12:resize)``."""
     first_line, _, rest = text_of(exc).partition("\n")
     text = name_of(exc) + (f": {first_line}" if first_line else "") + (" …" if rest else "")
     where = raised_at(exc)
@@ -52,7 +52,7 @@ def describe_error(exc: BaseException) -> str:
 
 
 def raised_at(exc: BaseException) -> str | None:
-    """Get ``<file>:<line>:<function>`` of the innermost frame of an exception; ``None`` if it was never raised."""
+    """Return ``<file>:<line>:<function>`` of an exception's innermost frame; ``None`` if it was never raised."""
     tb = exc.__traceback__
     if tb is None:
         return None

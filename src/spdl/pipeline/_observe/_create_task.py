@@ -1,4 +1,4 @@
-"""``create_task``: an asyncio task whose failure shows in the log even if nobody awaits it."""
+"""``create_task``: an asyncio task whose failure is logged even if it is never awaited."""
 
 import asyncio
 import logging
@@ -17,8 +17,8 @@ _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Errors seen so far, per loop and raising line. Of the loop, so that a new pipeline starts with a clean sheet and the
-# counts go with their loop. Each loop touches its own counter, from its own thread.
+# Errors so far, per event loop and raising line. Counted per loop, so that each pipeline starts at zero and the counts
+# are freed with their loop. Each counter is used only from its loop's thread.
 _SEEN: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Counter[str]] = weakref.WeakKeyDictionary()
 
 
@@ -36,21 +36,21 @@ def create_task(
     suppression_threshold: int = 5,
     suppression_warning_interval: int = 100,
 ) -> asyncio.Task[T]:
-    """Start a coroutine as :func:`asyncio.create_task` does, and log it when it fails.
+    """Start a coroutine as :func:`asyncio.create_task` does, and log its failure.
 
-    The caller keeps the task: asyncio itself holds it weakly. Awaiting it raises as usual.
+    Keep a reference to the task: asyncio holds it weakly. Awaiting it raises as usual.
 
     Args:
-        coro: Started on the running loop.
-        name: Of the task, in the log lines.
-        log_cancelled: Log a cancellation as a warning; otherwise it is silent.
-        suppress_repeated_logs: Log errors that the same line raises again and again only as a count.
-        suppression_threshold: From this many errors of one line (per event loop) on, only counts are logged.
-        suppression_warning_interval: How many errors of that line there are between two such counts.
+        coro: Coroutine to start on the running loop.
+        name: Name of the task, for log lines.
+        log_cancelled: Whether to log a cancellation, as a warning.
+        suppress_repeated_logs: Whether to log repeated errors of the same line only as a count.
+        suppression_threshold: Number of errors of one line (per event loop) from which on only counts are logged.
+        suppression_warning_interval: Number of errors between two such counts.
 
     Returns:
-        The task. A timeout is logged as an error in one line; any other exception with its traceback, or in one line
-        with a compact log (``spdl.pipeline.config.set_compact_log``).
+        Task of the coroutine. A timeout is logged as an error in one line, any other exception with its traceback, or
+        in one line with compact logs (``spdl.pipeline.config.set_compact_log``).
 
     Raises:
         ValueError: ``suppression_threshold`` or ``suppression_warning_interval`` is less than 1.
@@ -65,7 +65,7 @@ def create_task(
                 raise ValueError(f"{argument} must be >= 1, got {value}")
         task = asyncio.create_task(coro, name=name)
     except (ValueError, RuntimeError):
-        coro.close()  # or it would complain that it was never awaited
+        coro.close()  # otherwise Python warns that it was never awaited
         raise
     suppression = _Suppression(suppression_threshold, suppression_warning_interval) if suppress_repeated_logs else None
     task.add_done_callback(lambda task: _log_outcome(task, log_cancelled, suppression))
@@ -92,7 +92,7 @@ def _log_outcome(task: asyncio.Task[Any], log_cancelled: bool, suppression: _Sup
 
 
 def _is_news(task: asyncio.Task[Any], exc: BaseException, suppression: _Suppression) -> bool:
-    """Count an error; tell whether to log it in full. Logs a count instead where one is due."""
+    """Count an error and return whether to log it in full. Logs the count where one is due."""
     where = f"{name_of(exc)} at {raised_at(exc)}"
     seen = _SEEN.setdefault(task.get_loop(), Counter())
     seen[where] += 1

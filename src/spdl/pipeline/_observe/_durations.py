@@ -1,10 +1,10 @@
-"""How a duration is written in log lines."""
+"""Formats durations for log lines."""
 
 __all__ = ["duration"]
 
 
 def duration(seconds: float) -> str:
-    """Get a duration with the unit that suits it: ``"3.1 us"``, ``"0.4 ms"`` is ``"400.0 us"``, ``"75.0 s"``."""
+    """Format a duration with a suitable unit: ``"3.1 us"``, ``"400.0 us"``, ``"2.5 ms"``, ``"75.0 s"``."""
     size = abs(seconds)
     if size < 1e-3:
         return f"{seconds * 1e6:.1f} us"

@@ -1,4 +1,4 @@
-"""Percentiles of durations: a streaming estimate in constant memory, and exact ones of a window of the newest."""
+"""Percentiles of durations: a streaming estimate in constant memory, and exact ones over a window of recent values."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ __all__ = ["StreamingPercentile", "percentile_of_calls", "percentile_of_waits"]
 class StreamingPercentile:
     """Estimate of one quantile of a stream in constant memory and time: the P² algorithm.
 
-    Five markers keep the minimum, the maximum, the quantile and the points half-way to it; each new observation
-    moves them by at most one position along a piecewise parabola. Up to five observations the result is exact
-    (nearest rank). Not synchronised: one thread at a time.
+    Five markers keep the minimum, the maximum, the quantile and the midpoints; each new observation moves them by at
+    most one position along a piecewise parabola. Up to five observations, the result is exact (nearest rank). Not
+    thread-safe.
 
     Source: R. Jain, I. Chlamtac, "The P² Algorithm for Dynamic Calculation of Quantiles and Histograms Without
     Storing Observations", Communications of the ACM 28(10), 1985, pp. 1076-1085.
@@ -30,7 +30,7 @@ class StreamingPercentile:
         self._steps = (0.0, p / 2.0, p, (1.0 + p) / 2.0, 1.0)
 
     def add(self, value: float) -> None:
-        """Take one more observation."""
+        """Add an observation."""
         q = self._heights
         if len(q) < 5:
             q.append(value)
@@ -83,7 +83,7 @@ class StreamingPercentile:
 
 
 def percentile_of_calls(recent: Sequence[float], num_calls: int, quantile: float) -> float:
-    """Get a percentile (nearest rank) of the newest ``num_calls`` durations, as far as ``recent`` reaches back.
+    """Return a percentile (nearest rank) of the newest ``num_calls`` durations, as far as ``recent`` holds them.
 
     0 if there are none.
     """
@@ -92,10 +92,10 @@ def percentile_of_calls(recent: Sequence[float], num_calls: int, quantile: float
 
 
 def percentile_of_waits(recent: Sequence[float], num_waits: int, num_total: int, quantile: float) -> float:
-    """Get a percentile (nearest rank) of ``num_total`` waits, of which only ``num_waits`` were longer than zero.
+    """Return a percentile (nearest rank) of ``num_total`` waits, of which only ``num_waits`` were longer than zero.
 
-    ``recent`` holds the newest of those that were not zero; where it reaches back less than ``num_waits``, it stands
-    for all of them. 0 if there are none.
+    ``recent`` holds the newest non-zero waits. If it holds fewer than ``num_waits``, it is taken as a sample of them.
+    0 if there are none.
     """
     window = recent[-num_waits:] if num_waits > 0 else ()
     if not window or num_total <= 0:
@@ -106,6 +106,6 @@ def percentile_of_waits(recent: Sequence[float], num_waits: int, num_total: int,
 
 
 def _nearest_rank(ordered: Sequence[float], quantile: float) -> float:
-    # Rounding first: 0.9 * 10 is 9.000000000000000x in binary for some products, and would take rank 10.
+    # Rounded first: some products come out slightly above the integer in binary, which would give the next rank.
     rank = math.ceil(round(quantile * len(ordered), 9))
     return ordered[min(len(ordered), max(1, rank)) - 1]

@@ -1,4 +1,4 @@
-"""What Linux tells about a process group: one reading of ``/proc``, and the difference of two.
+"""Resource usage of a process group from Linux's ``/proc``: one reading, and the difference of two.
 
 Source: proc(5): ``/proc/<pid>/stat``, ``smaps_rollup``, ``io``, and ``/proc/net/dev``.
 """
@@ -20,7 +20,7 @@ class GroupReading:
 
     time: float  #: s, monotonic
     boot_ticks: float  #: clock ticks since boot
-    cpu_ticks: dict[tuple[int, int], int]  #: by pid and start time, which together are never used twice
+    cpu_ticks: dict[tuple[int, int], int]  #: by pid and start time, which together are unique
     rss_bytes: int
     memory: tuple[int, int] | None  #: bytes: proportional, private
     disk: tuple[int, int] | None  #: bytes: read, written
@@ -36,14 +36,14 @@ class _ProcessStat:
 
 
 def read_group(pgid: int, *, exclude: int | None = None, root: Path = Path("/proc")) -> GroupReading | None:
-    """Read the counters of a process group; ``None`` where there is no such file system.
+    """Read the counters of a process group; ``None`` if there is no proc file system.
 
-    Processes that end meanwhile are left out. A sum is ``None`` if it cannot be read for one process that lives.
+    Processes that end meanwhile are ignored. A sum is ``None`` if it cannot be read for one living process.
 
     Args:
-        pgid: The group.
-        exclude: A process that is not counted.
-        root: Where proc(5) is mounted.
+        pgid: Process group id.
+        exclude: Pid of a process that is not counted.
+        root: Mount point of proc(5).
     """
     if not (root / "stat").exists():
         return None
@@ -62,12 +62,12 @@ def read_group(pgid: int, *, exclude: int | None = None, root: Path = Path("/pro
 def usage_between(
     pid: int, pgid: int, before: GroupReading | None, now: GroupReading | None
 ) -> ProcessGroupResourceUsage:
-    """Get what people look at from two readings; without ``before`` the differences are ``None``."""
+    """Compute the usage between two readings; without ``before``, the differences are ``None``."""
     if now is None:
         return ProcessGroupResourceUsage(pid, pgid)
     net = None
     if before is not None and before.net is not None and now.net is not None:
-        # An interface that went away takes its counts with it.
+        # When an interface is removed, the sums decrease.
         net = (max(0, now.net[0] - before.net[0]), max(0, now.net[1] - before.net[1]))
     return ProcessGroupResourceUsage(
         pid,
@@ -97,7 +97,7 @@ def _cpu_percent(before: GroupReading, now: GroupReading) -> float | None:
     for process, total in now.cpu_ticks.items():
         if process in before.cpu_ticks:
             ticks += total - before.cpu_ticks[process]
-        elif process[1] >= before.boot_ticks:  # started since; an older one has only joined the group
+        elif process[1] >= before.boot_ticks:  # started since `before`; an older process has only joined the group
             ticks += total
     return 100.0 * ticks / _TICKS_PER_SECOND / elapsed
 
@@ -130,7 +130,7 @@ def _sum_pairs(
         try:
             a, b = parse((folder / name).read_text())
         except OSError:
-            # Permission, an old kernel, or a process that is ending: /proc/<pid> goes last of all, once it is reaped.
+            # Permission, an old kernel, or a process that is ending: /proc/<pid> disappears last, when it is reaped.
             if _has_ended(folder):
                 continue
             return None
@@ -157,7 +157,7 @@ def _parse_io(text: str) -> tuple[int, int]:
 
 
 def _parse_named(text: str) -> dict[str, int]:
-    """Parse lines like ``Pss:   12 kB``; others are skipped."""
+    """Parse lines like ``Pss:   12 kB``; skip others."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")

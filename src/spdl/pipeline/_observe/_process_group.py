@@ -1,7 +1,7 @@
-"""``ProcessGroupStatsMonitor``: samples what a whole process group uses, from a process of its own.
+"""``ProcessGroupStatsMonitor``: samples the resource usage of a process group from a separate process.
 
-A separate process, because reading the memory maps of large processes takes long and must not take turns with
-the threads that load data.
+The process is separate because reading the memory maps of large processes takes long and would hold the GIL that the
+loading threads need.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from spdl._processes._main_module import without_lost_main
 from spdl._reports import log
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
-from spdl.pipeline._workers._main_module import without_lost_main
 
 if TYPE_CHECKING:  # multiprocessing is imported on use: most pipelines are not monitored, and it is slow to import
     from multiprocessing.connection import Connection
@@ -30,19 +30,20 @@ _LOG = logging.getLogger(__name__)
 
 
 class ProcessGroupStatsMonitor(BackgroundTask):
-    """Awaits ``callback`` with what the process group of this process uses, first at once and then every ``interval``.
+    """Awaits ``callback`` with the usage of this process's group, once at the start and then every ``interval``.
 
-    The samples are taken in a daemonic child process. It ends when the task is cancelled, and when this process ends
-    in whatever way. In a daemonic process, which may not have children, :meth:`run` warns and returns.
+    A daemonic child process takes the samples. It ends when the task is cancelled or this process ends, however it
+    ends. In a daemonic process, which may not have children, :meth:`run` logs a warning and returns.
 
     Args:
-        callback: Awaited on the event loop, one sample at a time. An exception is logged, and the next sample comes.
+        callback: Async function, called on the event loop with one sample at a time. Its exceptions are logged, and
+            sampling continues.
         interval: Seconds between two samples.
-        mp_context: How the child is started; ``None``: with the method set by ``multiprocessing.set_start_method``,
-            else ``forkserver``, else ``spawn``.
+        mp_context: Multiprocessing context that starts the child. ``None``: the method set by
+            ``multiprocessing.set_start_method``, else ``forkserver``, else ``spawn``.
 
     Raises:
-        ValueError: ``interval`` is not above 0, or not finite.
+        ValueError: ``interval`` is not above 0 or is not finite.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         """Sample until cancelled.
 
         Raises:
-            WorkerDiedError: The sampling process ended by itself.
+            WorkerDiedError: The sampling process ended unexpectedly.
         """
         import multiprocessing
 
@@ -69,7 +70,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             return
         context = self._mp_context if self._mp_context is not None else _default_context()
         reader, writer = context.Pipe(duplex=False)
-        # BaseContext does not declare Process; each concrete context has it.
+        # BaseContext does not declare Process; every concrete context has it.
         process: BaseProcess = context.Process(  # type: ignore[attr-defined]
             target=_sample_for_parent,
             args=(reader, writer, os.getpid(), _group_of_this_process(), self._interval),
@@ -80,12 +81,12 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             try:
                 await _start(process)
             finally:
-                writer.close()  # so that the end of the child is the end of the stream
+                writer.close()  # so that the reader sees EOF when the child ends
             await self._deliver(reader, process)
         finally:
             if process.pid is not None:
-                # It holds nothing that needs cleaning up. After SIGKILL it is gone within milliseconds, and a join
-                # that does not await is completed even if this task is cancelled again.
+                # The child holds nothing that needs cleanup. It ends within milliseconds after SIGKILL, and a join
+                # without await completes even if this task is cancelled again.
                 process.kill()
                 process.join()
             process.close()
@@ -107,7 +108,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 )
             try:
                 await self._callback(usage)
-            except Exception:  # noqa: BLE001 - the user's code: one failed report is no reason to end the monitor
+            except Exception:  # noqa: BLE001 - user code: a failed report must not end the monitor
                 text = "Callback of the process group monitor failed; the next sample is in %g s."
                 log(_LOG, logging.ERROR, text, self._interval, exc_info=True)
 
@@ -117,7 +118,7 @@ def _default_context() -> "BaseContext":
 
     method: str | None = multiprocessing.get_start_method(allow_none=True)
     if method is None:
-        # Not "fork": the process that runs pipelines has threads.
+        # Not "fork": a process that runs pipelines has threads.
         method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     return multiprocessing.get_context(method)
 
@@ -127,7 +128,7 @@ def _group_of_this_process() -> int:
 
 
 async def _start(process: "BaseProcess") -> None:
-    """Start a process without blocking the loop, which would take from tens of milliseconds to a second."""
+    """Start a process without blocking the event loop: a start takes tens of milliseconds up to a second."""
     loop = asyncio.get_running_loop()
     started: asyncio.Future[None] = loop.create_future()
 
@@ -143,7 +144,7 @@ async def _start(process: "BaseProcess") -> None:
         try:
             with without_lost_main():
                 process.start()
-        except Exception as exc:  # noqa: BLE001 - handed over to the task
+        except Exception as exc:  # noqa: BLE001 - passed to the task
             error = exc
         loop.call_soon_threadsafe(settle, error)
 
@@ -152,11 +153,11 @@ async def _start(process: "BaseProcess") -> None:
     try:
         await started
     finally:
-        thread.join()  # when cancelled: a process half started could not be ended
+        thread.join()  # even when cancelled: a half-started process could not be killed
 
 
 async def _readable(*descriptors: int) -> None:
-    """Wait until one of the descriptors can be read. Nothing stays registered, so a slow callback costs no wake-ups."""
+    """Wait until a descriptor is readable. Readers are removed afterwards, so a slow callback causes no wake-ups."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 
@@ -174,14 +175,14 @@ async def _readable(*descriptors: int) -> None:
 
 
 def _sample_for_parent(reader: "Connection", writer: "Connection", pid: int, pgid: int, interval: float) -> None:
-    """Body of the child."""
+    """Main function of the child process."""
     import multiprocessing
     from multiprocessing.connection import wait
 
     from spdl.pipeline._observe._proc import read_group, usage_between
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent ends us
-    reader.close()  # a copy in here would keep a write from failing when the parent has gone
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent kills this process
+    reader.close()  # with an open copy here, writes would not fail after the parent has died
     parent = multiprocessing.parent_process()
     assert parent is not None, "runs in a child of multiprocessing only"
     before = None
@@ -190,7 +191,7 @@ def _sample_for_parent(reader: "Connection", writer: "Connection", pid: int, pgi
         try:
             writer.send(usage_between(pid, pgid, before, now))
         except OSError:
-            return  # nobody reads any more
+            return  # the parent is gone
         before = now
         if wait([parent.sentinel], timeout=interval):
             return

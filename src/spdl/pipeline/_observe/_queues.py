@@ -1,8 +1,8 @@
-"""Queues: what custom merge ops talk to, and what observes the channel between two stages.
+"""Queues: the interface of custom merge ops, and observers of the channels between stages.
 
-Inside a pipeline items travel in the engine's own channels. The object made by ``queue_class`` observes such a channel:
-its statistics are views of the channel's counters. Used by hand, the same object is an ordinary queue that measures
-itself.
+Inside a pipeline, items pass through the engine's channels. The object made by ``queue_class`` observes such a channel:
+its statistics are views of the channel's counters. Outside a pipeline, the same class is an ordinary queue that
+measures itself.
 """
 
 import asyncio
@@ -27,20 +27,21 @@ __all__ = ["AsyncQueue", "QueuePerfStats", "StatsQueue", "check_observer", "is_e
 
 _LOG = logging.getLogger(__name__)
 
-# The engine keeps as many of the newest waits; see ChannelCounts.
+# The engine keeps the same number of recent waits; see ChannelCounts.
 _WINDOW = 1024
 
 _CARRYING = ("get", "put", "get_nowait", "put_nowait")
 
 
 class AsyncQueue(asyncio.Queue[Any]):
-    """An :class:`asyncio.Queue` that knows which stage puts into it.
+    """An :class:`asyncio.Queue` with the identity of the stage that puts into it.
 
-    Like its base it belongs to one event loop and one thread; it can be made where no loop runs.
+    Like its base class, it may be used from one event loop and one thread only. It can be created without a running
+    loop.
 
     Args:
-        info: The stage that puts.
-        buffer_size: Most items it holds.
+        info: Identity of the stage that puts.
+        buffer_size: Maximum number of items in the queue.
     """
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1) -> None:
@@ -48,25 +49,25 @@ class AsyncQueue(asyncio.Queue[Any]):
         self.info = info
 
     def stage_hook(self) -> AbstractAsyncContextManager[Any]:
-        """Get the context manager that runs around the stage that puts. By default it does nothing."""
+        """Return a context manager that runs around the stage that puts. By default it does nothing."""
         return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePerfStats:
-    """What went through one queue, in total or within one interval. Times are seconds.
+    """Statistics of one queue, in total or within one interval. Times are in seconds.
 
     Attributes:
         elapsed: Time covered.
-        num_items: Items taken out.
+        num_items: Number of items taken out.
         ave_put_time: Mean wait for room; items that did not wait count as 0.
         ave_get_time: Mean wait for an item.
         p90_put_time: 90th percentile of the waits for room.
         p99_put_time: 99th percentile of the waits for room.
         p90_get_time: 90th percentile of the waits for an item.
         p99_get_time: 99th percentile of the waits for an item.
-        occupancy_rate: Share of ``elapsed`` in which the queue was not empty, 0 to 1. Low: those who put are slow.
-            High: those who take are slow.
+        occupancy_rate: Share of ``elapsed`` in which the queue was not empty, 0 to 1. Low: the producer is slow. High:
+            the consumer is slow.
     """
 
     elapsed: float
@@ -86,22 +87,22 @@ class QueuePerfStats:
 
 
 class StatsQueue(AsyncQueue):
-    """A queue that also measures: waits of put and get, throughput, and how long it was not empty.
+    """A queue that measures the waits of put and get, the throughput, and the time during which it was not empty.
 
     Logs totals when the stage that puts ends and, with a positive ``interval``, calls
-    :meth:`interval_stats_callback` every interval. Percentiles are over the newest 1024 waits that were not zero,
-    weighed against the number of items that did not wait at all.
+    :meth:`interval_stats_callback` every interval. Percentiles use the newest 1024 non-zero waits, together with the
+    number of items that did not wait.
 
-    Inside a pipeline it observes a channel of the engine. ``interval_stats_callback`` and ``stage_hook`` can then be
-    overridden; ``get``, ``put``, ``get_nowait`` and ``put_nowait`` cannot, because no item goes through them.
+    Inside a pipeline, it observes a channel of the engine. A subclass may then override ``interval_stats_callback`` and
+    ``stage_hook``, but not ``get``, ``put``, ``get_nowait`` or ``put_nowait``, because no item goes through them.
 
     Args:
-        info: The stage that puts.
-        buffer_size: Most items it holds.
-        interval: Seconds between two reports; not positive: only totals are logged.
+        info: Identity of the stage that puts.
+        buffer_size: Maximum number of items in the queue.
+        interval: Seconds between two reports. If not positive, only totals are logged.
     """
 
-    #: Where time comes from; a subclass can bring its own.
+    #: Clock; a subclass can replace it.
     _clock: Callable[[], float] = staticmethod(time.perf_counter)
 
     def __init__(self, info: StageInfo, *, buffer_size: int = 1, interval: float = -1) -> None:
@@ -140,18 +141,18 @@ class StatsQueue(AsyncQueue):
         return item
 
     def stage_hook(self) -> AbstractAsyncContextManager[Any]:
-        """Get a context manager that reports at intervals while it is open and logs totals when it is left."""
+        """Return a context manager that reports at intervals while it is open and logs totals on exit."""
         return report_around_stage(self._run_interval, self._log_totals, self.interval)
 
     async def interval_stats_callback(self, stats: QueuePerfStats) -> None:
-        """Do something with the statistics of the interval that has just ended; by default they are logged.
+        """Handle the statistics of the interval that has just ended. By default they are logged.
 
-        Override it to send them elsewhere. An exception is logged and the next interval goes on.
+        Override it to send them elsewhere. An exception is logged, and reporting continues.
         """
         log(_LOG, logging.INFO, "[%s queue] %s", self.info, _describe(stats))
 
     def _attach(self, read: ChannelReader) -> None:
-        """Take all statistics from a channel of the engine from now on."""
+        """Read all statistics from a channel of the engine from now on."""
         self._read = read
         self._lap_start = read()
 
@@ -165,15 +166,15 @@ class StatsQueue(AsyncQueue):
         await self.interval_stats_callback(_between(before, self._lap_start))
 
     def _log_totals(self) -> None:
-        """Log what has gone through the queue in all."""
+        """Log the statistics since the start."""
         log(_LOG, logging.INFO, "[%s queue] %s", self.info, _describe(_between(_NOTHING, self._read())))
 
 
 def check_observer(queue: object) -> AsyncQueue:
-    """Get the result of a ``queue_class`` back if it can observe a channel.
+    """Check that the result of a ``queue_class`` can observe a channel, and return it.
 
     Raises:
-        TypeError: It is no ``AsyncQueue``, or replaces a method through which no item goes inside a pipeline.
+        TypeError: ``queue`` is not an ``AsyncQueue``, or overrides a method that is never called inside a pipeline.
     """
     cls = type(queue)
     if not isinstance(queue, AsyncQueue):
@@ -200,7 +201,7 @@ _NOTHING = ChannelCounts(0.0, 0, 0, 0.0, 0.0, (), (), 0, 0, 0.0)
 
 
 class _Meter:
-    """The counters of a queue that is used by hand; keeps what the engine keeps of a channel."""
+    """Counters of a queue used outside a pipeline; the same that the engine keeps for a channel."""
 
     __slots__ = (
         "_clock",

@@ -1,4 +1,4 @@
-"""Reports at intervals, and totals at the end, for whatever measures a stage."""
+"""Reports statistics of a stage at intervals, and totals at the end."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 async def report_every(interval: float, report: Callable[[], Awaitable[None]], what: str) -> None:
     """Await ``report()`` every ``interval`` seconds until cancelled; return at once if the interval is not positive.
 
-    An ordinary exception of a report is logged, and the next report is made as usual.
+    An exception of a report is logged, and reporting continues.
     """
     if interval <= 0:
         return
@@ -23,7 +23,7 @@ async def report_every(interval: float, report: Callable[[], Awaitable[None]], w
         await asyncio.sleep(interval)
         try:
             await report()
-        except Exception:  # noqa: BLE001 - a report is the user's code; it must not end the others
+        except Exception:  # noqa: BLE001 - user code: a failed report must not end the reporting
             log(_LOG, logging.ERROR, "Report of %s failed; the next is in %g s.", what, interval, exc_info=True)
 
 
@@ -31,7 +31,7 @@ async def report_every(interval: float, report: Callable[[], Awaitable[None]], w
 async def report_around_stage(
     run_interval: Callable[[], Awaitable[None]], log_totals: Callable[[], None], interval: float
 ) -> AsyncIterator[None]:
-    """Run interval reports while the body runs, then log totals, however the body ends."""
+    """Run interval reports while the body runs, then log totals, even if the body raises."""
     task = asyncio.ensure_future(run_interval()) if interval > 0 else None
     try:
         yield
@@ -39,7 +39,7 @@ async def report_around_stage(
         try:
             if task is not None:
                 task.cancel()
-                # wait() and not ``await task``: it raises only if we ourselves are cancelled.
+                # wait(), not ``await task``: it raises only if this coroutine itself is cancelled.
                 await asyncio.wait([task])
         finally:
             log_totals()

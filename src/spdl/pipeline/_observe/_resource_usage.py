@@ -1,4 +1,4 @@
-"""``ProcessGroupResourceUsage``: what the process group monitor tells its callback."""
+"""``ProcessGroupResourceUsage``: the sample that the process group monitor passes to its callback."""
 
 from dataclasses import dataclass
 
@@ -7,20 +7,20 @@ __all__ = ["ProcessGroupResourceUsage"]
 
 @dataclass(frozen=True)
 class ProcessGroupResourceUsage:
-    """Resources that the processes of one group use together. ``None``: the platform cannot tell, or not yet.
+    """Total resource usage of the processes of one group. ``None``: not available on this platform, or not yet.
 
     Attributes:
-        pid: Process that is monitored.
-        pgid: Its process group.
-        cpu_percent: CPU time of the group since the previous sample, in percent of one CPU.
-        rss_bytes: Sum of resident set sizes; pages that processes share count in each.
+        pid: Monitored process.
+        pgid: Process group of ``pid``.
+        cpu_percent: CPU time of the group since the previous sample, as a percentage of one CPU.
+        rss_bytes: Sum of resident set sizes; shared pages count in each process.
         pss_bytes: Sum of proportional set sizes; shared pages count once.
-        private_bytes: Memory that no other process shares.
-        disk_read_bytes: Read from storage since the processes started.
-        disk_write_bytes: Written to storage since the processes started.
-        num_procs: Processes in the group, the sampling process not counted.
-        net_rx_bytes: Received since the previous sample by all interfaces but loopback, whichever process it was for.
-        net_tx_bytes: Sent since the previous sample, likewise.
+        private_bytes: Memory not shared with other processes.
+        disk_read_bytes: Bytes read from storage since the processes started.
+        disk_write_bytes: Bytes written to storage since the processes started.
+        num_procs: Number of processes in the group, without the sampling process.
+        net_rx_bytes: Bytes received since the previous sample, by any process, on all interfaces except loopback.
+        net_tx_bytes: Bytes sent since the previous sample, by any process, on all interfaces except loopback.
     """
 
     pid: int

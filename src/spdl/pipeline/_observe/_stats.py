@@ -1,7 +1,7 @@
-"""``PipelineStats`` and ``StageStats``: what a pipeline has measured of itself up to one moment, as plain records.
+"""``PipelineStats`` and ``StageStats``: snapshots of a pipeline's statistics, as plain records.
 
 The engine fills them from its counters; this file does the arithmetic (means, shares, intervals, the limiting stage).
-How they are shown is in ``_stats_table.py``.
+``_stats_table.py`` formats them.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,14 +16,14 @@ PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "faile
 
 @dataclass(frozen=True, slots=True)
 class ItemFailure:
-    """One item that was dropped because of an exception.
+    """An item that was dropped because of an exception.
 
     Attributes:
-        stage: The stage that failed, as ``str(StageInfo)``.
-        origin: Which source position the item came from: an ``int`` for one source item, ``(origin, k)`` for the
+        stage: Stage that failed, as ``str(StageInfo)``.
+        origin: Source position that the item came from: an ``int`` for one source item, ``(origin, k)`` for the
             k-th output of a generator, a tuple of origins for an aggregate.
         item_repr: Short ``repr`` of the item.
-        error: The exception of the op, with its traceback.
+        error: Exception of the op, with its traceback.
     """
 
     stage: str
@@ -34,35 +34,35 @@ class ItemFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStats:
-    """One stage, from the start of the pipeline (or of the interval) up to the moment of the record.
+    """Statistics of one stage, from the start of the pipeline (or of the interval) until the snapshot.
 
-    The constructor takes counters and sums; means and shares are computed from them, so that they can be computed
-    again for an interval. All times are seconds.
+    The constructor takes counters and sums; means and shares are computed from them, so that they can be recomputed
+    for an interval. All times are in seconds.
 
     Attributes:
-        info: Which stage.
+        info: Identity of the stage.
         elapsed: Time that the record covers.
-        num_calls: Calls that ended, well or badly. The end of a generator is no call.
-        num_failures: Calls that ended with an ordinary exception.
-        num_success: Calls whose wall time is in ``wall_time``.
-        num_dropped: ``None`` results, and items dropped by hooks.
-        num_in_flight: Calls running at the moment of the record.
-        num_emitted: Items put into the output channel.
+        num_calls: Number of finished calls, successful or failed. The end of a generator does not count as a call.
+        num_failures: Number of calls that raised an ordinary exception.
+        num_success: Number of calls whose wall time is in ``wall_time``.
+        num_dropped: Number of ``None`` results and of items dropped by hooks or aggregators.
+        num_in_flight: Number of calls running at the time of the snapshot.
+        num_emitted: Number of items put into the output channel.
         busy: Sum of the time of all calls; with concurrency it grows faster than ``elapsed``.
         starved: Time with a free slot and no input.
         blocked: Time with work and no room in the output.
         wall_time: Sum of wall time over successful calls.
-        cpu_time: Sum of thread CPU time over successful calls. Short calls are measured by samples, whose share of CPU
-            time is taken for that of all.
-        num_cpu_samples: How many calls ``cpu_time`` stands for; 0 where it cannot be measured.
-        queue_len: Items in the output channel at the moment of the record.
-        queue_capacity: Most items the output channel takes.
+        cpu_time: Sum of thread CPU time over successful calls. For short calls it is extrapolated from a sample of the
+            calls.
+        num_cpu_samples: Number of calls that ``cpu_time`` covers; 0 if it cannot be measured.
+        queue_len: Number of items in the output channel at the time of the snapshot.
+        queue_capacity: Maximum number of items in the output channel.
         occupied: Time during which the output channel was not empty.
         failures: The newest failures, at most 16, oldest first.
         wall_per_call: Mean wall time of a successful call; 0 before the first.
-        cpu_per_call: Mean thread CPU time of a successful call; ``None`` where it was not measured.
+        cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.
         occupancy: Share of ``elapsed`` during which the output channel was not empty, 0 to 1.
-        rate: Emitted items per second.
+        rate: Number of emitted items per second.
     """
 
     info: StageInfo
@@ -97,10 +97,10 @@ class StageStats:
         put(self, "rate", self.num_emitted / self.elapsed if self.elapsed > 0 else 0.0)
 
     def __sub__(self, earlier: "StageStats") -> "StageStats":
-        """Get the interval since ``earlier``: sums are subtracted, means computed anew, momentary values kept.
+        """Return the interval since ``earlier``: subtracts sums, recomputes means, keeps momentary values.
 
         Raises:
-            ValueError: The records are of different stages, or ``earlier`` is the later one.
+            ValueError: The records belong to different stages, or ``earlier`` is the later one.
         """
         if not isinstance(earlier, StageStats):
             return NotImplemented
@@ -128,17 +128,17 @@ class StageStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStats:
-    """A whole pipeline, from its start (or that of the interval) up to the moment of the record.
+    """Statistics of a pipeline, from its start (or that of the interval) until the snapshot.
 
     ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table.
 
     Attributes:
-        elapsed: Seconds since the start.
-        state: ``"new"``, ``"running"``, ``"stopping"``, ``"ended"`` or ``"failed"``.
-        num_threads: Worker threads.
-        num_items: Items given to the consumer.
-        consumer_wait: Seconds the consumer has waited for items.
-        stages: Every stage, in order of stage id.
+        elapsed: Time since the start, in seconds.
+        state: State of the pipeline: ``"new"``, ``"running"``, ``"stopping"``, ``"ended"`` or ``"failed"``.
+        num_threads: Number of worker threads.
+        num_items: Number of items returned to the consumer.
+        consumer_wait: Time that the consumer has waited for items, in seconds.
+        stages: Statistics of every stage, in order of stage id.
     """
 
     elapsed: float
@@ -149,10 +149,10 @@ class PipelineStats:
     stages: tuple[StageStats, ...]
 
     def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":
-        """Get the interval since ``earlier``; ``state``, ``num_threads`` and momentary values are those of the later.
+        """Return the interval since ``earlier``; ``state``, ``num_threads`` and momentary values are those of ``self``.
 
         Raises:
-            ValueError: The records are of different pipelines, or ``earlier`` is the later one.
+            ValueError: The records belong to different pipelines, or ``earlier`` is the later one.
         """
         if not isinstance(earlier, PipelineStats):
             return NotImplemented
@@ -172,29 +172,30 @@ class PipelineStats:
 
     @property
     def rate(self) -> float:
-        """Items given to the consumer per second."""
+        """Number of items returned to the consumer per second."""
         return self.num_items / self.elapsed if self.elapsed > 0 else 0.0
 
     @property
     def limiting_stage(self) -> StageStats | None:
-        """The stage that holds the pipeline back, or ``None`` while nothing has run.
+        """The bottleneck of the pipeline, or ``None`` if no call has run.
 
-        Behind a bottleneck stages starve, before it they are blocked, and it is itself neither. So each stage is
-        scored with the share of time in which it had work and could do it, ``1 - (starved + blocked) / elapsed``, but
-        at most the time its calls ran, ``busy / elapsed``, which keeps out stages that had ended or had nothing to do.
-        The highest score wins. Among equals (several stages that wait for threads) it is the one whose calls ran
-        longest. Concurrency does not enter: a stage short of threads limits although its slots are free.
+        Stages after a bottleneck are starved, stages before it are blocked, and the bottleneck itself is neither. So
+        the score of a stage is the share of time in which it had input and room for output,
+        ``1 - (starved + blocked) / elapsed``, but at most ``busy / elapsed``, the time its calls ran, which excludes
+        stages that had ended or were idle. The highest score wins; a tie (several stages waiting for threads) goes to
+        the stage whose calls ran longest. Concurrency does not matter: a stage that lacks threads is the bottleneck
+        although it has free slots.
 
-        The last stage, the sink, stands for the consumer: it works while it is not waiting, so its score is
-        ``1 - consumer_wait / elapsed``. If no call ended in the time covered, it is the stage with most calls in
-        flight, the last such stage if there are several.
+        The last stage, the sink, represents the consumer: it is busy while it is not waiting, so its score is
+        ``1 - consumer_wait / elapsed``. If no call ended in the time covered, the result is the stage with most calls
+        in flight, the last one in a tie.
         """
         if self.elapsed <= 0 or not self.stages:
             return None
         last = len(self.stages) - 1
         if any(stage.busy > 0 for stage in self.stages) or self.num_items > 0:
             return self.stages[max(range(len(self.stages)), key=lambda k: (self._score(k), self._busy(k)))]
-        # Calls that never came back explain a standstill better than a consumer that waits, or not, for them.
+        # Calls that have not returned explain a stall better than the time that the consumer waited.
         at = max(range(last + 1), key=lambda k: (self.stages[k].num_in_flight, k))
         return self.stages[at] if self.stages[at].num_in_flight > 0 else None
 
@@ -209,7 +210,7 @@ class PipelineStats:
         return min(max(0.0, 1.0 - idle), self._busy(index) / self.elapsed)
 
     def __str__(self) -> str:
-        # Late, because the table is written in terms of this class.
+        # Imported late: the table module imports this class.
         from spdl.pipeline._observe._stats_table import stats_table
 
         return stats_table(self)

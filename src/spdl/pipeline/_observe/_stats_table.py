@@ -1,4 +1,4 @@
-"""How ``PipelineStats`` is shown to people: one line for the pipeline, one for each stage."""
+"""Formats ``PipelineStats`` as a table: one line for the pipeline and one per stage."""
 
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 
@@ -22,7 +22,7 @@ _HEADER = (
 
 
 def stats_table(stats: PipelineStats) -> str:
-    """Get the table that ``str(stats)`` gives; the limiting stage has a ``*`` before its name."""
+    """Return the table that ``str(stats)`` shows; a ``*`` marks the limiting stage."""
     limiting = stats.limiting_stage
     rows = [_HEADER] + [_row(stage, stage is limiting) for stage in stats.stages]
     widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADER))]
@@ -31,7 +31,7 @@ def stats_table(stats: PipelineStats) -> str:
         f"{stats.num_threads} threads, consumer waited {stats.consumer_wait:.3f} s"
     ]
     for row in rows:
-        # The name is text and reads from the left; numbers line up at the right.
+        # Names are left-aligned, numbers right-aligned.
         cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     if limiting is not None:

@@ -1,4 +1,4 @@
-"""Task hooks: the user's code around stages and calls, and the statistics that are on by default."""
+"""Task hooks: user code around stages and calls, and the default statistics."""
 
 import logging
 import time
@@ -24,9 +24,9 @@ _NO_CALLS = CallCounts(0, 0, 0.0, ())
 
 
 def overrides(hook: object, base: type, name: str) -> bool:
-    """Tell whether ``hook``, an object or a class, brings its own ``name`` in place of that of ``base``.
+    """Return whether ``hook``, an object or a class, overrides ``name`` of ``base``.
 
-    A method of a subclass, an attribute of the object itself, and a class that only looks like ``base`` all count.
+    Methods of subclasses, attributes of the object itself, and duck-typed classes all count.
     """
     if isinstance(hook, type):
         cls: type = hook
@@ -40,8 +40,8 @@ def overrides(hook: object, base: type, name: str) -> bool:
 class TaskHook:
     """Code that runs around a stage and around each of its calls. By default it does nothing.
 
-    Override one method or both with functions decorated by :func:`contextlib.asynccontextmanager`. They run on the
-    event loop thread of the pipeline, whatever thread the op itself runs on.
+    Override one or both methods, with functions decorated by :func:`contextlib.asynccontextmanager`. They run on the
+    event loop thread of the pipeline, whichever thread the op runs on.
 
     .. code-block:: python
 
@@ -50,7 +50,7 @@ class TaskHook:
             async def task_hook(self, input_item=None):
                 try:
                     yield
-                except StopAsyncIteration:  # the end of a generator: not an error
+                except StopAsyncIteration:  # end of a generator: not an error
                     raise
                 except Exception:
                     self.num_errors += 1
@@ -58,32 +58,32 @@ class TaskHook:
     """
 
     def stage_hook(self) -> AbstractAsyncContextManager[Any]:
-        """Get the context manager that is entered before the first call of the stage and left after its last item.
+        """Return a context manager that is entered before the first call of the stage and exited after its last item.
 
         If it raises, the stage fails.
         """
         return nullcontext()
 
     def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[Any]:
-        """Get the context manager that is entered before each call (each step of a generator) and left after it.
+        """Return a context manager that is entered before each call (each step of a generator) and exited after it.
 
-        It sees the exception of the op. Raising on entry: the op is not run and the item is dropped; raising on exit:
-        the result is dropped.
+        An exception of the op is passed to its ``__aexit__``. If entering raises, the op is not run and the item is
+        dropped; if exiting raises, the result is dropped.
 
         Args:
-            input_item: The item that the op is called with.
+            input_item: Item that the op is called with.
         """
         return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPerfStats:
-    """The calls of one stage, in total or within one interval. Times are seconds, of successful calls only.
+    """Statistics of the calls of one stage, in total or within one interval. Times are in seconds, of successful calls.
 
     Attributes:
-        num_tasks: Calls that ended, well or badly. The end of a generator is no task.
-        num_failures: Calls that ended with an exception.
-        ave_time: Mean time; 0 if none succeeded.
+        num_tasks: Number of finished calls, successful or failed. The end of a generator does not count as a task.
+        num_failures: Number of calls that raised.
+        ave_time: Mean time; 0 if no call succeeded.
         p90_time: 90th percentile, an estimate.
         p99_time: 99th percentile, an estimate.
     """
@@ -96,37 +96,37 @@ class TaskPerfStats:
 
 
 class TaskStatsHook(TaskHook):
-    """Counts and times the calls of a stage; logs totals at its end and, if asked, every interval.
+    """Counts and times the calls of a stage. Logs totals at its end and, with a positive interval, every interval.
 
-    Inside a pipeline, a hook that does not override :meth:`task_hook` reads the counters that the engine keeps anyway,
-    and costs nothing per call. Its percentiles are those of the newest calls, at most 1024. A subclass that overrides
-    :meth:`task_hook` and calls it on ``super()`` measures by itself; its percentiles are streaming estimates
-    over all calls. The values of an interval cover that interval only, in both ways.
+    Inside a pipeline, a hook that does not override :meth:`task_hook` reads the engine's counters and adds no cost per
+    call. Its percentiles are over the newest calls, at most 1024. A subclass that overrides :meth:`task_hook` and calls
+    ``super().task_hook`` measures by itself; its percentiles are streaming estimates over all calls. In both cases, the
+    values of an interval cover that interval only.
 
     Args:
-        info: The stage.
-        interval: Seconds between two calls of :meth:`interval_stats_callback`; not positive: only totals are logged.
+        info: Identity of the stage.
+        interval: Seconds between two calls of :meth:`interval_stats_callback`. If not positive, only totals are logged.
     """
 
-    #: Where time comes from; a subclass can bring its own.
+    #: Clock; a subclass can replace it.
     _clock: Callable[[], float] = staticmethod(time.perf_counter)
 
     def __init__(self, info: StageInfo, interval: float = -1) -> None:
         self.info = info
         self.interval = as_interval("interval", interval)
         self._read: CallReader | None = None
-        self._lap_start = _NO_CALLS  # with a reader: what it said when the interval began
-        self._total = _Tally()  # without a reader: own counts, total and of the interval
+        self._lap_start = _NO_CALLS  # with a reader: the counters when the interval began
+        self._total = _Tally()  # without a reader: own counters, in total and of the interval
         self._lap = _Tally()
 
     @property
     def num_tasks(self) -> int:
-        """Calls that ended, well or badly."""
+        """Number of finished calls, successful or failed."""
         return self._total.num_tasks if self._read is None else self._read().num_calls
 
     @property
     def num_success(self) -> int:
-        """Calls that ended well."""
+        """Number of successful calls."""
         if self._read is None:
             return self._total.num_success
         counts = self._read()
@@ -134,27 +134,27 @@ class TaskStatsHook(TaskHook):
 
     @property
     def ave_time(self) -> float:
-        """Mean time of the calls that ended well, in seconds; 0 before the first."""
+        """Mean time of the successful calls, in seconds; 0 before the first."""
         return self._total_stats().ave_time
 
     def stage_hook(self) -> AbstractAsyncContextManager[Any]:
-        """Get a context manager that reports at intervals while it is open and logs totals when it is left."""
+        """Return a context manager that reports at intervals while it is open and logs totals on exit."""
         return report_around_stage(self._run_interval, self._log_totals, self.interval)
 
     def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[Any]:
-        """Get a context manager that counts and times one call."""
+        """Return a context manager that counts and times one call."""
         return _TimedTask(self)
 
     async def interval_stats_callback(self, stats: TaskPerfStats) -> None:
-        """Do something with the statistics of the interval that has just ended; by default they are logged.
+        """Handle the statistics of the interval that has just ended. By default they are logged.
 
-        Override it to send them elsewhere. An exception is logged and the next interval goes on.
+        Override it to send them elsewhere. An exception is logged, and reporting continues.
         """
         text = "[%s] %s in the last %s"
         log(_LOG, logging.INFO, text, self.info, _describe(stats), duration(self.interval))
 
     def _attach(self, read: CallReader) -> None:
-        """Take all statistics from the engine's counters from now on."""
+        """Read all statistics from the engine's counters from now on."""
         self._read = read
 
     async def _run_interval(self) -> None:
@@ -166,7 +166,7 @@ class TaskStatsHook(TaskHook):
         await self.interval_stats_callback(self._end_lap())
 
     def _log_totals(self) -> None:
-        """Log what the stage has done in all."""
+        """Log the statistics since the start."""
         log(_LOG, logging.INFO, "[%s] %s", self.info, _describe(self._total_stats()))
 
     def _total_stats(self) -> TaskPerfStats:
@@ -178,7 +178,7 @@ class TaskStatsHook(TaskHook):
         self._lap = _Tally()
 
     def _end_lap(self) -> TaskPerfStats:
-        """Get the statistics since the last lap, and start the next."""
+        """Return the statistics of the current lap, and start the next."""
         if self._read is None:
             lap, self._lap = self._lap, _Tally()
             return lap.stats()
@@ -195,7 +195,7 @@ class TaskStatsHook(TaskHook):
 
 
 class _TimedTask(AbstractAsyncContextManager[None]):
-    """One call measured by a ``TaskStatsHook`` itself."""
+    """Measures one call for a ``TaskStatsHook`` that does not read the engine's counters."""
 
     __slots__ = ("_hook", "_start")
 
@@ -211,12 +211,12 @@ class _TimedTask(AbstractAsyncContextManager[None]):
         if exc is None:
             self._hook._add_success(self._hook._clock() - self._start)
         elif isinstance(exc, Exception) and not isinstance(exc, StopAsyncIteration):
-            # The end of a generator is no task, and a cancelled call has neither succeeded nor failed.
+            # The end of a generator does not count, and a cancelled call has neither succeeded nor failed.
             self._hook._add_failure()
 
 
 class _Tally:
-    """Calls counted one by one, with streaming percentiles. Used on the event loop thread only."""
+    """Counters of calls, with streaming percentiles. Used on the event loop thread only."""
 
     __slots__ = ("num_failures", "num_success", "p90", "p99", "success_time")
 

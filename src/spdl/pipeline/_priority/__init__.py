@@ -1,4 +1,4 @@
-"""Executors that several stages share by priority: one pool, an entry point for each stage."""
+"""Priority executors: one pool shared by several stages, with one entry point per stage."""
 
 from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint as PriorityExecutorEntrypoint
 from spdl.pipeline._priority._pools import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor

@@ -1,7 +1,7 @@
-"""A priority queue in front of a standard executor: it gets no more work than it has workers, the most urgent first.
+"""A priority queue in front of a standard executor.
 
-Executors of the standard library run work in the order they got it. So work waits here instead, and is passed on only
-when a worker is free to start it. Nothing is known of the executor but ``submit`` and ``shutdown``.
+Executors of the standard library run calls in order of submission. So calls wait here instead, and the most urgent one
+is submitted when a worker is free. Uses only ``submit`` and ``shutdown`` of the executor.
 """
 
 import heapq
@@ -16,37 +16,37 @@ __all__ = ["Dispatcher"]
 
 
 class _Work(NamedTuple):
-    """Ordered by urgency, then by arrival; no two have the same number."""
+    """A queued call. Ordered by priority, then by arrival; numbers are unique."""
 
-    rank: int  # minus the priority: a heap gives the smallest first
+    rank: int  # minus the priority: a heap pops the smallest first
     number: int
     future: Future[Any]
-    call: Callable[[], Future[Any]]  # passes it to the executor
+    call: Callable[[], Future[Any]]  # submits it to the executor
 
 
 class Dispatcher:
     """Runs calls on an executor it owns, by priority.
 
-    Threading: every method can be called from any thread. ``_lock`` guards all fields below it; neither the executor
-    nor a future's callback is called under it. One thread at a time passes work on (``_dispatching``); it looks again
-    under the lock before it stops, so others that find it busy can leave.
+    Threading: thread-safe. ``_lock`` guards all fields below it; neither the executor nor a future's callback is called
+    under it. One thread at a time dispatches (``_dispatching``). It checks the queue again under the lock before it
+    stops, so other threads need not wait for it.
 
     Args:
-        executor: Owned from now on.
-        num_workers: How many calls the executor can run at once.
+        executor: Executor that runs the calls. The dispatcher takes ownership.
+        num_workers: Number of calls that the executor can run at once.
     """
 
     def __init__(self, executor: Executor, num_workers: int) -> None:
         self._executor = executor
         self._num_workers = num_workers
         self._lock = threading.Lock()
-        self._settled = threading.Condition(self._lock)  # notified when nothing waits and nothing runs
+        self._settled = threading.Condition(self._lock)  # notified when no call waits or runs
         self._waiting: list[_Work] = []
         self._numbers = itertools.count()
         self._num_running = 0
         self._dispatching = False
         self._closed = False
-        self._joined = False  # somebody waits for the end, and shuts the executor down
+        self._joined = False  # a thread in shutdown(wait=True) will shut the executor down
         self._broken: BrokenExecutor | None = None
 
     def submit(
@@ -56,7 +56,7 @@ class Dispatcher:
 
         Raises:
             RuntimeError: After ``shutdown``.
-            BrokenExecutor: The executor has lost its workers, or could not initialize them.
+            BrokenExecutor: The workers of the executor died or could not be initialized.
         """
         future: Future[Any] = Future()
         call = partial(self._executor.submit, fn, *args, **kwargs)
@@ -70,11 +70,11 @@ class Dispatcher:
         return future
 
     def shutdown(self, wait: bool, cancel_futures: bool) -> None:
-        """Take no more work. What is queued still runs, unless ``cancel_futures``. Can be repeated.
+        """Accept no more calls. Queued calls still run unless ``cancel_futures``. Idempotent.
 
         Args:
-            wait: Return when all work has ended and the workers are joined.
-            cancel_futures: Cancel what has not started.
+            wait: Whether to return only when all calls have finished and the workers are joined.
+            cancel_futures: Whether to cancel calls that have not started.
         """
         cancelled: list[_Work] = []
         with self._lock:
@@ -83,10 +83,10 @@ class Dispatcher:
             if cancel_futures:
                 cancelled, self._waiting = self._waiting, []
         for work in cancelled:
-            # Both: cancel() runs callbacks, the other wakes wait() and as_completed().
+            # Both are needed: cancel() runs callbacks, the other wakes wait() and as_completed().
             work.future.cancel()
             work.future.set_running_or_notify_cancel()
-        # Passes on what Ctrl-C has left behind; without wait, shuts the executor down if there is nothing left.
+        # Submits calls left in the queue by a Ctrl-C. Without wait, shuts the executor down if no call is left.
         self._dispatch()
         if wait:
             with self._lock:
@@ -97,7 +97,7 @@ class Dispatcher:
         return not (self._waiting or self._num_running or self._dispatching)
 
     def _dispatch(self) -> None:
-        """Pass work on while there is some and a worker is free."""
+        """Submit queued calls while a worker is free."""
         with self._lock:
             if self._dispatching:
                 return
@@ -122,16 +122,16 @@ class Dispatcher:
             self._release()
             if not isinstance(exc, Exception):
                 raise
-            # Else only this call has failed, e.g. no process could be started for it; others go on.
+            # Otherwise only this call failed, e.g. no process could be started for it; continue with the others.
         else:
             inner.add_done_callback(partial(self._finish, work.future))
 
     def _claim(self) -> _Work | None:
-        """Take the most urgent work and a free worker, or stop dispatching."""
+        """Take the most urgent call and reserve a worker, or stop dispatching."""
         with self._lock:
             while self._waiting and self._num_running < self._num_workers:
                 work = heapq.heappop(self._waiting)
-                if work.future.set_running_or_notify_cancel():  # else: cancelled while it waited
+                if work.future.set_running_or_notify_cancel():  # otherwise it was cancelled while it waited
                     self._num_running += 1
                     return work
             self._dispatching = False
@@ -139,9 +139,9 @@ class Dispatcher:
         return None
 
     def _finish(self, outer: Future[Any], inner: Future[Any]) -> None:
-        """Hand over a result, then give the worker back. Runs in a thread of the executor."""
-        # The result goes first: what its callbacks submit may be more urgent than what waits.
-        # Cancelled only if the executor was shut down behind our back.
+        """Set the outer future's result, then release the worker. Runs in a thread of the executor."""
+        # The result is set first: its callbacks may submit calls that are more urgent than those in the queue.
+        # The inner future is cancelled only if someone else shut the executor down.
         exc = CancelledError() if inner.cancelled() else inner.exception()
         if exc is None:
             outer.set_result(inner.result())
@@ -152,11 +152,11 @@ class Dispatcher:
             self._dispatch()
         elif self._has_waiting():
             # A broken executor fails its futures while it holds its own lock, so calling it from here would deadlock.
-            # The thread ends at once: either submit() raises, which fails what waits, or the op itself had
-            # raised a BrokenExecutor and work goes on.
+            # The thread ends at once: either submit() raises, which fails the queued calls, or the op itself raised a
+            # BrokenExecutor and dispatching continues.
             try:
                 threading.Thread(target=self._dispatch, name="spdl-priority-recovery").start()
-            except RuntimeError:  # the interpreter is ending: no thread can start, and nothing will run
+            except RuntimeError:  # the interpreter is exiting: no thread can start
                 self._fail_waiting(exc)
 
     def _release(self) -> None:
@@ -165,7 +165,7 @@ class Dispatcher:
             self._notify_if_settled()
 
     def _fail_waiting(self, exc: BrokenExecutor) -> None:
-        """The executor is gone: fail everything that waits for it, and all that would come."""
+        """The executor is broken: fail all queued calls and all later ones."""
         with self._lock:
             self._broken = exc
             waiting, self._waiting = self._waiting, []
@@ -184,7 +184,7 @@ class Dispatcher:
 
     def _close_if_done(self) -> None:
         with self._lock:
-            # Not if somebody waits: an executor of processes that was shut down without wait can be joined no more.
+            # Not if a thread waits: a process executor shut down with wait=False cannot be joined afterwards.
             if not self._closed or self._joined or not self._is_settled():
                 return
         self._executor.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""``PriorityExecutorEntrypoint``: what one stage holds of a pool that several share."""
+"""``PriorityExecutorEntrypoint``: the executor that one stage gets of a shared priority pool."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class PriorityPool(Protocol):
-    """What an entry point needs of its pool."""
+    """The interface of a pool that its entry points use."""
 
     @property
     def is_process_pool(self) -> bool:
@@ -24,14 +24,14 @@ class PriorityPool(Protocol):
 
 
 class PriorityExecutorEntrypoint(Executor):
-    """An executor for one stage; its calls compete by priority with those of the other entry points of the pool.
+    """An executor for one stage. Its calls compete by priority with those of the pool's other entry points.
 
-    Made by ``get_executor`` of a priority pool. Keeps the pool alive. Pickles: entry points of one pool are restored as
-    entry points of one pool in the other process.
+    Made by ``get_executor`` of a priority pool. Keeps the pool alive. Pickles: in another process, all entry points of
+    one pool are restored as entry points of one pool there.
 
     Args:
-        owner: The pool.
-        priority: Higher goes first; equal ones are served in order of arrival.
+        owner: Pool that runs the calls.
+        priority: Priority of the calls. Higher runs first; equal priorities run in order of arrival.
     """
 
     def __init__(self, owner: PriorityPool, priority: int) -> None:
@@ -40,7 +40,7 @@ class PriorityExecutorEntrypoint(Executor):
 
     @property
     def priority(self) -> int:
-        """Higher goes first."""
+        """Priority of the calls; higher runs first."""
         return self._priority
 
     @property
@@ -53,7 +53,7 @@ class PriorityExecutorEntrypoint(Executor):
 
         Raises:
             RuntimeError: The pool has been shut down.
-            concurrent.futures.BrokenExecutor: The pool has lost its workers or could not initialize them.
+            concurrent.futures.BrokenExecutor: The workers of the pool died or could not be initialized.
         """
         return self._owner.submit_with_priority(self._priority, fn, args, kwargs)
 

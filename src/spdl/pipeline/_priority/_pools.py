@@ -1,4 +1,4 @@
-"""Pools of threads, processes and interpreters that several stages share by priority."""
+"""Priority pools of threads, processes and interpreters."""
 
 import os
 import sys
@@ -20,19 +20,19 @@ __all__ = ["PriorityInterpreterPoolExecutor", "PriorityProcessPoolExecutor", "Pr
 
 
 class _PriorityPool(ABC):
-    """A pool that is reached through entry points only; subclasses say which executor does the work.
+    """A pool that is used through its entry points only. Subclasses choose the executor that runs the calls.
 
-    It lives as long as someone holds it or one of its entry points; then its workers end, once their work is done.
-    Pickled, it carries its arguments and identity, not its work: it is restored as one pool per process.
-    In the child of a ``fork`` it starts anew with workers of its own. Calls that have not started when the interpreter
-    ends fail with RuntimeError; leave the pool's ``with`` block, or call ``shutdown``, to have them run.
+    The pool lives as long as it or one of its entry points is referenced; then its workers finish their calls and end.
+    Pickling saves its arguments and identity, not its calls: it is restored as one pool per process. In the child of a
+    ``fork`` it starts again with its own workers. Calls that have not started when the interpreter exits fail with
+    ``RuntimeError``; leave the pool's ``with`` block, or call ``shutdown``, to run them first.
     """
 
     is_process_pool = False
 
     def __init__(self, num_workers: int, options: dict[str, Any]) -> None:
         self._set_up(os.urandom(16).hex(), num_workers, options)
-        self._dispatcher_here()  # at once, so that bad arguments are refused here
+        self._dispatcher_here()  # now, so that bad arguments raise here
         register(self._identity, self)
 
     def _set_up(self, identity: str, num_workers: int, options: dict[str, Any]) -> None:
@@ -47,14 +47,14 @@ class _PriorityPool(ABC):
 
     @abstractmethod
     def _make_executor(self) -> Executor:
-        """Make the executor that does the work."""
+        """Make the executor that runs the calls."""
 
     def get_executor(self, *, priority: int | None = None) -> PriorityExecutorEntrypoint:
-        """Make an entry point, an executor for one stage.
+        """Return a new entry point, an executor for one stage.
 
         Args:
-            priority: Higher goes first. ``None``: above all entry points that were made with ``None`` before, the
-                first of which has 1.
+            priority: Priority of its calls; higher runs first. ``None``: 1 for the first entry point made with
+                ``None``, one more for each further one.
 
         Raises:
             TypeError: ``priority`` is not an integer.
@@ -74,11 +74,11 @@ class _PriorityPool(ABC):
         return self._dispatcher_here().submit(priority, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, cancel_futures: bool = False) -> None:
-        """Take no more work; can be repeated. Work that is queued still runs, unless it is cancelled.
+        """Accept no more calls. Queued calls still run unless they are cancelled. Idempotent.
 
         Args:
-            wait: Return when all work has ended and all workers are joined.
-            cancel_futures: Cancel the work that has not started.
+            wait: Whether to return only when all calls have finished and all workers are joined.
+            cancel_futures: Whether to cancel calls that have not started.
         """
         dispatcher = self._dispatcher_here()
         with self._lock:
@@ -108,15 +108,15 @@ class _PriorityPool(ABC):
             return self._dispatcher
 
     def forget_parent(self) -> None:
-        """Start anew in the child of a fork."""
+        """Discard the parent's dispatcher in the child of a fork."""
         self._lock = threading.Lock()
-        # Kept, because collecting an executor of the parent would take locks and pipes that it shares with it.
+        # Kept alive: collecting an executor inherited from the parent would use locks and pipes shared with the parent.
         self._inherited, self._dispatcher = self._dispatcher or self._inherited, None
 
 
 def _restore(cls: type[_PriorityPool], identity: str, num_workers: int, options: dict[str, Any]) -> _PriorityPool:
     def make() -> _PriorityPool:
-        pool = cls.__new__(cls)  # a subclass may have other arguments than these
+        pool = cls.__new__(cls)  # a subclass may take different arguments
         pool._set_up(identity, num_workers, options)
         return pool
 
@@ -124,19 +124,19 @@ def _restore(cls: type[_PriorityPool], identity: str, num_workers: int, options:
 
 
 class PriorityThreadPoolExecutor(_PriorityPool):
-    """Threads that several stages share by priority.
+    """A thread pool that several stages share by priority.
 
     .. code-block:: python
 
         with PriorityThreadPoolExecutor(max_workers=8) as pool:
             builder.pipe(download, executor=pool.get_executor(), concurrency=8)
-            builder.pipe(decode, executor=pool.get_executor(), concurrency=8)  # goes before downloads
+            builder.pipe(decode, executor=pool.get_executor(), concurrency=8)  # runs before downloads
 
     Args:
-        max_workers: Number of threads; ``None``: usable CPUs + 4, at most 32.
-        thread_name_prefix: Of the names of the threads.
-        initializer: Called in each thread first. If it raises, the pool is broken: pending and later calls fail with
-            ``BrokenThreadPool``.
+        max_workers: Number of threads; ``None``: number of usable CPUs + 4, at most 32.
+        thread_name_prefix: Prefix of the thread names.
+        initializer: Function called first in each thread. If it raises, the pool is broken: pending and later calls
+            fail with ``BrokenThreadPool``.
         initargs: Arguments of ``initializer``.
     """
 
@@ -159,11 +159,11 @@ class PriorityThreadPoolExecutor(_PriorityPool):
 class PriorityProcessPoolExecutor(_PriorityPool):
     """Processes that several stages share by priority.
 
-    A worker process gets its next call when it has returned the one before, so that the most urgent one can be chosen
-    as late as possible; with calls much shorter than a millisecond that costs throughput.
+    A worker process gets its next call only when it has returned the previous one, so that the most urgent call is
+    chosen as late as possible. For calls much shorter than a millisecond, this reduces throughput.
 
     Args:
-        max_workers: Number of processes; ``None``: usable CPUs.
+        max_workers: Number of processes; ``None``: number of usable CPUs.
         kwargs: Further arguments of :class:`concurrent.futures.ProcessPoolExecutor`.
     """
 
@@ -173,17 +173,17 @@ class PriorityProcessPoolExecutor(_PriorityPool):
         super().__init__(usable_cpus() if max_workers is None else max_workers, kwargs)
 
     def _make_executor(self) -> Executor:
-        # Not imported above: it brings all of multiprocessing, which only users of processes should pay for.
+        # Imported late: it imports all of multiprocessing.
         return futures.ProcessPoolExecutor(self._num_workers, **self._options)
 
 
 class PriorityInterpreterPoolExecutor(_PriorityPool):
-    """Subinterpreters, each in a thread of its own, that several stages share by priority. Requires Python 3.14.
+    """Subinterpreters, one thread each, that several stages share by priority. Requires Python 3.14.
 
     Args:
-        max_workers: Number of interpreters; ``None``: usable CPUs + 4, at most 32.
-        thread_name_prefix: Of the names of the threads.
-        initializer: Called in each interpreter first.
+        max_workers: Number of interpreters; ``None``: number of usable CPUs + 4, at most 32.
+        thread_name_prefix: Prefix of the thread names.
+        initializer: Function called first in each interpreter.
         initargs: Arguments of ``initializer``.
 
     Raises:

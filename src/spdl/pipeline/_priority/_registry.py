@@ -1,7 +1,7 @@
-"""Which priority pool is the one of its identity in this process.
+"""The registry of priority pools: one pool per identity and process.
 
-This is state of the process by its nature: a pool that arrives twice by pickle, as part of two stages, must be one
-pool, and a pool inherited by ``fork`` has none of the threads it was built with. The registry holds pools weakly.
+This is necessarily process-wide: a pool that is unpickled twice, as part of two stages, must be one pool, and a pool
+inherited by ``fork`` has lost its threads. The registry holds pools weakly.
 """
 
 import functools
@@ -15,10 +15,10 @@ __all__ = ["register", "restore"]
 
 
 class Registered(Protocol):
-    """A pool, as the registry sees it."""
+    """The interface of a pool that the registry uses."""
 
     def forget_parent(self) -> None:
-        """Called in the child of a fork, before any other thread runs there: drop what exists in the parent only."""
+        """Called in the child of a fork, before any other thread runs there: discard what exists only in the parent."""
 
 
 PoolT = TypeVar("PoolT", bound=Registered)
@@ -26,11 +26,11 @@ PoolT = TypeVar("PoolT", bound=Registered)
 
 class _Registry:
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # a collection that runs inside may drop a pool
+        self.lock = threading.RLock()  # garbage collection while it is held may remove a pool
         self.pools: weakref.WeakValueDictionary[str, Registered] = weakref.WeakValueDictionary()
 
     def after_fork(self) -> None:
-        self.lock = threading.RLock()  # the inherited one may be held by a thread that does not exist here
+        self.lock = threading.RLock()  # the inherited lock may be held by a thread that does not exist here
         for pool in list(self.pools.values()):
             pool.forget_parent()
 
@@ -39,14 +39,14 @@ _REGISTRY = _Registry()
 
 
 def register(identity: str, pool: Registered) -> None:
-    """Make a new pool the one of its identity in this process."""
+    """Register a new pool under its identity."""
     _watch_forks()
     with _REGISTRY.lock:
         _REGISTRY.pools[identity] = pool
 
 
 def restore(identity: str, cls: type[PoolT], make: Callable[[], PoolT]) -> PoolT:
-    """Get the pool of an identity in this process; make it if it is the first time that it is seen here."""
+    """Return the pool with this identity; make it if this process has none."""
     with _REGISTRY.lock:
         pool = _REGISTRY.pools.get(identity)
         if isinstance(pool, cls):

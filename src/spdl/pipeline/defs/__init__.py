@@ -1,10 +1,10 @@
-"""Descriptions of pipelines. They validate and never run anything; they pickle if what users bring does.
+"""Descriptions of pipelines. They validate their arguments and run nothing. They pickle if the user's objects do.
 
-The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` of a slotted frozen
-dataclass raises.
+The classes are frozen but not slotted: they are generic, and on Python 3.11 ``SinkConfig[int](3)`` raises for a slotted
+frozen dataclass.
 
-``__all__`` is the contract. The other names are for the package: types and checks of arguments, the checks that only a
-build can make (``validate_max_failures``, ``check_regions``), and ``Region``.
+``__all__`` is the public interface. The other names are for this package: types, checks that only a build can make
+(``validate_max_failures``, ``check_regions``), and ``Region``.
 """
 
 from ._aggregate import Aggregate as Aggregate

@@ -1,4 +1,4 @@
-"""Stages that put items together and take them apart."""
+"""Stages that batch items, and stages that split batches into items."""
 
 import operator
 import time
@@ -17,23 +17,24 @@ U = TypeVar("U")
 
 @final
 class Outputs(Generic[U]):
-    """Several outputs of one call of an :class:`Aggregator`, emitted in order, each an item of its own.
+    """Several outputs of one call of an :class:`Aggregator`. Each is emitted as a separate item, in order.
 
     Args:
-        values: The outputs; read to its end at once. None at all is fine, and ``None`` among them is no output.
-        dropped: The item just given is left out on purpose and will be in no output; the statistics count it.
-        inputs: For each output, which items are in it: 0 is the item given last, 1 the one before, and so on. The
-            pipeline then knows exactly which source positions an output comes from, and which still wait in the
-            aggregator. ``None``: all items given since the output before are in these.
+        values: Iterable of outputs, exhausted at once. It may be empty; ``None`` values are not emitted.
+        dropped: Whether the item just accumulated is dropped on purpose. It will be in no output, and the statistics
+            count it.
+        inputs: For each output, the ages of the items in it: 0 is the last accumulated item, 1 the one before, and so
+            on. With them, the pipeline knows exactly which source positions an output comes from and which are still
+            in the aggregator. ``None``: the outputs contain all items accumulated since the previous output.
 
     Attributes:
-        values: The outputs, as a tuple.
-        dropped: As given.
-        inputs: As tuples, or ``None``.
+        values: Outputs, as a tuple.
+        dropped: Same as the argument.
+        inputs: Tuple of tuples, or ``None``.
 
     Raises:
-        ValueError: There are not as many ``inputs`` as ``values``.
-        TypeError: ``inputs`` holds something else than ints.
+        ValueError: ``inputs`` and ``values`` differ in length.
+        TypeError: ``inputs`` contains something other than ints.
     """
 
     __slots__ = ("dropped", "inputs", "values")
@@ -60,37 +61,37 @@ class Outputs(Generic[U]):
 
 
 class Aggregator(ABC, Generic[T, U]):
-    """Puts items together. Subclass it for what lists of a fixed length do not do.
+    """Combines items into batches. Subclass it for batches other than lists of fixed length.
 
-    A pipeline calls it for one item at a time, never from two threads at once. ``accumulate`` should be cheap.
+    A pipeline calls it with one item at a time, never from two threads at once. ``accumulate`` should be cheap.
 
     Attributes:
-        clock: What :meth:`deadline` is read by, seconds. If it has a method ``call_when_moved(callback)``, the
-            pipeline has itself told when this clock was moved by hand.
+        clock: Clock of :meth:`deadline`, in seconds. If it has a method ``call_when_moved(callback)``, the pipeline
+            registers a callback, which the clock must call when it is advanced manually.
     """
 
     clock: Callable[[], float] = time.monotonic  # a builtin: it does not become a method
 
     @abstractmethod
     def accumulate(self, item: T) -> U | Outputs[U] | None:
-        """Take one item in, and return what is complete. ``None``: nothing yet; ``Outputs``: any number."""
+        """Add one item and return the complete batch. ``None``: no output yet; ``Outputs``: any number of outputs."""
 
     @abstractmethod
     def flush(self) -> U | Outputs[U] | None:
-        """Return what is left at the end of the stream or of an epoch, and start anew. ``None``: nothing."""
+        """Return the remainder at the end of the stream or of an epoch, and reset. ``None``: no remainder."""
 
     def deadline(self) -> float | None:
-        """When to call ``flush`` if no item comes before, on the aggregator's clock. ``None``: never.
+        """Return when to call ``flush`` if no further item arrives, on the aggregator's clock. ``None``: never.
 
-        Asked for after each ``accumulate``, by the same thread; the answer replaces the one before. A time that has
-        passed by then is now: before the next item. What ``flush`` then returns is emitted, with ``drop_last`` too:
-        nothing has ended. An exception fails the stage.
+        Called after each ``accumulate``, on the same thread; each return value replaces the previous one. A deadline in
+        the past means before the next item. The batch that ``flush`` then returns is emitted even with ``drop_last``,
+        because it is not a remainder. An exception fails the stage.
         """
         return None
 
 
 class Collate(Aggregator[T, list[T]]):
-    """Lists of ``n`` items, in order of arrival. The last one may be shorter.
+    """Makes lists of ``n`` items, in order of arrival. The last list may be shorter.
 
     Args:
         n: Length of the lists.
@@ -123,12 +124,12 @@ class Collate(Aggregator[T, list[T]]):
 
 @dataclass(frozen=True, repr=False)
 class AggregateConfig(Generic[T]):
-    """A stage that puts items together; made by :func:`Aggregate`.
+    """A stage that batches items; made by :func:`Aggregate`.
 
     Args:
         name: Name of the stage.
-        op: What puts them together. It belongs to this description: pipelines built from it share its state.
-        drop_last: Discard what is incomplete at the end of the stream or of an epoch.
+        op: Aggregator that makes the batches. All pipelines built from this description share its state.
+        drop_last: Whether to drop the remainder at the end of the stream or of an epoch.
 
     Raises:
         TypeError: ``op`` is not an :class:`Aggregator`.
@@ -152,14 +153,14 @@ def Aggregate(
     *,
     drop_last: bool = False,
 ) -> AggregateConfig[Any]:
-    """Describe a stage that puts items together.
+    """Describe a stage that batches items.
 
     Args:
         input: Length of the lists to make, or an :class:`Aggregator`.
-        drop_last: Discard what is incomplete at the end of the stream or of an epoch.
+        drop_last: Whether to drop the remainder at the end of the stream or of an epoch.
 
     Raises:
-        TypeError: ``input`` is neither.
+        TypeError: ``input`` is neither an int nor an aggregator.
         ValueError: The length is less than 1.
     """
     if isinstance(input, Aggregator):
@@ -172,14 +173,14 @@ def Aggregate(
                 f"aggregate takes an int (items per list) or an Aggregator, got an object of type "
                 f"{type(input).__qualname__}"
             ) from None
-    # An aggregator's own repr may show what it holds.
+    # Not the repr of a custom aggregator: it may contain items.
     shown = repr(op) if type(op) is Collate else type(op).__name__
     return AggregateConfig(f"aggregate(op={shown}, drop_last={bool(drop_last)})", op, bool(drop_last))
 
 
 @dataclass(frozen=True, repr=False)
 class DisaggregateConfig(Generic[T]):
-    """A stage that emits the items of each incoming iterable one by one; made by :func:`Disaggregate`.
+    """A stage that emits the elements of each input iterable one by one; made by :func:`Disaggregate`.
 
     Args:
         name: Name of the stage.
@@ -192,5 +193,5 @@ class DisaggregateConfig(Generic[T]):
 
 
 def Disaggregate() -> DisaggregateConfig[Any]:
-    """Describe a stage that emits the items of each incoming iterable one by one."""
+    """Describe a stage that emits the elements of each input iterable one by one."""
     return DisaggregateConfig("disaggregate")

@@ -1,4 +1,4 @@
-"""Failure limits, as several descriptions take them."""
+"""Checks of ``max_failures``, which several descriptions take."""
 
 from fractions import Fraction
 
@@ -8,10 +8,10 @@ __all__ = ["check_max_failures", "validate_max_failures"]
 
 
 def check_max_failures(value: object) -> int | Fraction:
-    """Get ``value`` as a failure limit, judged by its type only.
+    """Return ``value`` as a failure limit. Checks only the type.
 
     Raises:
-        TypeError: It is neither an ``int`` nor a :class:`~fractions.Fraction`.
+        TypeError: ``value`` is neither an ``int`` nor a :class:`~fractions.Fraction`.
     """
     if isinstance(value, Fraction):
         return value
@@ -25,15 +25,15 @@ def check_max_failures(value: object) -> int | Fraction:
 
 
 def validate_max_failures(value: object, where: str = "") -> int | Fraction:
-    """Get ``value`` as a failure limit that a pipeline can be built with.
+    """Return ``value`` as a failure limit, checking type and range.
 
     Args:
-        value: What was given.
-        where: Whose limit it is, for the message: ``"stage 'decode'"``.
+        value: Value to check.
+        where: Owner of the limit, for the message: ``"stage 'decode'"``.
 
     Raises:
-        TypeError: As :func:`check_max_failures`.
-        ValueError: A fraction that is no share: outside of (0, 1].
+        TypeError: ``value`` is neither an ``int`` nor a :class:`~fractions.Fraction`.
+        ValueError: ``value`` is a fraction outside (0, 1].
     """
     limit = check_max_failures(value)
     if isinstance(limit, Fraction) and not 0 < limit <= 1:

@@ -1,4 +1,4 @@
-"""Several pipelines whose outputs become one stream."""
+"""Merges the outputs of several pipelines into one stream."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,20 @@ class MergeConfig:
     """Several pipelines as the source of another; made by :func:`Merge`.
 
     Args:
-        pipeline_configs: The pipelines. Their sinks are ignored.
-        op: Reads their outputs and puts what goes on. ``None``: everything, as it comes.
+        pipeline_configs: Pipelines to merge. Their sinks are ignored.
+        op: Async function that reads the outputs of the pipelines and emits the merged stream. ``None``: all outputs
+            are emitted in order of arrival.
 
     Raises:
-        ValueError: There is no pipeline.
-        TypeError: One of them is not a :class:`PipelineConfig`, or ``op`` cannot be called.
+        ValueError: ``pipeline_configs`` is empty.
+        TypeError: One of them is not a :class:`PipelineConfig`, or ``op`` is not callable.
     """
 
     pipeline_configs: "tuple[PipelineConfig[Any], ...]"
     op: MergeOp | None = None
 
     def __post_init__(self) -> None:
-        from ._pipeline import PipelineConfig  # a pipeline's source may be a merge: each knows the other
+        from ._pipeline import PipelineConfig  # imported late: PipelineConfig refers to MergeConfig
 
         configs = tuple(self.pipeline_configs)
         if not configs:
@@ -57,15 +58,16 @@ class MergeConfig:
 
 
 def Merge(pipeline_configs: "Sequence[PipelineConfig[Any]]", op: MergeOp | None = None) -> MergeConfig:
-    """Describe a source that joins the outputs of several pipelines.
+    """Describe a source that merges the outputs of several pipelines.
 
     Args:
-        pipeline_configs: The pipelines. Their sinks are ignored.
-        op: ``async op(info, input_queues, output_queue)``: reads each queue until
-            :func:`~spdl.pipeline.is_eof` and puts what goes on. ``None``: everything goes on, as it comes.
+        pipeline_configs: Pipelines to merge. Their sinks are ignored.
+        op: ``async op(info, input_queues, output_queue)`` that reads each input queue until
+            :func:`~spdl.pipeline.is_eof` and puts the merged stream into the output queue. ``None``: all outputs are
+            emitted in order of arrival.
 
     Raises:
-        ValueError: There is no pipeline.
-        TypeError: As :class:`MergeConfig`.
+        ValueError: ``pipeline_configs`` is empty.
+        TypeError: One of them is not a :class:`PipelineConfig`, or ``op`` is not callable.
     """
     return MergeConfig(tuple(pipeline_configs), op)

@@ -27,12 +27,12 @@ OutputOrder: TypeAlias = Literal["completion", "input"]
 
 
 class SupportsGetItem(Protocol[K_contra, V_co]):
-    """A container as an op: the item is the key or index."""
+    """A container used as an op: the item is the key or index."""
 
     def __getitem__(self, key: K_contra, /) -> V_co: ...
 
 
-#: What a pipe can run: any way of calling, sync or async, one output or many; or a container.
+#: What a pipe can run: a callable (sync or async, function or generator function), or a container.
 Op: TypeAlias = Callable[[Any], Any] | SupportsGetItem[Any, Any]
 
 
@@ -46,7 +46,7 @@ class PipeConfig(Generic[T, U]):
     _concurrency: int = 1
     _executor: Executor | None = None
     _output_order: OutputOrder = "completion"
-    _max_failures: int | Fraction | None = None  # None: what the pipeline says
+    _max_failures: int | Fraction | None = None  # None: the limit of the pipeline
     _isolate: bool = False
     _retry: Retry | None = None
     _timeout: float | None = None  # seconds
@@ -91,30 +91,30 @@ def Pipe(
     """Describe a stage that runs ``op`` on every item.
 
     Args:
-        op: A function, object or container. Async functions and async generators run on the event loop, all else on
+        op: A callable or a container. Async functions and async generators run on the event loop, everything else on
             worker threads. Every value that a generator yields is an output; ``None`` is dropped. An object with
-            ``__getitem__`` is a container even if it can be called too: pass its ``__call__`` to have it called.
-        concurrency: Most calls in flight.
-        executor: Where the calls run, in place of the pipeline's worker threads. For sync ops.
-        name: Name of the stage. By default that of the op, or of its class; ``"__getitem__"`` for a container.
-        output_order: ``"completion"``: results are emitted as calls end. ``"input"``: in the order of their inputs.
-        max_failures: How many calls may fail (``int``; negative: any number), or which share of them
-            (:class:`~fractions.Fraction`), before the stage is given up. ``None``: the pipeline's limit.
-        isolate: Run the calls in processes of their own, ``concurrency`` of them. A crash of the op costs the item,
-            not the pipeline. For sync ops. The op, items and results are pickled; a generator is collected there.
-        retry: How often to call the op again with an item on which it raised: the number of attempts in all, or a
-            :class:`Retry`.
-        timeout: Seconds that an item may take, all attempts and the waits between them included; of a generator on
-            threads or the event loop, each output; in an isolated stage, each attempt. What takes longer fails with
-            :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process killed, and a
-            thread left behind, for it cannot be interrupted: another takes its place in the pool. In a process pool
-            of the user's, the time that a call waits for a worker counts.
+            ``__getitem__`` is used as a container even if it is callable; pass its ``__call__`` to call it instead.
+        concurrency: Maximum number of calls in flight.
+        executor: Executor that runs the calls instead of the pipeline's worker threads. For sync ops.
+        name: Name of the stage. By default the name of the op or of its class; ``"__getitem__"`` for a container.
+        output_order: ``"completion"``: results are emitted as calls finish. ``"input"``: in the order of their inputs.
+        max_failures: Maximum number of failed calls (``int``; negative: no limit), or maximum share of failed calls
+            (:class:`~fractions.Fraction`). The stage stops when it is exceeded. ``None``: the pipeline's limit.
+        isolate: Whether to run the calls in ``concurrency`` separate processes. A crash of the op then fails the item,
+            not the pipeline. For sync ops. The op, items and results are pickled; a generator runs to its end in the
+            process before its outputs are returned.
+        retry: Maximum number of attempts per item, the first included, or a :class:`Retry`.
+        timeout: Maximum time per item in seconds, including all attempts and the delays between them. For a generator
+            on threads or the event loop it limits each output, in an isolated stage each attempt. A call that takes
+            longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process
+            is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a process pool as
+            ``executor``, the time that a call waits for a worker counts.
 
     Raises:
-        InvalidOpError: ``op`` is nothing that can be run.
-        ValueError: ``concurrency`` is less than 1, ``output_order`` is neither of the two, an async op has an
-            ``executor`` or is to be isolated, or an async generator is to keep the order of its inputs; ``isolate``
-            and ``executor`` are given together; ``retry`` is less than 1, ``timeout`` is not above 0.
+        InvalidOpError: ``op`` is neither callable nor a container.
+        ValueError: ``concurrency`` or ``retry`` is less than 1; ``timeout`` is not above 0; ``output_order`` is not one
+            of the two; ``isolate`` and ``executor`` are given together; an async op has an ``executor`` or
+            ``isolate=True``; an async generator has ``output_order="input"``.
         TypeError: An argument has the wrong type.
     """
     call, kind, default_name = _resolve(op)
@@ -157,7 +157,7 @@ def Pipe(
 
 
 def _resolve(op: Any) -> tuple[Callable[[Any], Any], Kind, str]:
-    """What is called for each item, how it gives its outputs, and what a stage with it is called."""
+    """Return the callable to run for each item, its kind, and the default name of the stage."""
     if not isinstance(op, type) and getattr(type(op), "__getitem__", None) is not None:
         call = op.__getitem__
         return call, _kind_of(call), "__getitem__"
@@ -184,10 +184,10 @@ def _kind_of(op: Callable[[Any], Any]) -> Kind:
 
 
 def _is_marked_async(obj: object) -> bool:
-    """Tell whether an object says that it returns coroutines, as ``inspect.markcoroutinefunction`` makes it say."""
+    """Return whether an object is marked by ``inspect.markcoroutinefunction`` as returning coroutines."""
     try:
         return inspect.iscoroutinefunction(obj)
-    except Exception:  # noqa: BLE001 - it asks for attributes, and the object's own __getattr__ may raise anything
+    except Exception:  # noqa: BLE001 - reads attributes, and a custom __getattr__ may raise anything
         return False
 
 

@@ -1,4 +1,4 @@
-"""A whole pipeline, and what can only be judged of the whole."""
+"""A whole pipeline, and the checks that need all of its stages."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,9 +31,9 @@ class PipelineConfig(Generic[U]):
     """A whole pipeline.
 
     Args:
-        src: Where items come from: a source, or a merge of other pipelines.
-        pipes: The stages in order.
-        sink: The buffer from which outputs are read.
+        src: Source of the items, or a merge of other pipelines.
+        pipes: Stages in order.
+        sink: Buffer from which outputs are read.
 
     Raises:
         TypeError: An argument, or one of the stages, has the wrong type.
@@ -75,12 +75,13 @@ def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
     """Check the regions between placement marks.
 
     Args:
-        pipes: The stages of one pipeline.
-        may_stay_open: Whether the last region may go on to the sink, as in a description made by hand.
+        pipes: Stages of one pipeline.
+        may_stay_open: Whether the last region may extend to the sink, as in a description written by hand.
 
     Raises:
-        ValueError: A region has no stages, has one that keeps the order of its inputs, or is open at the sink.
-        UnsupportedPythonError: A region of subinterpreters before Python 3.14.
+        ValueError: A region has no stages, contains a stage with ``output_order="input"``, or is not closed before the
+            sink.
+        UnsupportedPythonError: A region uses subinterpreters and this Python is older than 3.14.
     """
     region: PlacementConfig | None = None
     num_stages = 0

@@ -1,4 +1,4 @@
-"""Marks between stages that say where those after them run."""
+"""Placement marks: where the stages after a mark run."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -30,7 +30,7 @@ class MainProcess:
     def __new__(cls) -> "MainProcess":
         try:
             return MAIN_PROCESS
-        except NameError:  # the one below
+        except NameError:  # MAIN_PROCESS, defined below, does not exist yet
             return super().__new__(cls)
 
     def __reduce__(self) -> str:
@@ -46,14 +46,14 @@ MAIN_PROCESS: Final = MainProcess()
 
 @dataclass(frozen=True, repr=False)
 class ExecutorConfig:
-    """A pool of workers, described so that it can be pickled. Base class; use one of the subclasses.
+    """Picklable configuration of a worker pool. Base class; use one of the subclasses.
 
-    A subclass that overrides ``_build`` can be the target of a region too.
+    A user-defined subclass that overrides ``_build`` can be the target of a region too.
 
     Args:
-        max_workers: Number of workers; ``None``: that of the CPUs.
-        initializer: Called once in each worker before anything else runs there.
-        initargs: Its arguments.
+        max_workers: Number of workers; ``None``: the number of CPUs.
+        initializer: Function called once in each worker before anything else runs there.
+        initargs: Arguments of ``initializer``.
 
     Raises:
         ValueError: ``max_workers`` is less than 1.
@@ -85,7 +85,7 @@ class ExecutorConfig:
                 continue
             if field.name == "initializer":
                 value = describe_callable(value)
-            elif field.name == "initargs":  # these may be large, or secret
+            elif field.name == "initargs":  # may be large or secret
                 value = f"<{len(value)} {'value' if len(value) == 1 else 'values'}>"
             else:
                 value = repr(value)
@@ -98,15 +98,15 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
     """Worker processes.
 
     Args:
-        max_workers: Number of workers; ``None``: that of the CPUs.
-        initializer: Called once in each worker before anything else runs there.
-        initargs: Its arguments.
-        mp_context: How they are started: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
-        restart: Replace a worker that dies; the items that it held have failed. Otherwise its death is the end of the
-            pipeline.
+        max_workers: Number of workers; ``None``: the number of CPUs.
+        initializer: Function called once in each worker before anything else runs there.
+        initargs: Arguments of ``initializer``.
+        mp_context: Start method: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
+        restart: Whether to replace a worker that dies. The items that it held fail. If ``False``, the death of a worker
+            fails the pipeline.
 
     Raises:
-        ValueError: ``max_workers`` is less than 1, or ``mp_context`` is no such way.
+        ValueError: ``max_workers`` is less than 1, or ``mp_context`` is not a start method.
         TypeError: An argument has the wrong type.
     """
 
@@ -123,7 +123,7 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 
 @dataclass(frozen=True, repr=False)
 class InterpreterPoolExecutorConfig(ExecutorConfig):
-    """Worker subinterpreters. Can be described on any Python; a pipeline with them needs Python 3.14."""
+    """Worker subinterpreters. Can be created on any Python; building a pipeline with it requires Python 3.14."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,13 +131,13 @@ class PlacementConfig:
     """The mark of a region's start or end.
 
     Args:
-        target: Where the stages after the mark run.
+        target: Workers that run the stages after the mark, or ``MAIN_PROCESS``.
         name: Name of the mark.
-        buffer_size: Most items in one transfer: into the region for a mark that opens it, out of it for one that
-            closes it.
+        buffer_size: Maximum number of items in one transfer: into the region for a mark that opens it, out of it for a
+            mark that closes it.
 
     Raises:
-        TypeError: ``target`` is a running executor, or nothing of the kind.
+        TypeError: ``target`` is a running executor, or neither a worker configuration nor ``MAIN_PROCESS``.
         ValueError: ``buffer_size`` is less than 1.
     """
 
@@ -173,5 +173,5 @@ class PlacementConfig:
 def _is_target(target: object) -> bool:
     if isinstance(target, MainProcess | ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig):
         return True
-    # The base class alone makes no workers; a subclass of its own kind does if it says how.
+    # The base class cannot make workers; a subclass that overrides _build can.
     return isinstance(target, ExecutorConfig) and type(target)._build is not ExecutorConfig._build

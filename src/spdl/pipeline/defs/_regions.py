@@ -1,4 +1,4 @@
-"""Placement marks and the stages between them, as one thing: what runs in the workers of one region."""
+"""Regions: the stages between two placement marks, which run in one set of workers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ __all__ = ["Region", "split_regions", "without_executors"]
 class Region:
     """The stages between two marks."""
 
-    mark: PlacementConfig  # the one that opens it
-    stages: tuple[PathStage, ...]  # as they were described
-    output_size: int  # most items in one transfer out of it
+    mark: PlacementConfig  # opens the region
+    stages: tuple[PathStage, ...]  # as described by the user
+    output_size: int  # maximum number of items in one transfer out of the region
 
     @property
     def target(self) -> ExecutorConfig:
@@ -28,17 +28,17 @@ class Region:
 
     @property
     def input_size(self) -> int:
-        """Most items in one transfer into it."""
+        """Maximum number of items in one transfer into the region."""
         return self.mark.buffer_size
 
     @property
     def name(self) -> str:
-        """Name of the stage that the region is to the rest of the pipeline."""
+        """Name of the region as one stage of the pipeline."""
         return f"subprocess_pipeline({'+'.join(stage.name for stage in self.stages)})"
 
     @property
     def is_limited_by_pipeline(self) -> bool:
-        """Whether a stage inside is under the pipeline's ``max_failures``, and not exempt by one of its own."""
+        """Whether the pipeline's ``max_failures`` applies to any stage inside, that is, one without its own limit."""
         return any(_is_limited_by_pipeline(stage) for stage in self.stages)
 
 
@@ -46,7 +46,7 @@ Part: TypeAlias = "PathStage | Region"
 
 
 def split_regions(pipes: Sequence[StageConfig]) -> list[Part]:
-    """The stages that run where the pipeline was built, and the regions, in order. Checked by ``check_regions``."""
+    """Return the stages of the main process and the regions, in order. Expects stages that passed ``check_regions``."""
     parts: list[Part] = []
     mark: PlacementConfig | None = None
     inside: list[PathStage] = []
@@ -65,7 +65,7 @@ def split_regions(pipes: Sequence[StageConfig]) -> list[Part]:
 
 
 def without_executors(stages: Iterable[PathStage]) -> tuple[PathStage, ...]:
-    """The stages as a worker runs them: an executor inside a region is ignored, and could not be sent there."""
+    """Return the stages as a worker runs them: without executors, which are ignored in regions and do not pickle."""
     return tuple(_without_executor(stage) for stage in stages)
 
 

@@ -1,4 +1,4 @@
-"""Short names for what users bring: never its contents, and never by running the user's own ``__repr__``."""
+"""Short descriptions of users' objects, without their contents and without calling their ``__repr__``."""
 
 import functools
 import inspect
@@ -18,14 +18,14 @@ from typing import Any
 
 __all__ = ["describe_callable", "describe_object", "describe_source", "indent", "layers_of"]
 
-# An object whose class gets its __call__ from an object of yet another class, and so on: nobody goes deeper by intent.
+# Limit for chains of callables, such as an object whose class has another callable object as __call__.
 _MAX_LAYERS = 32
 
 
 def layers_of(op: object) -> Iterator[object]:
-    """Get what is called when ``op`` is called, from the outside in: partials, methods, objects' ``__call__``.
+    """Yield what is called when ``op`` is called, from the outside in: partials, methods, ``__call__`` of objects.
 
-    Decorators are not looked through: what they return is what runs.
+    Decorators are not unwrapped: the wrapper is what runs.
     """
     for _ in range(_MAX_LAYERS):
         yield op
@@ -43,20 +43,20 @@ def layers_of(op: object) -> Iterator[object]:
 
 
 def describe_object(obj: object) -> str:
-    """Like the ``repr`` that every object inherits: class and address."""
+    """Return class and address, like the default ``repr``."""
     return f"<{type(obj).__name__} object at {id(obj):#x}>"
 
 
 def describe_source(source: object) -> str:
-    """``<Cls at file:line>`` where the place of its class is known, else class and address."""
+    """Return ``<Cls at file:line>`` if the location of the class is known, else class and address."""
     place = _place_of_class(type(source))
     return describe_object(source) if place is None else f"<{type(source).__name__} at {place}>"
 
 
 def describe_callable(op: Callable[..., Any]) -> str:
-    """Where ``op`` is defined: ``module.func at file:line``; for objects that can be called it is their class.
+    """Return where ``op`` is defined: ``module.func at file:line``. For callable objects, where their class is defined.
 
-    Partials and decorators made with :func:`functools.wraps` are looked through. What has no source has a name only.
+    Unwraps partials and decorators made with :func:`functools.wraps`. Without source, only the name is returned.
     """
     while isinstance(op, functools.partial):
         op = op.func
@@ -72,7 +72,7 @@ def describe_callable(op: Callable[..., Any]) -> str:
         if owner is None or inspect.ismodule(owner):
             return _qualified(op)
         return f"{_qualified(owner if isinstance(owner, type) else type(owner))}.{op.__name__}"
-    # Only functions, of Python or compiled, have it by type. An object may answer any question with an error.
+    # Checked on the type: functions, Python or compiled, have it there. Attribute access on other objects may raise.
     code = getattr(op, "__code__", None) if hasattr(type(op), "__code__") else None
     if isinstance(code, CodeType):
         return f"{_qualified(op)} at {code.co_filename}:{code.co_firstlineno}"
@@ -84,7 +84,7 @@ def describe_callable(op: Callable[..., Any]) -> str:
 
 
 def indent(text: str, prefix: str) -> str:
-    """Put ``prefix`` before each line."""
+    """Prefix each line with ``prefix``."""
     return "\n".join(prefix + line for line in text.split("\n"))
 
 
@@ -95,17 +95,17 @@ def _qualified(obj: Any) -> str:
 
 
 def _place_of_class(cls: type) -> str | None:
-    """``file:line`` of a class statement, without parsing the file as :func:`inspect.getsourcelines` does."""
+    """Return ``file:line`` of a class statement, without parsing the file as :func:`inspect.getsourcelines` does."""
     codes = [value.__code__ for value in vars(cls).values() if isinstance(value, FunctionType)]
     filename = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    # Methods made by a decorator (dataclass) say "<string>"; a class made in a function has the file of its module.
+    # Generated methods (dataclass) have the file "<string>"; a class made in a function has the file of its module.
     first = min((code.co_firstlineno for code in codes if code.co_filename == filename), default=None)
-    line = vars(cls).get("__firstlineno__")  # from Python 3.13 on
+    line = vars(cls).get("__firstlineno__")  # Python 3.13+
     if filename is None:
         return None
     if line is None:
         statement = re.compile(rf"\s*class\s+{re.escape(cls.__name__)}\b")
         lines = linecache.getlines(filename)[:first]
-        # The last one before its first method is it, also where an inner or a redefined class has the same name.
+        # The last match before the first method is right even if an inner or redefined class has the same name.
         line = next((n for n in range(len(lines), 0, -1) if statement.match(lines[n - 1])), None)
     return None if line is None else f"{filename}:{line}"

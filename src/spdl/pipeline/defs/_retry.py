@@ -1,4 +1,4 @@
-"""``Retry``: when a call that raised is made again."""
+"""``Retry``: when to retry a call that raised."""
 
 import math
 from collections.abc import Callable
@@ -11,28 +11,28 @@ __all__ = ["Retry", "as_retry"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Retry:
-    """Call an op again with an item on which it raised.
+    """Retry policy of a stage: calls the op again with an item on which it raised.
 
     Before the k-th attempt (k >= 2) the stage waits ``min(max_delay, delay * backoff ** (k - 2))`` seconds, less a
-    random share of up to ``jitter`` of that, so that calls that failed together do not come back together. The last
-    exception is the item's failure, with a note that says how many attempts there were. A generator is called again
-    only as long as it has not yielded anything.
+    random share of it of up to ``jitter``, so that calls that failed together are not retried together. If the last
+    attempt fails, the item fails with that exception, and a note on it gives the number of attempts. A generator is
+    retried only if it has not yielded anything.
 
     .. code-block:: python
 
         builder.pipe(download, concurrency=8, retry=Retry(5, on=ConnectionError, delay=1.0))
 
     Args:
-        attempts: Most calls per item, the first one included.
-        on: Class of exceptions, or several, after which it is called again. Others are the item's failure at once.
-        delay: Seconds before the second attempt.
-        backoff: How many times longer each wait is than the one before.
-        max_delay: Most seconds of one wait.
-        jitter: Share of a wait, in [0, 1], that is left to chance.
+        attempts: Maximum number of calls per item, including the first.
+        on: Exception class, or tuple of classes, to retry after. Other exceptions fail the item at once.
+        delay: Delay before the second attempt, in seconds.
+        backoff: Factor by which each delay grows, >= 1.
+        max_delay: Maximum delay, in seconds.
+        jitter: Maximum random share of a delay, in [0, 1].
 
     Raises:
-        ValueError: A number is out of its range.
-        TypeError: An argument has the wrong type, or ``on`` names what is no ordinary exception.
+        ValueError: A number is out of range.
+        TypeError: An argument has the wrong type, or ``on`` contains something other than subclasses of ``Exception``.
     """
 
     attempts: int
@@ -68,29 +68,29 @@ class Retry:
         return f"Retry({', '.join(given)})"
 
     def covers(self, error: BaseException) -> bool:
-        """Whether a call that raised ``error`` may be made again."""
+        """Return whether to retry a call that raised ``error``."""
         return isinstance(error, self.on)
 
     def delay_before(self, attempt: int, random: Callable[[], float]) -> float:
-        """Seconds to wait before an attempt.
+        """Return the delay before an attempt, in seconds.
 
         Args:
-            attempt: Number of the attempt, from 2 on: nothing is waited for before the first.
-            random: Gives numbers in [0, 1), as :func:`random.random` does.
+            attempt: Number of the attempt, >= 2: there is no delay before the first.
+            random: Function that returns numbers in [0, 1), like :func:`random.random`.
         """
         try:
             longest = min(self.max_delay, self.delay * self.backoff ** (attempt - 2))
-        except OverflowError:  # so many attempts that the power is beyond a float
+        except OverflowError:  # the power exceeds the range of floats
             longest = self.max_delay if self.delay > 0 else 0.0
         return longest * (1.0 - self.jitter * random())
 
 
 def as_retry(value: object) -> Retry | None:
-    """Get what was given as ``retry=``: nothing, a number of attempts, or all of it.
+    """Convert the argument ``retry=``: ``None``, a number of attempts, or a :class:`Retry`.
 
     Raises:
-        TypeError: It is something else.
-        ValueError: A number of attempts is less than 1.
+        TypeError: ``value`` is something else.
+        ValueError: The number of attempts is less than 1.
     """
     if value is None or isinstance(value, Retry):
         return value

@@ -15,7 +15,7 @@ class SinkConfig(Generic[U]):
     """The sink of a pipeline.
 
     Args:
-        buffer_size: Most items that wait there to be read.
+        buffer_size: Maximum number of buffered outputs.
 
     Raises:
         ValueError: ``buffer_size`` is not an int, or less than 1.

@@ -1,4 +1,4 @@
-"""Where a pipeline's items come from."""
+"""The source of a pipeline's items."""
 
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ class SourceConfig(Generic[T]):
     """The source of a pipeline.
 
     Args:
-        source: What is iterated. If both ways are there, the pipeline prefers ``__aiter__``.
-        continuous: Iterate it again and again. Each pass is an epoch.
+        source: Iterable or async iterable of items. If it is both, the pipeline uses ``__aiter__``.
+        continuous: Whether to iterate it repeatedly. Each pass is an epoch.
 
     Raises:
-        ValueError: It can be iterated in neither way.
+        ValueError: ``source`` has neither ``__iter__`` nor ``__aiter__``.
     """
 
     source: Iterable[T] | AsyncIterable[T]
     continuous: bool = False
 
     def __post_init__(self) -> None:
-        # iter() and aiter() ask the class, not the object; a class itself, say `list`, cannot be iterated.
+        # iter() and aiter() look at the class, not the object; a class itself, such as `list`, is not iterable.
         cls = type(self.source)
         if getattr(cls, "__iter__", None) is None and getattr(cls, "__aiter__", None) is None:
             if isinstance(self.source, type):

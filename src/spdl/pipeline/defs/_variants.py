@@ -16,18 +16,18 @@ PathStage: TypeAlias = "PipeConfig[Any, Any] | AggregateConfig[Any] | Disaggrega
 
 @dataclass(frozen=True, repr=False)
 class PathVariantsConfig(Generic[T]):
-    """Several paths of stages, and what chooses one; made by :func:`PathVariants`.
+    """Several paths of stages and a router that chooses one; made by :func:`PathVariants`.
 
     Args:
         name: Name of the stage.
-        router: Gets an item and returns the index of its path. Sync or async. If ``batched``, it gets a list of items
-            and returns an index for each.
-        paths: The stages of each path.
-        batched: Items are lists, whose elements are sent down their paths and joined again.
+        router: Sync or async function that takes an item and returns the index of its path. If ``batched``, it takes a
+            list of items and returns a list of indices.
+        paths: Stages of each path.
+        batched: Whether items are lists whose elements are routed separately and joined again.
 
     Raises:
-        ValueError: ``router`` cannot be called; there is no path, or one without stages; a path has something in it
-            that is not a pipe, aggregate, disaggregate or path variants.
+        ValueError: ``router`` is not callable, there is no path, a path is empty, or a path contains something other
+            than pipes, aggregates, disaggregates and path variants.
     """
 
     name: str
@@ -71,14 +71,14 @@ def PathVariants(
     """Describe a stage that sends each item down one of several paths.
 
     Args:
-        router: Gets an item and returns the index of its path. Sync or async. If ``batched``, it gets a list of items
-            and returns an index for each.
-        paths: The stages of each path: pipes, aggregates, disaggregates, path variants.
+        router: Sync or async function that takes an item and returns the index of its path. If ``batched``, it takes a
+            list of items and returns a list of indices.
+        paths: Stages of each path: pipes, aggregates, disaggregates, path variants.
         name: Name of the stage; ``"path_variants"`` by default.
-        batched: Items are lists, whose elements are sent down their paths and joined again.
+        batched: Whether items are lists whose elements are routed separately and joined again.
 
     Raises:
-        ValueError: As :class:`PathVariantsConfig`.
+        ValueError: Same as :class:`PathVariantsConfig`.
     """
     if not isinstance(paths, Sequence):
         raise ValueError(f"paths must be a sequence of paths, got {type(paths).__qualname__}")

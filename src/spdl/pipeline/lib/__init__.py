@@ -1,1 +1,1 @@
-"""The built extension and its generated stub. Only ``spdl.pipeline._transport`` and what starts workers import it."""
+"""The built extension and its generated stub. Only ``spdl._processes`` imports it."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from spdl._processes._start import context_of
 from spdl._reports import log, notes_of, text_of
 from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
 from spdl.dataloader._torch._plan import Plan, Run
@@ -22,7 +23,6 @@ from spdl.dataloader._torch.threads._pieces import Outcome
 from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._workers._start import context_of
 
 from ._local import LocalLoader
 from ._measuring import Cost, Measurement, measure
@@ -263,7 +263,7 @@ class _Continued(Iterator[Any]):
     def _continue_in_processes(self, starting: Starting) -> None:
         self._starting = None
         try:
-            crew = starting.crew()
+            pool = starting.pool()
         except PipelineStateError:
             raise
         except Exception as exc:
@@ -272,7 +272,7 @@ class _Continued(Iterator[Any]):
             self._resort_to_threads(exc)
             return
         self._local = None
-        self._batches = self._processes.iterate_with(crew)
+        self._batches = self._processes.iterate_with(pool)
         self._indices.end_epoch()
         log(_LOG, logging.INFO, "%s", self._choice)
 

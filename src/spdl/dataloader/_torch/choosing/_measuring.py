@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
+from spdl._processes._transport._pickling import encode
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.threads._intra_op import IntraOpLimit
 from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, cut_samples
-from spdl.pipeline._transport._pickling import encode
 
 from ._local import LocalLoader
 from ._resumed import ResumedIndices
@@ -225,15 +225,15 @@ def _conclude(plan: Plan, trial: _Trial, fetched: list[Outcome]) -> tuple[Measur
     sizes = [_size(plan, outcome) for outcome in fetched]
     found = trial.cost()
     outcomes, collating, thread_error = _collate(plan, fetched, sizes, trial, found)
-    shipping = _shipping(outcomes)
+    sending = _sending_cost(outcomes)
     if plan.pin is not None:
         outcomes = [outcome.then(plan.pin, number) for number, outcome in enumerate(outcomes)]
-    if found is None or shipping is None:
+    if found is None or sending is None:
         return None, outcomes
     fetching, num_threads = found
     size = sum(sizes) / len(sizes)
     thread_error = trial.thread_error or thread_error
-    return Measurement(trial.num_samples, num_threads, size, fetching, collating, *shipping, thread_error), outcomes
+    return Measurement(trial.num_samples, num_threads, size, fetching, collating, *sending, thread_error), outcomes
 
 
 def _collate(
@@ -270,7 +270,7 @@ def _collate(
     return [done[number] for number in sorted(done)], cost, error
 
 
-def _shipping(outcomes: list[Outcome]) -> tuple[float, int] | None:
+def _sending_cost(outcomes: list[Outcome]) -> tuple[float, int] | None:
     """Seconds to pickle a batch, and the bytes of its buffers; ``None`` if there is no batch."""
     for outcome in outcomes:
         if outcome.has_batch():

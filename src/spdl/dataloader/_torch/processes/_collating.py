@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spdl.pipeline._transport._arena import arena_slot
-from spdl.pipeline._transport._pickling import LARGE
+from spdl._processes._transport._arena import arena_slot
+from spdl._processes._transport._pickling import LARGE
 
 __all__ = ["collate_in_place"]
 

@@ -1,4 +1,4 @@
-"""Names of every message between a loader and its worker processes: frames of ``spdl.pipeline._transport``."""
+"""Names of every message between a loader and its worker processes: frames of ``spdl._processes._transport``."""
 
 from __future__ import annotations
 

@@ -18,22 +18,22 @@ from ._seeding import seed_worker
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl.pipeline._transport import Frame, Link
+    from spdl._processes._transport import Frame, Link
 
-__all__ = ["Duty", "Luggage", "Turnstile", "serve"]
+__all__ = ["WorkerSpec", "Payload", "StartLimit", "serve"]
 
 
-class Luggage(Protocol):
-    """Collate function, worker_init_fn and dataset, as they came."""
+class Payload(Protocol):
+    """Collate function, worker_init_fn and dataset, as they were sent."""
 
     def open(self) -> tuple[Any, ...]:
         """The three objects."""
 
 
-class Turnstile:
-    """Lets so many workers load the dataset at a time: a pipe that holds a byte for each who may.
+class StartLimit:
+    """Limits how many workers load the dataset at the same time: a pipe that holds a byte for each permit.
 
-    What dies inside takes its byte along; the others wait, and are ended by the loader, who sees the death.
+    A worker that dies here keeps its permit. The others wait, and the loader ends them when it detects the death.
     """
 
     def __init__(self, reader: Connection[bytes, bytes], writer: Connection[bytes, bytes]) -> None:
@@ -41,7 +41,7 @@ class Turnstile:
         self._writer = writer
 
     def admit(self, count: int) -> None:
-        """Let so many more in."""
+        """Add ``count`` permits."""
         os.write(self._writer.fileno(), b"1" * count)
 
     def __enter__(self) -> None:
@@ -58,8 +58,8 @@ class Turnstile:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
-    """What one worker is and does."""
+class WorkerSpec:
+    """What one worker needs to know besides the payload."""
 
     worker_id: int
     num_workers: int
@@ -67,46 +67,46 @@ class Duty:
     is_iterable: bool
     is_batched: bool
     batch_size: int | None  # of iterable datasets
-    drop_last: bool  # likewise
+    drop_last: bool  # of iterable datasets
 
 
-def serve(link: Link, luggage: Luggage, duty: Duty, turnstile: Turnstile | None) -> None:
+def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimit | None) -> None:
     """Load the requested batches until the loader closes the connection or dies.
 
     Args:
         link: Connection to the loader.
-        luggage: What the user brought.
-        duty: The rest.
-        turnstile: To pass before the luggage is opened, if any.
+        payload: The user's objects.
+        spec: All other parameters.
+        start_limit: Limit held while the payload is opened; ``None``: no limit.
     """
     import torch
 
     # Requests are read even while answers wait to be written: the loader may be sending one, and does not read
     # meanwhile. Its `prefetch_factor` limits the number of waiting answers.
     link.write_in_background(max_bytes_pending=None)
-    if turnstile is None:
-        objects = _open(luggage)
+    if start_limit is None:
+        objects = _open(payload)
     else:
-        with turnstile:
-            objects = _open(luggage)
+        with start_limit:
+            objects = _open(payload)
     link.send(FromWorker.READY)
     collate_fn, worker_init_fn, dataset = objects
     collate_in_place()
     torch.set_num_threads(1)
-    seed = seed_worker(duty.base_seed, duty.worker_id)
-    _set_worker_info(id=duty.worker_id, num_workers=duty.num_workers, seed=seed, dataset=dataset)
-    worker = _Worker(link, duty, dataset, collate_fn)
+    seed = seed_worker(spec.base_seed, spec.worker_id)
+    _set_worker_info(id=spec.worker_id, num_workers=spec.num_workers, seed=seed, dataset=dataset)
+    worker = _Worker(link, spec, dataset, collate_fn)
     worker.prepare(worker_init_fn)
-    del luggage, objects, dataset
+    del payload, objects, dataset
     try:
         worker.serve()
     except (EOFError, OSError):  # from the connection; exceptions of user code do not get here
         return
 
 
-def _open(luggage: Luggage) -> tuple[Any, ...]:
+def _open(payload: Payload) -> tuple[Any, ...]:
     try:
-        return luggage.open()
+        return payload.open()
     except Exception as exc:
         raise RuntimeError(f"the dataset cannot be unpickled there: {exc} ({type(exc).__name__})") from exc
 
@@ -123,9 +123,9 @@ class _Exhausted(Exception):
 
 
 class _Worker:
-    def __init__(self, link: Link, duty: Duty, dataset: Any, collate_fn: Callable[[Any], Any]) -> None:
+    def __init__(self, link: Link, spec: WorkerSpec, dataset: Any, collate_fn: Callable[[Any], Any]) -> None:
         self._link = link
-        self._duty = duty
+        self._spec = spec
         self._dataset = dataset
         self._collate_fn = collate_fn
         self._fetcher: IterableFetcher | None = None  # of an iterable dataset
@@ -136,20 +136,20 @@ class _Worker:
         """Call ``worker_init_fn`` and begin the epoch. An error here is sent in place of every batch."""
         try:
             if worker_init_fn is not None:
-                worker_init_fn(self._duty.worker_id)
+                worker_init_fn(self._spec.worker_id)
         except Exception as exc:  # noqa: BLE001 - the user's
             self._unfit = exc
         else:
             self._resume()
 
     def _resume(self) -> None:
-        if not self._duty.is_iterable or self._unfit is not None:
+        if not self._spec.is_iterable or self._unfit is not None:
             return
-        duty = self._duty
+        spec = self._spec
         self._is_over = False
         self._fetcher = None  # release the old iterator before the new one is made
         try:
-            self._fetcher = IterableFetcher(self._dataset, duty.batch_size, duty.drop_last, self._collate_fn)
+            self._fetcher = IterableFetcher(self._dataset, spec.batch_size, spec.drop_last, self._collate_fn)
         except Exception as exc:  # noqa: BLE001 - the user's
             self._unfit = exc
 
@@ -169,12 +169,12 @@ class _Worker:
         try:
             if self._unfit is not None:
                 raise self._unfit
-            if self._duty.is_iterable:
+            if self._spec.is_iterable:
                 assert self._fetcher is not None
                 batch = self._collate_fn(self._take(self._fetcher))
             else:
                 indices = frame.load()
-                batch = fetch(self._dataset, indices, self._duty.is_batched, self._collate_fn)
+                batch = fetch(self._dataset, indices, self._spec.is_batched, self._collate_fn)
             kind, encoded = FromWorker.BATCH, link.encode(batch)
         except _Exhausted:
             self._is_over = True
@@ -190,5 +190,5 @@ class _Worker:
             raise _Exhausted from None
 
     def _where(self, indices: Any) -> str:
-        what = "an iterable dataset" if self._duty.is_iterable else f"indices {reprlib.repr(indices)}"
-        return f"DataLoader worker {self._duty.worker_id} (process {os.getpid()}), loading {what}"
+        what = "an iterable dataset" if self._spec.is_iterable else f"indices {reprlib.repr(indices)}"
+        return f"DataLoader worker {self._spec.worker_id} (process {os.getpid()}), loading {what}"

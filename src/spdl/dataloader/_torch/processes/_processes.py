@@ -18,18 +18,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from spdl._processes._transport import NOTHING
 from spdl._reports import log, shown, text_of
 from spdl.dataloader._losses import Losses
 from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.pipeline import PipelineStateError
-from spdl.pipeline._transport import NOTHING
 
-from ._crew import Crew, prepare_start
 from ._messages import FromWorker, ToWorker
+from ._worker_pool import WorkerPool, prepare_start
 
 if TYPE_CHECKING:
+    from spdl._processes._transport import Frame
     from spdl.dataloader._torch._plan import Plan
-    from spdl.pipeline._transport import Frame
 
 __all__ = ["ProcessRun"]
 
@@ -59,13 +59,13 @@ class ProcessRun:
             return kept
         return self.iterate_with(None)
 
-    def iterate_with(self, crew: Crew | None) -> Iterator[Any]:
+    def iterate_with(self, pool: WorkerPool | None) -> Iterator[Any]:
         """The first epoch, with workers that were started for the plan and have not been asked for anything.
 
         Args:
-            crew: Is taken over. ``None``: workers are started here.
+            pool: Is taken over. ``None``: workers are started here.
         """
-        batches = _Batches(self._plan, crew)
+        batches = _Batches(self._plan, pool)
         self._batches.add(batches)
         if self._plan.persistent_workers:
             self._kept = batches
@@ -80,22 +80,21 @@ class ProcessRun:
 class _Batches(Iterator[Any]):
     """Iterator of one epoch, or of all epochs of a persistent run. Not thread-safe."""
 
-    def __init__(self, plan: Plan, crew: Crew | None) -> None:
+    def __init__(self, plan: Plan, pool: WorkerPool | None) -> None:
         self._plan = plan
         self._sent = 0  # number of the next batch to request; counts up over all epochs
         self._next = 0  # number of the next batch to return, in order
         self._first = 0  # number of the first batch of this epoch
         self._dealt: dict[int, int] = {}  # number -> worker, of batches requested and not answered
-        self._arrived: dict[
-            int, tuple[int, Frame]
-        ] = {}  # number -> worker and answer, of batches received and not returned
+        #: number -> worker and answer, of batches received and not returned
+        self._arrived: dict[int, tuple[int, Frame]] = {}
         self._asked: dict[int, Any] = {}  # number -> indices, if failures are logged with them
         self._sampler_error: BaseException | None = None
-        self._crew = crew
+        self._pool = pool
         self._pid = os.getpid()
-        if crew is None:
+        if pool is None:
             self._begin_sampler()  # as torch does, before the seed: a sampler that draws in its __iter__ draws twice
-            self._crew = Crew(plan, draw_base_seed(plan.generator))
+            self._pool = WorkerPool(plan, draw_base_seed(plan.generator))
         try:
             self._begin(self._begin_sampler())
         except BaseException:
@@ -124,12 +123,12 @@ class _Batches(Iterator[Any]):
 
     def restart(self) -> bool:
         """Begin another epoch with the same workers; False if they have ended."""
-        crew = self._crew
-        if crew is None:
+        pool = self._pool
+        if pool is None:
             return False
         indices = self._begin_sampler()
         for worker in range(self._plan.num_workers):
-            crew.ask(worker, ToWorker.RESUME)
+            pool.ask(worker, ToWorker.RESUME)
         self._begin(indices)
         return True
 
@@ -209,20 +208,20 @@ class _Batches(Iterator[Any]):
         raise StopIteration
 
     def _receive(self) -> tuple[int, Frame]:
-        if self._crew is None:  # it was ended: by a failure that was raised then, or by whoever has the run
+        if self._pool is None:  # it was ended: by a failure that was raised then, or by whoever has the run
             raise StopIteration
         try:
-            return self._crew.receive(self._plan.timeout or None)
+            return self._pool.receive(self._plan.timeout or None)
         except BaseException:
-            if not self._crew.pids:
+            if not self._pool.pids:
                 self.end()
             raise
 
     def _give_up(self, worker: int) -> None:
         """Handle a worker that has exhausted its dataset."""
         self._is_active[worker] = False
-        if not self._plan.persistent_workers and self._crew is not None:
-            self._crew.dismiss(worker)
+        if not self._plan.persistent_workers and self._pool is not None:
+            self._pool.dismiss(worker)
         self._deal()
 
     def _deal(self) -> None:
@@ -231,7 +230,7 @@ class _Batches(Iterator[Any]):
         An exception of the sampler, or of pickling its indices, is kept until all batches before it have been
         returned.
         """
-        if self._crew is None or self._sampler_error is not None:
+        if self._pool is None or self._sampler_error is not None:
             return
         try:
             indices = next(self._indices)
@@ -245,7 +244,7 @@ class _Batches(Iterator[Any]):
             return
         number = self._sent
         try:
-            self._crew.ask(worker, ToWorker.FETCH, number, NOTHING if self._plan.is_iterable else indices)
+            self._pool.ask(worker, ToWorker.FETCH, number, NOTHING if self._plan.is_iterable else indices)
         except Exception as exc:  # noqa: BLE001 - of pickling
             self._sampler_error = exc
             return
@@ -271,12 +270,12 @@ class _Batches(Iterator[Any]):
 
     def end(self) -> None:
         """End the workers and wait for them. Idempotent."""
-        crew, self._crew = self._crew, None
+        pool, self._pool = self._pool, None
         for _, frame in self._arrived.values():
             frame.discard()
         self._arrived.clear()
-        if crew is not None:
-            crew.close()
+        if pool is not None:
+            pool.close()
 
     def __del__(self) -> None:
         if not sys.is_finalizing():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 from typing import NamedTuple
 
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
-from spdl.pipeline._workers._remote_errors import RemoteFailure
 
 __all__ = ["RemoteException"]
 

@@ -5,7 +5,7 @@ import threading
 from spdl.dataloader._torch._plan import Plan
 from spdl.pipeline import PipelineStateError
 
-from ._crew import Crew, pack
+from ._worker_pool import WorkerPool, pack
 
 __all__ = ["Starting"]
 
@@ -28,41 +28,41 @@ class Starting:
 
     def __init__(self, plan: Plan, base_seed: int) -> None:
         self._lock = threading.Lock()
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._error: Exception | None = None
         self._is_unwanted = False
         self._thread: threading.Thread | None = None
-        shipment = pack(plan)
-        if shipment is None:
-            self._crew = Crew(plan, base_seed)
+        payload = pack(plan)
+        if payload is None:
+            self._pool = WorkerPool(plan, base_seed)
             return
 
         def start() -> None:
             try:
-                with shipment:
-                    crew = Crew(plan, base_seed, shipment)
-                    crew.await_ready()
-            except Exception as exc:  # noqa: BLE001 - raised by ``crew``
+                with payload:
+                    pool = WorkerPool(plan, base_seed, payload)
+                    pool.await_ready()
+            except Exception as exc:  # noqa: BLE001 - raised by ``pool``
                 self._error = exc
                 return
             with self._lock:
                 if not self._is_unwanted:
-                    self._crew = crew
+                    self._pool = pool
                     return
-            crew.close()
+            pool.close()
 
         self._thread = threading.Thread(target=start, name="spdl-starting")
         try:
             self._thread.start()
         except BaseException:
-            shipment.close()
+            payload.close()
             raise
 
     def is_done(self) -> bool:
-        """Whether ``crew`` would not have to wait."""
+        """Whether ``pool`` would not have to wait."""
         return self._thread is None or not self._thread.is_alive()
 
-    def crew(self) -> Crew:
+    def pool(self) -> WorkerPool:
         """Wait for the workers and take ownership of them.
 
         Raises:
@@ -72,18 +72,18 @@ class Starting:
         """
         if self._thread is not None:
             self._thread.join()
-        crew, self._crew = self._crew, None
+        pool, self._pool = self._pool, None
         error, self._error = self._error, None
         if error is not None:
             raise error
-        if crew is None:
+        if pool is None:
             raise PipelineStateError("the workers belong to the process that this one was forked from")
-        return crew
+        return pool
 
     def abandon(self) -> None:
         """End the workers as soon as they have started. Does not wait."""
         with self._lock:
             self._is_unwanted = True
-            crew, self._crew = self._crew, None
-        if crew is not None:
-            crew.close()
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()

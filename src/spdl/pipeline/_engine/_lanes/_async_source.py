@@ -12,7 +12,7 @@ from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages import SourceNode
 
 __all__ = ["iterate_async_source"]

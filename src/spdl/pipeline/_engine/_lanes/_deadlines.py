@@ -23,7 +23,7 @@ from spdl.pipeline._errors import StageTimeoutError
 from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
     from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._engine._ticket import Ticket
@@ -164,7 +164,7 @@ class Deadlines:
                 stage.engine.broken(exc)
 
     def _error(self, ticket: Ticket, running: _Running) -> StageTimeoutError:
-        from spdl.pipeline._engine._ending import stack_of
+        from spdl.pipeline._engine._shutdown import stack_of
 
         stage = str(ticket.stage.info)
         error = StageTimeoutError(

@@ -26,7 +26,7 @@ from ._deadlines import close_given_up
 from ._remote import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo

@@ -25,7 +25,7 @@ from ._pool import PoolLane
 from ._remote import RemoteFailure, as_error
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._call import CallStage
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Retry

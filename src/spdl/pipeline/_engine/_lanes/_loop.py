@@ -28,7 +28,7 @@ from ._base import EngineThread, Task
 from ._merge_op import run_merge_op
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages import CallStage, CustomMergeStage, Node, SourceNode
     from spdl.pipeline._info import StageInfo
 

@@ -13,7 +13,7 @@ from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._marks import EOF, EPOCH_END
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages import CustomMergeStage
 
 __all__ = ["MergeReader", "MergeWriter", "run_merge_op"]

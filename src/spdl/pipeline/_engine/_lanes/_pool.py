@@ -22,7 +22,7 @@ from ._base import EngineThread, Task
 from ._deadlines import close_given_up
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages import SourceNode
 
 __all__ = ["PoolLane"]

@@ -21,7 +21,7 @@ from spdl.pipeline._errors import WorkerDiedError
 from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._region import Order, RegionStage
 
 __all__ = ["RegionLane"]
@@ -89,7 +89,7 @@ class RegionLane:
 
     def stop_workers(self) -> None:
         """Idempotent."""
-        from spdl.pipeline._engine._scheduler import EngineState
+        from spdl.pipeline._engine._engine import EngineState
 
         if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
             self.workers.stop(_SHORT_TIMEOUT)  # a failure, or nobody is left: no use in waiting for calls
@@ -171,7 +171,7 @@ class RegionLane:
                 self._num_vain[event.worker] = 0
         elif isinstance(event, Ready):
             with engine.lock:
-                node.welcome(event.worker)
+                node.mark_ready(event.worker)
         elif isinstance(event, Failed):
             with engine.lock:
                 self._fail(event.error)
@@ -200,7 +200,7 @@ class RegionLane:
         with engine.lock:
             if node.ended or node.workers[index].ended:
                 return
-            held = node.mourn(index)
+            held = node.mark_dead(index)
         self._num_vain[index] = 0 if held else self._num_vain[index] + 1
         if not workers.may_replace or self._num_vain[index] > _MAX_VAIN_STARTS:
             with engine.lock:

@@ -21,7 +21,7 @@ from spdl.pipeline._engine._stages._source import SourceNode
 from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._ticket import Ticket
 
 __all__ = ["SourceLane"]

@@ -28,9 +28,9 @@ from ._hooked import HookedOp, JobStage, to_its_end
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._lanes import Lane
     from spdl.pipeline._engine._origin import Origin
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Aggregator
 

@@ -9,8 +9,8 @@ from spdl.pipeline._engine._counters import Counters
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._failures import FailureRecord
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
     from ._variants import RouterStage

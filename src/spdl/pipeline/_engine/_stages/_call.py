@@ -16,9 +16,9 @@ from spdl.pipeline._engine._ticket import Ticket
 from ._base import Node
 
 if TYPE_CHECKING:
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._lanes import Lane
     from spdl.pipeline._engine._origin import Origin
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["CHEAP_SCORE", "CallStage", "WrongParameters", "begin"]

@@ -19,8 +19,8 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError
 
 if TYPE_CHECKING:
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._lanes import PoolLane
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["HookedGenerator", "HookedOp", "JobStage", "next_or_end", "steps_on_thread", "to_its_end"]

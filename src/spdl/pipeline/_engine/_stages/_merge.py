@@ -11,7 +11,7 @@ from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["CustomMergeStage", "MergeStage"]

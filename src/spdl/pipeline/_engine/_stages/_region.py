@@ -25,9 +25,9 @@ from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._lanes._region import RegionLane
     from spdl.pipeline._engine._origin import Origin
-    from spdl.pipeline._engine._scheduler import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["MAX_TRANSFERS", "Held", "Order", "RegionStage"]
@@ -392,7 +392,7 @@ class RegionStage(Node):
         super().end(now)
         self.lane.stop()
 
-    def mourn(self, index: int) -> dict[int, Held]:
+    def mark_dead(self, index: int) -> dict[int, Held]:
         """A worker has died: it gets nothing more. Returns what it held."""
         worker = self.workers[index]
         worker.is_away = True
@@ -418,7 +418,7 @@ class RegionStage(Node):
         self.lane.offer()
         return not self.ended and not fresh.ended
 
-    def welcome(self, index: int) -> None:
+    def mark_ready(self, index: int) -> None:
         """The worker is ready."""
         self.workers[index].is_away = False
         self.lane.offer()

@@ -20,7 +20,7 @@ from ._hooked import JobStage, next_or_end
 from ._ordered import OrderedCallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo
 

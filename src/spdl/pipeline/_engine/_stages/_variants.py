@@ -17,7 +17,7 @@ from ._base import Node
 from ._call import CallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._scheduler import Engine
+    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["BatchedPathMerge", "RouterStage"]

@@ -1,0 +1,58 @@
+// Draws a decoded picture into its slot of a batch: resamples each component from its own resolution straight to the
+// target grid, converts colours there, and writes what was asked.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/buffer.h"
+#include "image/filter_weights.h"
+#include "image/kernels.h"
+#include "image/orientation.h"
+#include "image/picture.h"
+#include "image/plane_resampler.h"
+#include "image/slot_writer.h"
+#include "image/transform.h"
+
+namespace spdl {
+
+// What the decoder of a picture is to give for it.
+PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept;
+
+// Keeps its scratch memory and weights for the next picture. One thread per object.
+class Renderer {
+ public:
+  explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
+
+  // Renders what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
+  // slot has room for transform.bytes_per_image(); all of it is written.
+  // Throws std::logic_error if the picture holds fewer samples than the plan needs: a bug of the caller.
+  void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
+              std::uint8_t* slot);
+
+  // Gives memory back if a large picture left much of it.
+  void trim(std::size_t keep_bytes) noexcept;
+
+ private:
+  // The exact way wants what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
+  Picture to_upright(const Picture& picture, Orientation orientation);
+  Picture to_light(const Picture& picture);
+  // Channels of row `index` of the resamplers, in the order of `color`.
+  ChannelRows convert_row(const Picture& picture, const Transform& transform, int index, int width);
+  void to_rgb(ColorModel model, const ChannelRows& components, int width, ChannelRows& rgb);
+  void write_transposed(const Picture& picture, const Transform& transform, const Rect& rect, SlotWriter& writer);
+  std::uint8_t* line(std::size_t index, int width) noexcept;
+
+  const Kernels& kernels_;
+  FilterWeightsCache weights_cache_;
+  std::array<PlaneResampler, 4> resamplers_;
+  Buffer lines_;
+  Buffer packed_;
+  std::array<Buffer, 4> untransposed_;
+  Buffer transposed_;
+  std::array<Buffer, 4> upright_;
+  std::array<Buffer, 4> light_;
+};
+
+}  // namespace spdl

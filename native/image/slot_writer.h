@@ -1,0 +1,48 @@
+// Where pixels go: one slot of a batch, in the order, type and layout that was asked.
+//
+// One thread per object.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/buffer.h"
+#include "image/kernels.h"
+#include "image/transform.h"
+
+namespace spdl {
+
+// Levels of 0 to 255 of each channel, in the order of the transform's colour; readable up to kRowPadding past their
+// end.
+using ChannelRows = std::array<const std::uint8_t*, 4>;
+
+class SlotWriter {
+ public:
+  // The slot has room for transform.bytes_per_image(). `line` is scratch memory. All of them must outlive the writer.
+  SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot);
+
+  // Writes `count` pixels of row `y` from column `x` on.
+  void write(int y, int x, int count, const ChannelRows& rows);
+
+  // Fills the slot outside of the rectangle.
+  void fill_around(const Rect& rect);
+
+ private:
+  // Puts elements from `at` on: levels of one channel, or of all in turn.
+  void put(const std::uint8_t* levels, std::size_t count, int channel, std::size_t at);
+  // Room for a row of each channel, and for one of packed pixels.
+  std::uint8_t* reserve_line();
+
+  static constexpr int kAllInTurn = 4;
+
+  const Transform& transform_;
+  const Kernels& kernels_;
+  Buffer& line_;
+  std::uint8_t* slot_;
+  // What floating point elements are made with, for each channel and for all in turn.
+  std::array<std::array<float, kPeriod>, 5> factors_;
+  std::array<std::array<float, kPeriod>, 5> summands_;
+};
+
+}  // namespace spdl

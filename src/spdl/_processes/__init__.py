@@ -1,0 +1,1 @@
+"""Child processes, and what crosses between them and their parent. Knows nothing of pipelines."""

@@ -1,0 +1,400 @@
+"""``Child``: a process with a connection to it, watched and ended by whoever holds the object.
+
+A child ends with its owner, on every way out: ``stop``, collection of the object, exit of the interpreter, death of
+this process by a signal (``_child_main`` sees to that). A forked copy of this process has no children: it disowns.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
+from time import monotonic
+from typing import Any, Final
+
+from spdl._reports import log
+from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
+
+from . import _start
+from ._child_main import Call, UnpicklableError, run
+from ._protocol import AnyChild, Phase
+from ._template import ForkedProcess, Template, TemplateGone
+from ._transport import Frame, Link, link_pair, wait_readable
+
+__all__ = ["Child", "wait_any"]
+
+#: How long a death is waited for once the connection has ended, to have the exit code.
+_CODE_TIMEOUT: Final = 2.0
+#: What no process survives; Windows has one such end only.
+_SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+#: How long a child may take after SIGTERM, and after SIGKILL.
+_SIGNAL_TIMEOUT: Final = 2.0
+
+
+class Child:
+    """Made by ``Child.start``. Methods may be called from any thread, ``recv`` from one at a time.
+
+    Attributes:
+        link: The connection. Sending may block while the child does not receive.
+        pid: Of the process.
+        name: Of the process.
+        what: Names the child in errors.
+    """
+
+    def __init__(
+        self, process: BaseProcess | ForkedProcess, link: Link, what: str, at_end: Callable[[], None] | None
+    ) -> None:
+        assert process.pid is not None
+        self.link = link
+        self.pid = process.pid
+        self.name = process.name
+        self.what = what
+        self._process = process
+        self._at_end = at_end
+        self._pidfd = _open_pidfd(process.pid)
+        self._code: int | None = None
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        if self._poll is not None:
+            for each in self._descriptors():
+                self._poll.register(each, select.POLLIN)
+        self._stopping = threading.RLock()  # a collection may stop a child while the same thread does
+        self._is_stopped = False
+        self._is_forked = False
+        _family.add(self)
+
+    @classmethod
+    def start(
+        cls,
+        body: Callable[..., None],
+        *args: Any,
+        name: str,
+        what: str,
+        mp_context: str | BaseContext | None = None,
+        daemon: bool = True,
+        link_limit: int | None = None,
+        at_end: Callable[[], None] | None = None,
+        template: Template | None = None,
+        **link_options: Any,
+    ) -> Child:
+        """Start a process that runs ``body(link, *args)`` in its main thread and then ends.
+
+        Does not wait until it runs. An exception of ``body`` is raised by ``recv``, as its text.
+
+        Args:
+            body: A function of a module.
+            args: Its further arguments.
+            name: Name of the process.
+            what: Names it in errors: ``worker 2 of region a+b``.
+            mp_context: Start method, see ``_start.context_of``. ``None``: what cannot be pickled is forked, if no other
+                thread runs.
+            daemon: As for ``multiprocessing.Process``: a daemon may not have children itself.
+            link_limit: Most bytes of shared memory in each direction; 0: none; ``None``: chosen from the machine's.
+            at_end: Called once, when the connection has ended; at once if the process cannot be started. Not in forks.
+            template: Forks the process, as long as it can.
+            link_options: Further arguments of ``link_pair``.
+
+        Raises:
+            TypeError: ``body`` or one of ``args`` cannot be pickled; the message names it.
+            ValueError: There is no such start method here.
+            WorkerError: The system cannot start a process.
+        """
+        try:
+            return cls._try_start(
+                mp_context, body, args, name, what, daemon, link_limit, at_end, template, link_options
+            )
+        except BaseException:
+            _call(at_end)
+            raise
+
+    @classmethod
+    def _try_start(
+        cls, mp_context: str | BaseContext | None, body: Callable[..., None], args: tuple[Any, ...], *rest: Any
+    ) -> Child:
+        context = _start.context_of(mp_context)
+        for is_last in (False, True):
+            try:
+                return cls._start(context, body, args, *rest)
+            except UnpicklableError as exc:
+                if mp_context is not None or is_last or not hasattr(os, "fork") or _start.is_threaded():
+                    raise TypeError(f"{exc}. {_advice(mp_context)}") from exc.__cause__
+                context = _start.context_of("fork")
+            except _start.ForkServerGone:
+                if is_last:
+                    raise
+        raise AssertionError("unreachable")
+
+    @classmethod
+    def _start(
+        cls,
+        context: BaseContext,
+        body: Callable[..., None],
+        args: tuple[Any, ...],
+        name: str,
+        what: str,
+        daemon: bool,
+        link_limit: int | None,
+        at_end: Callable[[], None] | None,
+        template: Template | None,
+        link_options: dict[str, Any],
+    ) -> Child:
+        link, there = link_pair(link_limit, **link_options)
+        try:
+            process: BaseProcess | ForkedProcess | None = None
+            arguments = there, Call(what, body, args)
+            if template is not None:
+                with suppress(TemplateGone):
+                    process = template.launch(run, arguments, name=name, daemon=daemon)
+            if process is None:
+                process = _start.launch(context, run, arguments, name=name, daemon=daemon)
+            return cls(process, link, what, at_end)
+        except BaseException:
+            link.close()
+            raise
+        finally:
+            there.close()
+
+    # -- receiving
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        """The next frame.
+
+        Args:
+            timeout: Seconds; ``None``: until there is one or the child has died.
+
+        Raises:
+            TimeoutError: Nothing came in time.
+            WorkerDiedError: The child is gone, and what it had sent was received.
+            WorkerError: The child's function raised; it has ended, or is about to.
+            PipelineStateError: The child was stopped; this process was forked from the one that has it.
+        """
+        frame = self.link.next_frame()  # a stop, or a fork, has left none
+        if frame is None:
+            frame = self._recv_waiting(timeout)
+        if frame.kind == AnyChild.FAILED:
+            self._raise_failure(frame)
+        return frame
+
+    def _recv_waiting(self, timeout: float | None) -> Frame:
+        link = self.link
+        deadline = None if timeout is None else monotonic() + timeout
+        self._check_owned()
+        try:
+            ready = self._wait(timeout)
+            if not ready:
+                raise TimeoutError(f"nothing from {self.what} within {timeout} s")
+            if link.fileno() in ready:
+                return link.recv(None if deadline is None else max(0.0, deadline - monotonic()))
+            # It has died. Whatever else holds its end of the connection will not say more.
+            try:
+                return link.recv(0)
+            except TimeoutError:
+                raise self.died() from None
+        except (EOFError, ValueError):
+            self._check_owned()
+            raise self.died() from None
+
+    def _raise_failure(self, frame: Frame) -> None:
+        failed = "failed" if frame.number == Phase.RUNNING else "could not unpickle what it was started with"
+        raise frame.load().as_error(f"{self.what} {failed}")
+
+    def _wait(self, timeout: float | None) -> list[int]:
+        """Wait for a frame or for the death of the child; which descriptors say so."""
+        poll = self._poll
+        if poll is None:
+            return wait_readable(self._descriptors(), timeout)
+        # Rounded up, as there.
+        milliseconds = None if timeout is None else min(int(timeout * 1000) + (timeout > 0), 0x7FFFFFFF)
+        return [each for each, _ in poll.poll(milliseconds)]
+
+    def _descriptors(self) -> list[int]:
+        """What can be read from when there is something to receive, or the child has died."""
+        # Without a pidfd the end of the connection has to do, which comes with the death unless others hold it.
+        return [self.link.fileno()] if self._pidfd is None else [self.link.fileno(), self._pidfd]
+
+    def _check_owned(self) -> None:
+        if self._is_forked:
+            raise PipelineStateError(f"{self.what} belongs to the process that this one was forked from")
+        if self._is_stopped:
+            raise PipelineStateError(f"{self.what} was stopped")
+
+    # -- the end of the process
+
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; ``None`` while it runs, and if nobody knows."""
+        if self._code is None and not self._is_forked:
+            with _start.lock, suppress(ValueError):  # closed by a stop: then the code is known, or never will be
+                self._code = self._process.exitcode
+        return self._code
+
+    def is_alive(self) -> bool:
+        """The process runs."""
+        if self._is_forked or self._is_stopped:
+            return False
+        if self._pidfd is not None:
+            return not wait_readable([self._pidfd], 0)
+        return self.exit_code() is None
+
+    def died(self) -> WorkerDiedError:
+        """The error for a child that is gone, or is about to be: it is waited for a moment to have its exit code."""
+        self._join(_CODE_TIMEOUT)
+        code = self.exit_code()
+        how = "how is not known" if code is None else f"exit code {code}"
+        if code is not None and code < 0:
+            with suppress(ValueError):
+                how = f"killed by {signal.Signals(-code).name}"
+        return WorkerDiedError(f"{self.what} exited unexpectedly. Process {self.pid}: {how}", exit_code=code)
+
+    def stop(self, timeout: float = 3.0) -> None:
+        """End the process and wait until it has ended. Idempotent; never raises because it has already.
+
+        Args:
+            timeout: Seconds that it may take by itself, once its connection has ended.
+        """
+        with self._stopping:
+            if self._is_stopped or self._is_forked:
+                return
+            self._is_stopped = True
+            self.link.close()
+            at_end, self._at_end = self._at_end, None
+            _call(at_end)
+            for number in (None, signal.SIGTERM, _SIGKILL):
+                if number is not None:
+                    self._send_signal(number)
+                if self._join(timeout if number is None else _SIGNAL_TIMEOUT):
+                    break
+            self.exit_code()
+            with _start.lock, suppress(ValueError):  # it is still there: a system call of its does not end
+                self._process.close()
+            _family.children.discard(self)
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+                self._pidfd = None
+
+    def kill(self) -> None:
+        """End the process now. Does not wait; its death shows as any other. From any thread."""
+        self._send_signal(_SIGKILL)
+
+    def _send_signal(self, number: int) -> None:
+        with suppress(OSError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, number)
+            elif self.exit_code() is None:
+                os.kill(self.pid, number)
+
+    def _join(self, timeout: float) -> bool:
+        """Wait for the end of the process, and for its exit code, which may come a moment later."""
+        timeout = max(0.0, timeout)
+        with suppress(ValueError):  # closed by a stop, which has seen the end
+            if not hasattr(os, "fork"):
+                self._process.join(timeout)
+            elif not wait_readable([self._process.sentinel if self._pidfd is None else self._pidfd], timeout):
+                return False
+            if self._code is None:
+                with _start.lock:
+                    self._process.join(_CODE_TIMEOUT)
+                return self._pidfd is not None or self.exit_code() is not None
+        return True
+
+    def disown(self) -> None:
+        """This is a forked copy of the process that has the child."""
+        self._is_forked = True
+        _start.forget(self._process)
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stopping") and not sys.is_finalizing():
+            self.stop()
+
+
+def _call(at_end: Callable[[], None] | None) -> None:
+    try:
+        if at_end is not None:
+            at_end()
+    except Exception:  # noqa: BLE001 - the child is ended all the same
+        text = "what goes with a child could not be ended"
+        log(logging.getLogger("spdl.pipeline"), logging.WARNING, text, exc_info=True)
+
+
+def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Child]:
+    """Wait until one of ``children`` has something to receive, or has died.
+
+    Args:
+        children: At least one. Nobody else receives from them meanwhile.
+        timeout: Seconds; ``None``: for ever.
+
+    Returns:
+        All of which that is true; empty if it took too long. ``recv(0)`` of these tells more, and may still find that
+        only a part of a frame has come.
+    """
+    children = list(children)
+    found = [child for child in children if child.link.has_frame()]
+    if found:
+        return found
+    owners = {each: child for child in children for each in child._descriptors()}
+    ready = {owners[each] for each in wait_readable(owners, timeout)}
+    return [child for child in children if child in ready]
+
+
+def _advice(mp_context: object) -> str:
+    if mp_context is None and hasattr(os, "fork"):
+        return (
+            "It could be forked instead, but other threads run here. Use a function of a module, or functools.partial"
+        )
+    return "Use a function of a module, or functools.partial"
+
+
+def _open_pidfd(pid: int) -> int | None:
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # an old kernel, a sandbox; or it has died already, which the end of the connection will tell
+        return None
+
+
+class _Family:
+    """All children of this process, for the ends that concern all of them: exit and fork."""
+
+    def __init__(self) -> None:
+        self.children: weakref.WeakSet[Child] = weakref.WeakSet()
+        self._lock = threading.RLock()
+        self._finalizer: Finalize | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.disown)
+
+    def add(self, child: Child) -> None:
+        with self._lock:
+            self.children.add(child)
+            if self._finalizer is None:
+                # Runs in processes of multiprocessing too, which skip atexit, and always before multiprocessing waits
+                # for its processes.
+                self._finalizer = Finalize(None, self.stop_all, exitpriority=100)
+
+    def stop_all(self) -> None:
+        """The interpreter exits."""
+        children = list(self.children)
+        for child in children:
+            child.link.close()  # all get the word before any is waited for
+        for child in children:
+            child.stop()
+
+    def disown(self) -> None:
+        self._lock = threading.RLock()
+        self._finalizer = None
+        for child in list(self.children):
+            child.disown()
+        self.children.clear()
+
+
+_family = _Family()

@@ -1,0 +1,140 @@
+"""What every child runs first: it binds its life to its parent's, and then runs the function that it was started for.
+
+Imported by the fork server and by every child, so it imports little.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl._reports import short_repr
+from spdl.pipeline.lib._memory import exit_on_hangup
+
+from ._main_module import can_import_main, refusal
+from ._protocol import AnyChild, Phase
+from ._transport._arena import set_current
+
+if TYPE_CHECKING:
+    from ._transport import LinkEnd
+
+__all__ = ["Call", "UnpicklableError", "run"]
+
+#: Seconds between the end of the parent, or its word that it is done with the child, and the end of the child.
+GRACE: Final = 1.0
+
+
+class UnpicklableError(TypeError):
+    """What a new process should get cannot be pickled."""
+
+
+class Call:
+    """A function and its arguments on their way to a new process. They are put together there only when asked for.
+
+    Pickled only while the process is being started, because some arguments (pipes, locks) can be sent then only.
+
+    Args:
+        what: Names the process in errors.
+        body: Called there as ``body(link, *args)``.
+        args: Picklable, unless the process is forked.
+    """
+
+    def __init__(self, what: str, body: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self._what = what
+        self._parts = (body, args)
+
+    def load(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The function and its arguments."""
+        return self._parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        try:
+            return _ArrivedCall, (_dump(self._parts),)
+        except (OSError, KeyboardInterrupt):  # not an object's fault: no descriptors left
+            raise
+        except BaseException as exc:
+            raise UnpicklableError(self._explain(exc)) from exc
+
+    def _explain(self, error: BaseException) -> str:
+        body, args = self._parts
+        for part in (body, *args):
+            try:
+                _dump(part)
+            except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
+                why = f"{exc} ({type(exc).__name__})"
+                return f"cannot send {short_repr(part)} to {self._what}: it cannot be pickled: {why}"
+        return f"cannot send arguments to {self._what}: they cannot be pickled: {error} ({type(error).__name__})"
+
+
+class _ArrivedCall:
+    """The same in the new process."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def load(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """Raises what unpickling raises: modules that do not exist here, functions of an interactive main module."""
+        parts: tuple[Callable[..., None], tuple[Any, ...]] = pickle.loads(self._data)
+        self._data = b""
+        return parts
+
+
+class _Pickler(ForkingPickler):
+    """Refuses what would be found again only in the main module, where a new process cannot import that."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if getattr(obj, "__module__", None) == "__main__" and isinstance(obj, type | _FunctionType):
+            raise pickle.PicklingError(refusal(obj.__qualname__))
+        return NotImplemented
+
+
+_FunctionType: Final = type(lambda: None)
+
+
+def _dump(obj: Any) -> bytes:
+    stream = io.BytesIO()
+    pickler = ForkingPickler if can_import_main() else _Pickler
+    pickler(stream, pickle.HIGHEST_PROTOCOL).dump(obj)
+    return stream.getvalue()
+
+
+def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
+    """The main function of every child: run ``call`` with the child's end of the connection to the parent."""
+    # Ctrl-C goes to all processes of a terminal. The parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    link = there.open()
+    # Even if user code never lets go of the interpreter.
+    exit_on_hangup(link.fileno(), GRACE)
+    if link.sender is not None:
+        set_current(link.sender)
+    phase = Phase.ARRIVING
+    try:
+        body, args = call.load()
+        del call
+        phase = Phase.RUNNING
+        body(link, *args)
+    except BaseException as exc:  # noqa: BLE001 - a sys.exit() of the user's is told like any other end
+        from ._remote_failure import RemoteFailure
+
+        with suppress(Exception):  # the parent is gone, or has let go of this child
+            link.send(AnyChild.FAILED, phase, RemoteFailure.of(exc))
+        sys.exit(1)
+    finally:
+        _end_process_pools()
+
+
+def _end_process_pools() -> None:
+    """Let pools of ``concurrent.futures`` end, those of the user included.
+
+    In a process of its own ``multiprocessing`` waits for all children before ``concurrent.futures`` ends those of its
+    pools, for ever. Their exit function has no public name.
+    """
+    end = getattr(sys.modules.get("concurrent.futures.process"), "_python_exit", None)
+    if callable(end):
+        end()

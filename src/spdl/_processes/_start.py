@@ -1,0 +1,223 @@
+"""Starting a process: which start method, a fork server that has imported what children need, and clear errors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, cast
+
+from spdl.pipeline._errors import WorkerError
+
+from ._main_module import without_lost_main
+from ._preload import to_preload
+
+__all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock", "warm_up"]
+
+#: The fork server imports these too, if they are used here: children probably use them.
+_LARGE: Final = "numpy", "torch"
+#: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
+_NUM_DESCRIPTORS: Final = 16
+
+#: Held for every start and every look at an exit code: ``multiprocessing`` looks at the codes of all children when it
+#: starts one, and the code of a child of the fork server can be read once only.
+lock = threading.RLock()
+
+
+class _Seen:
+    """State of the process: there was a moment at which no start method had been chosen."""
+
+    unset = False
+
+
+class ForkServerGone(WorkerError):
+    """The fork server died before it answered. There will be a new one: trying again, with new pipes, makes sense."""
+
+
+def context_of(mp_context: str | BaseContext | None) -> BaseContext:
+    """The context for a start method.
+
+    Args:
+        mp_context: Its name. ``None``: what ``multiprocessing.set_start_method`` has chosen; without a choice
+            ``forkserver`` where it exists, else ``spawn``.
+
+    Raises:
+        ValueError: There is no such method here.
+    """
+    if isinstance(mp_context, BaseContext):
+        return mp_context
+    methods = multiprocessing.get_all_start_methods()
+    if mp_context is not None:
+        if mp_context not in methods:
+            raise ValueError(f"mp_context must be one of {', '.join(methods)}, got {mp_context!r}")
+        return multiprocessing.get_context(mp_context)
+    chosen = cast("str | None", multiprocessing.get_start_method(allow_none=True))
+    # Where fork is the default, any use of multiprocessing leaves it as the method, as if it had been chosen: even a
+    # start by the fork server. So it is taken only where nothing says that it was not, and where it does no harm.
+    if chosen is None:
+        _Seen.unset = True
+    if chosen is None or (chosen == "fork" and (_Seen.unset or is_threaded())):
+        chosen = "forkserver" if "forkserver" in methods else "spawn"
+    return multiprocessing.get_context(chosen)
+
+
+def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
+    """Have the fork server start, if one will be asked for a process: it imports while the caller prepares.
+
+    Args:
+        mp_context: As for ``context_of``.
+        modules: What it is to import besides. One that has started already imports nothing more.
+
+    Raises:
+        ValueError: There is no such start method here.
+    """
+    if context_of(mp_context).get_start_method() != "forkserver":
+        return
+    from multiprocessing.forkserver import ensure_running
+
+    _preload(*modules)
+    with suppress(OSError), lock, without_lost_main():  # what is wrong shows when the process is started
+        _check_descriptors()
+        ensure_running()
+
+
+def is_threaded() -> bool:
+    """This process runs threads besides the caller's, whose locks a forked child would inherit as they are."""
+    return threading.active_count() > 1
+
+
+def launch(
+    context: BaseContext, target: Callable[..., None], args: tuple[Any, ...], *, name: str, daemon: bool
+) -> BaseProcess:
+    """Start a process. If that fails, nothing is left.
+
+    Raises:
+        ForkServerGone: See there.
+        WorkerError: The system refuses: no more processes, memory or descriptors. Or this process is one that is being
+            started, and its main module, which it imports first, wants to start another.
+        Exception: What pickling ``args`` raises.
+    """
+    _check_not_importing_main(name)
+    method = context.get_start_method()
+    if method == "forkserver":
+        _preload()
+    elif method == "fork" and is_threaded():
+        warnings.warn(
+            f"{name} is started by fork while {threading.active_count() - 1} other thread(s) run: the child inherits"
+            " the locks that they hold and can deadlock. Use the start method forkserver or spawn",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    # Only the contexts of concrete methods have it in typeshed, and all contexts at run time.
+    process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
+    try:
+        _check_descriptors()
+        with lock, _as_parent(), without_lost_main():
+            process.start()
+    except (EOFError, ConnectionError) as exc:
+        if method != "forkserver":
+            raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
+        raise ForkServerGone(
+            f"cannot start {name}: the fork server of multiprocessing ended; its message is on stderr. It does that"
+            " when the main script cannot be imported (what a script does belongs under `if __name__ == '__main__':`),"
+            " and when the system has no process or memory for it"
+        ) from exc
+    except OSError as exc:
+        raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
+    return process
+
+
+@contextmanager
+def _as_parent() -> Iterator[None]:
+    """Allow this process to start others, though it may be a daemon of ``multiprocessing`` (torch starts such).
+
+    Daemons may not because nobody would end their children when they are killed. Ours see that themselves.
+    """
+    current = multiprocessing.current_process()
+    if not current.daemon:
+        yield
+        return
+    current.daemon = False
+    try:
+        yield
+    finally:
+        current.daemon = True
+
+
+def forget(process: object) -> None:
+    """Have ``multiprocessing`` know nothing of a process: in a forked child, one of the parent's.
+
+    ``multiprocessing`` does this only in children that it has forked itself. In others, its exit would wait for the
+    process, which fails, or terminate it. Its list has no public access.
+    """
+    children = getattr(multiprocessing.process, "_children", None)
+    if isinstance(children, set):
+        children.discard(process)
+
+
+def _preload(*further: str) -> None:
+    """Tell the fork server, if it is yet to be started, what to import. What the user has told it stays.
+
+    The list so far has no public reader. Without it nothing is told: the user's list counts more than our time.
+    """
+    from multiprocessing import forkserver
+
+    modules = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
+    ours = [*to_preload(), *further]
+    ours += [name for name in _LARGE if name in sys.modules]
+    if isinstance(modules, list) and not set(ours) <= set(modules):
+        forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
+
+
+def _check_not_importing_main(name: str) -> None:
+    """Raise where ``multiprocessing`` would, for forks too: each process would run the whole script once more.
+
+    That a process is being started has no public name.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise WorkerError(
+            f"cannot start {name}: this process is itself being started, and imports the main script for that. Put what"
+            " the script does under `if __name__ == '__main__':`, so that it is not done again in each process"
+        )
+
+
+def _check_descriptors() -> None:
+    """Raise ``OSError`` if a start would run out of descriptors half way."""
+    opened: list[int] = []
+    try:
+        while len(opened) < _NUM_DESCRIPTORS:
+            opened += os.pipe()
+    finally:
+        for each in opened:
+            os.close(each)
+
+
+def _renew_lock() -> None:
+    """The inherited lock may be held by a thread that does not exist in the child."""
+    global lock
+    lock = threading.RLock()
+
+
+def _forget_fork_server() -> None:
+    """Have a forked child start a fork server of its own: ``multiprocessing`` would wait for the parent's as a child.
+
+    What is forgotten has no public reader; where it has other names, a start fails as it does without this.
+    """
+    server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    if getattr(server, "_forkserver_pid", None) is None or not hasattr(server, "_forkserver_alive_fd"):
+        return
+    assert server is not None
+    os.close(server._forkserver_alive_fd)  # this copy of what keeps the parent's alive
+    server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
+    server._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_forget_fork_server)

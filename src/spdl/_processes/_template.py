@@ -1,0 +1,320 @@
+"""A template process, from the side that asks: workers that find their modules imported.
+
+A process that is started imports the main module, and then whatever it is to work with: torch takes a second, and an
+epoch of workers that do not outlive it pays that for each of them. A template imports it once, and is forked. What it
+forks has no trace of the workers before it, nor of anything but imports.
+
+There is one for this process. It is started when it is first asked for, replaced when what it has imported has
+changed since (the files of modules, ``sys.path``, the working folder), and ends with this process, or when it was not
+asked for two minutes.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pickle
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from multiprocessing import context, reduction, util
+from multiprocessing.context import BaseContext
+from typing import Any, ClassVar, Final
+
+from spdl.pipeline._errors import WorkerError
+
+from ._main_module import can_import_main
+from ._start import forget
+from ._template_main import FORK, HEADER, IMPORT, MOST_DESCRIPTORS, REPLY, Passed, serve
+from ._transport import wait_readable
+
+__all__ = ["ForkedProcess", "Template", "TemplateGone", "find_template", "kept"]
+
+_IS_SUPPORTED: Final = sys.platform == "linux"
+#: Seconds that the import of modules may take; then workers are started without a template.
+_LONGEST: Final = 120.0
+
+
+class TemplateGone(Exception):
+    """The template did not fork: it has ended, or cannot. Start the process in another way."""
+
+
+class ForkedProcess:
+    """A worker that a template has forked, with as much of the interface of ``multiprocessing.Process`` as is used."""
+
+    def __init__(self, template: Template, name: str, pid: int, status: int) -> None:
+        self.name = name
+        self.pid = pid
+        self._template = template  # it stays as long as somebody may ask for the exit code
+        self._status = status
+        self._code: int | None = None
+        self._is_known = False
+
+    @property
+    def sentinel(self) -> int:
+        """Can be read from when the process has ended."""
+        self._check_open()
+        return self._status
+
+    @property
+    def exitcode(self) -> int | None:
+        """``None`` while it runs, and if the template died before it could tell."""
+        self._check_open()
+        if not self._is_known and wait_readable([self._status], 0):
+            self._is_known = True
+            data = os.read(self._status, REPLY.size)
+            if len(data) == REPLY.size:
+                (self._code,) = REPLY.unpack(data)
+        return self._code
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+        self._check_open()
+        if not self._is_known:
+            wait_readable([self._status], timeout)
+
+    def close(self) -> None:
+        """Let go of it. Idempotent."""
+        status, self._status = self._status, -1
+        if status >= 0:
+            os.close(status)
+
+    def _check_open(self) -> None:
+        if self._status < 0:
+            raise ValueError("process object is closed")
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Passing:
+    """Collects descriptors while a call is pickled, as the ``Popen`` of a start method does."""
+
+    DupFd = Passed
+
+    def __init__(self) -> None:
+        self.descriptors: list[int] = []
+
+    def duplicate_for_child(self, fd: int) -> int:
+        self.descriptors.append(fd)
+        return len(self.descriptors) - 1
+
+
+class Template:
+    """The process. Safe to use from several threads.
+
+    Raises:
+        WorkerError: It cannot be started.
+    """
+
+    def __init__(self, mp_context: BaseContext) -> None:
+        from ._child import Child  # which uses what is here
+
+        self._lock = threading.Lock()
+        self._imported: set[str] = set()
+        self.control, there = socket.socketpair()
+        self.control.settimeout(_LONGEST)
+        try:
+            # No daemon: those may not have children.
+            self.child = Child.start(
+                serve,
+                there,
+                name="spdl-template",
+                what="The template of workers",
+                mp_context=mp_context,
+                daemon=False,
+                link_limit=0,
+            )
+        except BaseException:
+            self.control.close()
+            raise
+        finally:
+            there.close()
+        # multiprocessing would list it among the user's children, and wait for it at its exit. It is ended before.
+        forget(self.child._process)
+
+    def prepare(self, modules: Iterable[str]) -> str | None:
+        """Have it import modules, those that it has not.
+
+        Returns:
+            The module after whose import it cannot fork any more; it is of no use then. ``None``: it can.
+
+        Raises:
+            TemplateGone: It has ended.
+        """
+        with self._lock:
+            missing = [name for name in modules if name not in self._imported]
+            reply = self._ask(IMPORT, pickle.dumps(missing), []) if missing else 1
+            self._imported.update(missing)
+            return missing[-reply - 1] if reply < 0 else None
+
+    def launch(self, target: Callable[..., None], args: tuple[Any, ...], *, name: str, daemon: bool) -> ForkedProcess:
+        """Fork a worker that calls ``target(*args)``.
+
+        Raises:
+            TemplateGone: See there. Nothing is left.
+            Exception: What pickling raises.
+        """
+        passing = _Passing()
+        stream = io.BytesIO()
+        context.set_spawning_popen(passing)  # type: ignore[arg-type]  # it has what is asked of one
+        try:
+            reduction.dump((target, args), stream)
+        finally:
+            context.set_spawning_popen(None)
+        if len(passing.descriptors) >= MOST_DESCRIPTORS:
+            raise TemplateGone("too many descriptors to be passed at once")
+        status, told = os.pipe()
+        try:
+            with self._lock:
+                data = pickle.dumps((name, daemon, stream.getvalue()))
+                pid = self._ask(FORK, data, [told, *passing.descriptors])
+            if pid <= 0:
+                raise TemplateGone(f"it cannot fork: {os.strerror(-pid)}")
+            return ForkedProcess(self, name, pid, status)
+        except BaseException:
+            os.close(status)
+            raise
+        finally:
+            os.close(told)
+
+    def _ask(self, kind: int, data: bytes, descriptors: list[int]) -> int:
+        """Send a request and wait for the reply. Anything that interrupts this is the template's end."""
+        try:
+            socket.send_fds(self.control, [HEADER.pack(kind, len(descriptors), len(data))], descriptors)
+            self.control.sendall(data)
+            reply = b""
+            while len(reply) < REPLY.size:
+                part = self.control.recv(REPLY.size - len(reply))
+                if not part:
+                    raise EOFError
+                reply += part
+            (answer,) = REPLY.unpack(reply)
+            return int(answer)
+        except (OSError, EOFError) as exc:
+            self.control.close()
+            raise TemplateGone("it has ended") from exc
+        except BaseException:
+            self.control.close()  # its answer would be taken for that to the next request
+            raise
+
+    def __del__(self) -> None:
+        control = getattr(self, "control", None)
+        if control is not None:
+            control.close()
+
+
+class _Kept:
+    """The template of this process; one place to look it up."""
+
+    lock = threading.RLock()
+    template: Template | None = None
+    surroundings: Any = None
+    files: ClassVar[dict[str, int | None]] = {}  # of modules that it has imported: when they were changed
+    unfit: frozenset[str] = frozenset()  # modules after whose import it could not fork
+    inherited: ClassVar[list[Template]] = []  # in a fork: those of the parent
+
+
+def find_template(mp_context: BaseContext, modules: Iterable[str]) -> Template | None:
+    """The template of this process, with these modules imported.
+
+    Args:
+        mp_context: How workers are to be started.
+        modules: What they will import. Where that fails, it fails in the workers too, which say so.
+
+    Returns:
+        ``None``: there can be none, and workers are started without. The start method is not ``forkserver``, the system
+        is not Linux, or a module runs threads as soon as it is imported.
+    """
+    names = [name for name in dict.fromkeys(modules) if name != "__main__"]
+    if not _IS_SUPPORTED or mp_context.get_start_method() != "forkserver":
+        return None
+    with _Kept.lock:
+        if not _Kept.unfit.isdisjoint(names):
+            return None
+        for _ in range(2):
+            before = _Kept.template
+            try:
+                template = _current(mp_context)
+                unfit = template.prepare(names)
+            except TemplateGone:  # it was not asked for some time, or was killed
+                if _Kept.template is before:
+                    continue
+                unfit = names[0]  # a new one that dies would do so again
+            except WorkerError:  # whoever starts a worker will see, and say, why
+                break
+            if unfit is None:
+                for name in names:
+                    _Kept.files.setdefault(name, _changed(name))
+                return template
+            _Kept.unfit |= {unfit}
+            break
+        _Kept.template = None
+        return None
+
+
+def _current(mp_context: BaseContext) -> Template:
+    """The template there is, unless it has something else than a new process would have. Then a new one."""
+    surroundings = _surroundings()
+    is_stale = surroundings != _Kept.surroundings or any(_changed(name) != when for name, when in _Kept.files.items())
+    if _Kept.template is None or is_stale or not _Kept.template.child.is_alive():
+        _Kept.template = None
+        _Kept.files = {}
+        _Kept.template = Template(mp_context)
+        _Kept.surroundings = surroundings
+    return _Kept.template
+
+
+def _surroundings() -> Any:
+    """What a new process would get of this one."""
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None) if can_import_main() else None
+    name = getattr(getattr(main, "__spec__", None), "name", None)
+    logger = util._logger if hasattr(util, "_logger") else None
+    return (
+        name,
+        path,
+        _modified(path),
+        tuple(sys.path),
+        tuple(sys.argv),
+        os.getcwd(),
+        bytes(multiprocessing.current_process().authkey),
+        multiprocessing.get_start_method(allow_none=True),
+        None if logger is None else logger.getEffectiveLevel(),
+    )
+
+
+def _changed(name: str) -> int | None:
+    return _modified(getattr(sys.modules.get(name), "__file__", None))
+
+
+def _modified(path: str | None) -> int | None:
+    try:
+        return None if path is None else os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+def kept() -> tuple[frozenset[int], frozenset[int]]:
+    """The template's process id, and descriptors that stay open for it: for whoever looks for what was forgotten."""
+    template = _Kept.template
+    if template is None or not template.child.is_alive():
+        return frozenset(), frozenset()
+    child = template.child
+    found = [template.control.fileno(), child.link.fileno(), child._pidfd]
+    return frozenset([child.pid]), frozenset(fd for fd in found if fd is not None and fd >= 0)
+
+
+def _forget() -> None:
+    """In a forked child: the template is the parent's."""
+    _Kept.lock = threading.RLock()
+    template, _Kept.template = _Kept.template, None
+    if template is not None:
+        _Kept.inherited.append(template)  # collected here, before its child is disowned, it would end the parent's
+        template.control.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,29 @@
+"""Moving objects between two processes: what is small goes through a socket, what is large through shared memory.
+
+Knows nothing of pipelines. ``_pickling`` takes an object apart into a small head and large buffers, a ``Store`` puts
+the buffers where the other side can read them in place, a ``Link`` carries the heads.
+"""
+
+from ._connecting import LinkEnd as LinkEnd
+from ._connecting import link_ends as link_ends
+from ._connecting import link_pair as link_pair
+from ._link import Frame as Frame
+from ._link import Link as Link
+from ._pickling import NOTHING as NOTHING
+from ._pickling import Encoded as Encoded
+from ._stores import Receiver as Receiver
+from ._stores import Store as Store
+from ._waiting import wait_readable as wait_readable
+
+__all__ = [
+    "NOTHING",
+    "Encoded",
+    "Frame",
+    "Link",
+    "LinkEnd",
+    "Receiver",
+    "Store",
+    "link_ends",
+    "link_pair",
+    "wait_readable",
+]

@@ -1,0 +1,161 @@
+"""How the op of a stage is called: with its retries and its time limit, where it runs, and between the user's hooks.
+
+Hooks are async, so with them every op becomes an async one on the loop, which has a sync op called elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, IsolatedTask, StartIsolated
+from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
+from spdl.pipeline._engine._lanes._remote import (
+    call_remotely,
+    collect_remotely,
+    unpack_remote,
+    unpack_remote_generator,
+)
+from spdl.pipeline._engine._stages import (
+    JobStage,
+    RemoteRetried,
+    TimedJobStage,
+    begin,
+    in_time,
+    retried,
+    steps_on_thread,
+    timed_async,
+    to_its_end,
+)
+from spdl.pipeline._engine._stages._call import WrongParameters
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline.defs import PipeConfig
+
+__all__ = ["OpWrapper"]
+
+
+class OpWrapper:
+    """Part of the making of a graph; starts nothing."""
+
+    def __init__(self, engine: Engine, start_isolated: StartIsolated) -> None:
+        self.engine = engine
+        self.start_isolated = start_isolated
+
+    def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        """The op with the retries that it was given, and on the loop with its time limit."""
+        op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
+        if config._isolate:  # its lane sees to all that
+            return op
+        if retry is not None:
+            if executor is not None and is_process_pool(executor):
+                op = RemoteRetried(op, kind, retry)
+            else:
+                op = retried(op, kind, retry, self.engine.stopped)
+        if config._timeout is not None and kind in ("async", "async_generator"):
+            op = timed_async(op, kind, config._timeout, info)
+        return op
+
+    def isolated_lane(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedLane:
+        task = IsolatedTask(
+            info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
+        )
+        lane = IsolatedLane(self.engine, task, self.start_isolated)
+        self.engine.isolated.append(lane)
+        return lane
+
+    def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
+        lane = self.isolated_lane(config, info)
+        jobs = IsolatedJobs(self.engine, info, lane)
+        lane.stages.append(jobs)  # type: ignore[arg-type] # looks like a stage to the lane
+        return jobs
+
+    def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
+        job = JobStage(self.engine, info)
+        if timeout is not None:
+            job = TimedJobStage(self.engine, info, timeout)
+            self.engine.deadlines.is_needed = True
+        self.engine.pool.stages.append(job)  # type: ignore[arg-type] # looks like a stage to the pool
+        return job
+
+    def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        op, executor = self.wrapped_op(config, info), config._executor
+        if config._isolate:
+            return self.isolated_jobs(config, info).call_isolated
+        if config._kind == "async":
+            return lambda item: begin(op, item)
+        if executor is None:
+            job = self.job_stage(info, config._timeout)
+            return lambda item: to_its_end(job.call(op, item, item))
+        end = self.end_in_time(config, info)
+        if not is_process_pool(executor):
+            return lambda item: _called_there(end(_submit(executor, info, call_there, op, item)))
+
+        async def remote(item: Any) -> Any:
+            outcome = await end(_submit(executor, info, call_remotely, op, item))
+            value, error = unpack_remote(outcome)
+            if error is not None:
+                raise error
+            return value
+
+        return remote
+
+    def end_in_time(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
+        """Waits for a call in an executor: to its end, or as long as it may take."""
+        timeout = config._timeout
+        return to_its_end if timeout is None else lambda call: in_time(call, timeout, info)
+
+    def async_generator(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], AsyncIterator[Any]]:
+        op, executor = self.wrapped_op(config, info), config._executor
+        if config._isolate:
+            return self.isolated_jobs(config, info).generate_isolated
+        if config._kind == "async_generator":
+            return lambda item: begin(op, item)
+        if executor is None:
+            job = self.job_stage(info, config._timeout)
+            return lambda item: steps_on_thread(job.call, op, item)
+        end = self.end_in_time(config, info)
+        if not is_process_pool(executor):
+
+            async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
+                return await _called_there(end(_submit(executor, info, call_there, function, argument)))
+
+            return lambda item: steps_on_thread(call, op, item)
+
+        async def remote(item: Any) -> AsyncIterator[Any]:
+            outcome = await end(_submit(executor, info, collect_remotely, op, item))
+            collected = unpack_remote_generator(outcome)
+            for value in collected.values:
+                yield value
+            if collected.error is not None:
+                raise collected.error
+
+        return remote
+
+
+def _submit(executor: Executor, info: StageInfo, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    future: object = executor.submit(function, *args)
+    if not isinstance(future, Future):
+        raise WrongParameters from no_future(executor, info, future)
+    return asyncio.wrap_future(future)
+
+
+def call_there(function: Callable[[Any], Any], argument: Any) -> tuple[Any, BaseException | None]:
+    """On a thread of an executor: the result, or the error. A future of asyncio's takes no ``StopIteration``."""
+    try:
+        return function(argument), None
+    except BaseException as exc:  # noqa: BLE001 - the boundary to user code
+        return None, exc
+
+
+async def _called_there(call: Awaitable[tuple[Any, BaseException | None]]) -> Any:
+    value, error = await call
+    if error is not None:
+        raise error
+    return value

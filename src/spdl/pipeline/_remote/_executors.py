@@ -1,0 +1,100 @@
+"""Executors in the description of a pipeline: found, exchanged, and those that were made for it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from spdl.pipeline.defs import (
+    MainProcess,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+    PlacementConfig,
+)
+
+__all__ = ["MovedThreadPool", "make_thread_pools", "map_executors", "map_pipes", "release_executors"]
+
+U = TypeVar("U")
+
+
+def make_thread_pools(config: PipelineConfig[U]) -> PipelineConfig[U]:
+    """Where the pipeline runs: the same pipeline with thread pools in place of their descriptions."""
+    made: dict[int, Executor] = {}
+
+    def make(executor: Executor) -> Executor:
+        if not isinstance(executor, MovedThreadPool):
+            return executor
+        if id(executor) not in made:
+            made[id(executor)] = executor.make()
+        return made[id(executor)]
+
+    return map_executors(config, make)
+
+
+def release_executors(config: PipelineConfig[Any]) -> None:
+    """Where the pipeline ran, before the process ends: end the executors that are of this process.
+
+    The end of a process of ``multiprocessing`` waits for its children, and a process pool tells its workers to end only
+    after that.
+    """
+
+    def release(executor: Executor) -> Executor:
+        # An entry point of a priority pool leaves the pool alone.
+        getattr(executor, "_owner", executor).shutdown(wait=False, cancel_futures=True)
+        return executor
+
+    map_executors(config, release)
+
+
+@dataclass(frozen=True, eq=False)
+class MovedThreadPool(Executor):
+    """A description of a thread pool, in the place of an executor."""
+
+    cls: type[ThreadPoolExecutor]
+    max_workers: int
+    thread_name_prefix: str
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+
+    def make(self) -> ThreadPoolExecutor:
+        """Make the pool."""
+        return self.cls(self.max_workers, self.thread_name_prefix, self.initializer, self.initargs)
+
+
+def map_executors(config: PipelineConfig[U], change: Callable[[Executor], Executor]) -> PipelineConfig[U]:
+    """The same pipeline with what ``change`` makes of each executor; without those in regions."""
+    return map_pipes(config, lambda _, executor: change(executor))
+
+
+_Change = Callable[[PipeConfig[Any, Any], Executor], Executor | None]
+
+
+def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
+    """The same, where it matters whose executor it is: merged pipelines and all paths are looked through."""
+    source = config.src
+    if isinstance(source, MergeConfig):
+        source = replace(source, pipeline_configs=tuple(map_pipes(sub, change) for sub in source.pipeline_configs))
+    pipes = []
+    is_inside = False
+    for stage in config.pipes:
+        if isinstance(stage, PlacementConfig):
+            is_inside = not isinstance(stage.target, MainProcess)
+        pipes.append(_map_stage(stage, _drop if is_inside else change))
+    return replace(config, src=source, pipes=pipes)
+
+
+def _drop(pipe: PipeConfig[Any, Any], executor: Executor) -> None:
+    """Stages in regions run on threads of the workers."""
+
+
+def _map_stage(stage: Any, change: _Change) -> Any:
+    if isinstance(stage, PipeConfig) and stage._executor is not None:
+        changed = change(stage, stage._executor)
+        return stage if changed is stage._executor else replace(stage, _executor=changed)
+    if isinstance(stage, PathVariantsConfig):
+        return replace(stage, paths=tuple(tuple(_map_stage(inner, change) for inner in path) for path in stage.paths))
+    return stage

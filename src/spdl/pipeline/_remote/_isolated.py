@@ -1,0 +1,180 @@
+"""The children of isolated stages, as their parent sees them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl._processes._child import Child
+from spdl._processes._transport import wait_readable
+from spdl._reports import add_note
+from spdl.pipeline._engine._lanes._isolated import IsolatedReply, IsolatedTask
+from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
+
+from ._isolated_main import STACK_SIGNAL, serve
+from ._protocol import FromIsolated, ToIsolated
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from spdl._processes._transport import Frame
+
+__all__ = ["IsolatedChild"]
+
+#: A child gets so long to begin to tell where it is before it is killed, and so long between two parts of that.
+_STACK_BEGINS: Final = 0.5
+_STACK_GOES_ON: Final = 0.05
+#: A stack of more characters is cut in the middle.
+_MOST_CHARACTERS: Final = 16_000
+#: In a stack, innermost first: what called the op, to the end of the thread's block.
+_OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in serve\n.*", re.DOTALL)
+_OUR_THREAD: Final = "_watch_parent.py"
+
+
+class IsolatedChild:
+    """Starts a process that runs the op of ``task``. See ``IsolatedWorker`` for what its methods promise.
+
+    Raises:
+        TypeError: The op cannot be pickled.
+        WorkerError: The system cannot start a process.
+    """
+
+    def __init__(self, task: IsolatedTask) -> None:
+        self._is_killed = False
+        self._crash, told = _crash_pipe()
+        retried = () if task.retry is None else task.retry.on
+        try:
+            self._child = Child.start(
+                serve,
+                task.op,
+                task.is_generator,
+                retried,
+                told,
+                name=f"spdl-isolated-{task.info.stage_name}",
+                what=f"the process of isolated stage {task.info}",
+                daemon=False,  # so that an op may have children of its own
+            )
+        except BaseException:
+            if self._crash is not None:
+                self._crash.close()
+            raise
+        finally:
+            if told is not None:
+                told.close()
+
+    def wait_ready(self) -> None:
+        """Wait until the op is there."""
+        try:
+            self._child.recv().discard()
+            return
+        except WorkerDiedError as exc:
+            error = self._explain(exc)
+        # Not in the handler: the error is kept for long, and its context would keep the frames above and so the link.
+        raise error
+
+    def is_alive(self) -> bool:
+        return self._child.is_alive()
+
+    def call(self, value: Any, timeout: float | None) -> IsolatedReply:
+        """Run the op on an item."""
+        link = self._child.link
+        encoded = link.encode(value)
+        return self._ask(ToIsolated.CALL, encoded, timeout)
+
+    def call_again(self, timeout: float | None) -> IsolatedReply:
+        """Run the op again on the item of the last call."""
+        return self._ask(ToIsolated.AGAIN, self._child.link.encode(None), timeout)
+
+    def _ask(self, kind: ToIsolated, encoded: Any, timeout: float | None) -> IsolatedReply:
+        child = self._child
+        error: WorkerError
+        try:
+            child.link.send_encoded([(kind, 0, encoded)])
+            frame = child.recv(timeout)
+        except WorkerDiedError as exc:
+            error = self._explain(exc)
+        except TimeoutError:
+            error = WorkerTimeoutError(f"{child.what} took too long", remote_traceback=self._where())
+            self.kill()
+        except OSError:  # it died while it was given the item
+            error = self._explain(child.died())
+        else:
+            return _reply_of(frame)
+        raise error  # not in a handler, as above
+
+    def _where(self) -> str | None:
+        """What the child is doing: the stacks of its threads."""
+        if self._crash is None or STACK_SIGNAL is None:
+            return None
+        with suppress(OSError):
+            os.kill(self._child.pid, STACK_SIGNAL)
+        seconds = _STACK_BEGINS
+        text = ""
+        while wait_readable([self._crash.fileno()], seconds):
+            part = _read(self._crash)
+            if not part:
+                break
+            text += part
+            seconds = _STACK_GOES_ON
+        return _tidy(text)
+
+    def _explain(self, exc: WorkerDiedError) -> WorkerDiedError:
+        """The error of a death with where the child crashed, if it could tell."""
+        text = str(exc)
+        if exc.exit_code == -getattr(signal, "SIGKILL", 0) and not self._is_killed:
+            text += ", and not by this pipeline: perhaps by the kernel, because memory ran out"
+        stack = None if self._crash is None else _tidy(_read(self._crash))
+        error = WorkerDiedError(text, exit_code=exc.exit_code, remote_traceback=stack)
+        if stack:
+            add_note(error, f"it crashed at\n{stack}")
+        return error
+
+    def kill(self) -> None:
+        self._is_killed = True
+        self._child.kill()
+
+    def stop(self) -> None:
+        self._child.stop(0.0 if self._is_killed else 3.0)
+        if self._crash is not None:
+            self._crash.close()
+
+
+def _reply_of(frame: Frame) -> IsolatedReply:
+    if frame.kind == FromIsolated.RESULT:
+        return IsolatedReply(frame.load(), None, False)
+    values, failure = frame.load()
+    return IsolatedReply(values, failure, bool(frame.number))
+
+
+def _crash_pipe() -> tuple[Connection[bytes, bytes] | None, Connection[bytes, bytes] | None]:
+    """Both ends of a pipe through which a child tells where it crashed: ours, and the child's."""
+    if sys.platform == "win32":  # the interpreter writes to descriptors, which cannot be handed to a child there
+        return None, None
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    os.set_blocking(ours.fileno(), False)
+    return ours, theirs
+
+
+def _read(pipe: Connection[bytes, bytes]) -> str:
+    """What is there. Does not wait: processes that the op has started may hold the other end open."""
+    parts = []
+    with suppress(BlockingIOError):
+        while part := os.read(pipe.fileno(), 1 << 16):
+            parts.append(part)
+    return b"".join(parts).decode(errors="replace")
+
+
+def _tidy(text: str) -> str | None:
+    """Only what says where it was: no frames below the op, no threads of ours. ``None``: nothing."""
+    text = re.sub(r"\n*^Extension modules: .*$", "", text, flags=re.MULTILINE)
+    blocks = [_OUR_FRAMES.sub("", block) for block in text.split("\n\n") if _OUR_THREAD not in block]
+    text = "\n\n".join(blocks).strip()
+    if len(text) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        text = f"{text[:half]}\n...\n{text[-half:]}"
+    return text or None

@@ -1,0 +1,296 @@
+"""``iterate_in_subprocess``: an iterable in another process, iterated from here without a thread of its own here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from spdl._processes._child import Child
+from spdl._processes._main_module import guard_note
+from spdl._processes._start import warm_up
+from spdl._processes._transport._custom import CustomArena, is_arena
+from spdl._reports import add_note
+from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
+from spdl.pipeline._numbers import as_int, as_timeout
+
+from ._iterate_main import run
+from ._protocol import FromIterator, ToIterator
+
+if TYPE_CHECKING:
+    from spdl._processes._transport import Frame
+
+__all__ = ["iterate_in_subprocess"]
+
+T = TypeVar("T")
+
+#: What the fork server imports, so that no child has to.
+_PRELOADED: Final = "spdl.pipeline._remote._preloaded"
+_WHAT: Final = "The worker subprocess"
+#: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
+_PAUSE: Final = 0.0005
+_RUSH: Final = 16
+#: From this size of the buffer on, up to an eighth of it may be made later than it could be.
+_LARGE_BUFFER: Final = 32
+_KEPT_PART: Final = 8
+_ITEM: Final = int(FromIterator.ITEM)
+_numbers: Final = itertools.count(1)
+
+
+def iterate_in_subprocess(
+    fn: Callable[[], Iterable[T]],
+    *,
+    buffer_size: int = 3,
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
+    mp_context: str | None = None,
+    timeout: float | None = None,
+    daemon: bool = False,
+    arena: Any = None,
+) -> Iterable[T]:
+    """Iterate over what ``fn`` returns, in a process of its own.
+
+    The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
+    ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
+    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.
+
+    Args:
+        fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
+        buffer_size: So many items are made ahead. 1: step by step, the next item is made when the one before it has
+            been taken. Less: no limit. From 32 on, as few as seven eighths of it may be, which makes small items cheap.
+        initializer: Called there before ``fn``: one, or several in order.
+        mp_context: Start method. ``None``: the one set with ``multiprocessing.set_start_method``, else ``forkserver``
+            where it exists, else ``spawn``.
+        timeout: Most seconds to wait for an item, and for the start. ``None``: no limit.
+        daemon: As for ``multiprocessing.Process``: a daemon may not start processes itself.
+        arena: Shared memory for the items' buffers. ``None``: sized by itself; an int: likewise, but with this limit in
+            bytes (0: none is used); or a :class:`~spdl.pipeline.SharedMemoryRingBuffer`, a
+            :class:`~spdl.pipeline.SharedMemorySegmentPool` or another arena, which is closed at the end.
+
+    Returns:
+        An iterable, for one thread at a time. In a forked child it raises ``PipelineStateError``.
+
+    Raises:
+        WorkerError: An initializer or ``fn`` raised (``Initializer failed``, ``Failed to create the iterable``), or the
+            process could not be started. Iterating raises it too: ``Failed to fetch the next item``, ``Failed to create
+            the iterator``. The other exception is in the text, its traceback in ``remote_traceback``.
+        WorkerDiedError: The process is gone. Items that had arrived come first.
+        WorkerTimeoutError: Nothing came for ``timeout`` seconds.
+        PipelineStateError: It is iterated again after such an error, which ends the process.
+        TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out; or an argument is of the wrong
+            type.
+        ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite.
+    """
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, got {fn!r}")
+    initializers = _as_sequence(initializer)
+    buffer_size = as_int("buffer_size", buffer_size)
+    timeout = as_timeout("timeout", timeout, positive=True)
+    _check_arena(arena)
+    warm_up(mp_context, _PRELOADED)
+    options: dict[str, Any] = {}
+    if arena is None or isinstance(arena, int):
+        options["link_limit"] = arena
+    else:
+        options["arena"] = explicit = CustomArena(arena)
+        options["at_end"] = explicit.close
+    child = Child.start(
+        run,
+        fn,
+        initializers,
+        name=f"spdl-iterate-{next(_numbers)}",
+        what=_WHAT,
+        mp_context=mp_context,
+        daemon=daemon,
+        inbound_only=True,
+        **options,
+    )
+    worker: _Worker[T] = _Worker(child, buffer_size, timeout)
+    worker.wait_ready()
+    return worker
+
+
+def _check_arena(arena: object) -> None:
+    if isinstance(arena, int) and not isinstance(arena, bool):
+        if arena < 0:
+            raise ValueError(f"arena must be >= 0 bytes, got {arena}")
+    elif arena is not None and not is_arena(arena):
+        raise TypeError(
+            "arena must be None, a number of bytes, or an arena such as SharedMemoryRingBuffer, "
+            f"got {arena!r} of type {type(arena).__qualname__}"
+        )
+
+
+def _as_sequence(
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None,
+) -> tuple[Callable[[], object], ...]:
+    if initializer is None:
+        return ()
+    if callable(initializer):
+        return (initializer,)
+    for each in initializer:
+        if not callable(each):
+            raise TypeError(f"initializer must be callable, or a sequence of callables, got {each!r} in it")
+    return tuple(initializer)
+
+
+class _Worker(Generic[T]):
+    """The iterable. It holds the process; iterators hold it."""
+
+    def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
+        self._child = child
+        self.link = child.link
+        self.buffer_size = max(0, buffer_size)  # 0: no limit
+        self._credits = self.buffer_size or math.inf
+        # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
+        self._must_confirm = hasattr(child.link.receiver, "reset")
+        self._timeout = timeout
+        self.number = 0  # of the latest iteration
+        self._is_ended = False
+
+    def __iter__(self) -> Iterator[T]:
+        self.check()
+        return _Iteration(self)
+
+    def check(self) -> None:
+        """Raise if there is no process to ask any more."""
+        if self._is_ended:
+            raise PipelineStateError(f"{_WHAT} was ended after an error. Cannot iterate again")
+
+    def wait_ready(self) -> None:
+        """Wait until the iterable exists."""
+        try:
+            frame = self.receive()
+        except WorkerDiedError as exc:
+            add_note(exc, guard_note("starts processes"))
+            raise
+        assert frame.kind == FromIterator.READY
+
+    def begin(self) -> int:
+        """Tell the process to start another iteration; its number."""
+        self.check()
+        self.number += 1
+        self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
+        return self.number
+
+    def confirm(self) -> None:
+        """The process waits for this: what older iterations left was received."""
+        self.link.receiver.reset()  # type: ignore[union-attr]
+        self.tell(ToIterator.CREDIT, self._credits)
+
+    def give_credit(self, count: int) -> None:
+        """Let the process make so many more items."""
+        with suppress(OSError):
+            self.link.signal(ToIterator.CREDIT, self.number, count)
+
+    def tell(self, kind: ToIterator, payload: float) -> None:
+        """Send a command for the latest iteration. A dead process shows when its messages have been read."""
+        with suppress(OSError):
+            self.link.send(kind, self.number, payload)
+
+    def has_waiting(self) -> bool:
+        """A message has been received and not been looked at."""
+        return self.link.has_frame()
+
+    def receive(self) -> Frame:
+        """The next message. Errors end the process."""
+        self.check()
+        try:
+            frame = self._child.recv(self._timeout)
+        except TimeoutError:
+            error: WorkerError = WorkerTimeoutError(f"{_WHAT} did not produce any data for {self._timeout:g} seconds")
+        except WorkerError as exc:
+            if not self.number and not isinstance(exc, WorkerDiedError):
+                exc.args = (f"Failed to create the iterable: {exc}",)
+            error = exc
+        else:
+            if frame.kind != FromIterator.BROKEN:
+                return frame
+            attempt, failure = frame.load()
+            error = failure.as_error(attempt)
+        if isinstance(error, TimeoutError):
+            self.end(0)  # asking it would only take longer
+        else:
+            self.end()
+        raise error
+
+    def end(self, timeout: float = 3.0) -> None:
+        """End the process; after so many seconds by force."""
+        self._is_ended = True
+        self._child.stop(timeout)
+
+
+class _Iteration(Generic[T]):
+    """An iterator over the items of one iteration. It begins with the first ``next``."""
+
+    def __init__(self, worker: _Worker[T]) -> None:
+        self._worker = worker
+        self._number = 0  # until it begins
+        self._is_over = False
+        self._num_taken = 0  # and not told to the process
+        # From a large buffer so many are kept before they are told.
+        self._num_kept = -(-worker.buffer_size // _KEPT_PART) if worker.buffer_size >= _LARGE_BUFFER else 0
+        self._num_quick = 0  # taken since the last pause
+        self._last = 0.0  # when the last one was taken
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        worker = self._worker
+        frame: Frame | None
+        if self._number == worker.number and (frame := worker.link.next_of(_ITEM, self._number)) is not None:
+            return self._take(frame)
+        if self._is_over:
+            raise StopIteration
+        if not self._number:
+            self._number = worker.begin()
+        elif self._number != worker.number:
+            raise PipelineStateError("a newer iterator of the same iterable has been used")
+        while True:
+            frame = worker.receive()
+            if frame.number != self._number:  # left over from an iteration that was left early
+                frame.discard()
+                continue
+            if frame.kind == FromIterator.END:
+                self._is_over = True
+                raise StopIteration
+            if frame.kind == FromIterator.STARTED:
+                worker.confirm()
+                continue
+            return self._take(frame)
+
+    def _take(self, frame: Frame) -> T:
+        worker = self._worker
+        if self._num_kept:
+            self._num_taken += 1
+            if self._num_taken >= self._num_kept:
+                worker.give_credit(self._num_taken)
+                self._num_taken = 0
+        elif worker.buffer_size:
+            self._give_credit(worker)
+        try:
+            item: T = frame.load()
+        except Exception as exc:
+            worker.end()
+            raise WorkerError(
+                f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
+            ) from exc
+        return item
+
+    def _give_credit(self, worker: _Worker[T]) -> None:
+        """Let the process make other items for those that were taken.
+
+        Every message is a system call, and may wake the process. With a small buffer every item counts; but in a rush
+        they are kept as long as items wait here, and not when this side is about to wait.
+        """
+        self._num_taken += 1
+        now = monotonic()
+        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
+        self._last = now
+        if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
+            return
+        worker.give_credit(self._num_taken)
+        self._num_taken = 0

@@ -1,0 +1,166 @@
+"""Iterating in a child: what runs in the process that ``iterate_in_subprocess`` starts.
+
+The main thread iterates, takes each item apart at once (so a source may reuse its buffer), and reads commands between
+items. A native thread writes, so that an item leaves whatever the next one does with the GIL, and small ones cross by
+the hundred.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from spdl._processes._remote_failure import RemoteFailure
+from spdl._processes._transport import Link
+from spdl._processes._transport._pickling import LARGE
+from spdl._reports import log, name_of
+
+from ._protocol import FromIterator, ToIterator
+
+__all__ = ["run"]
+
+#: Commands are looked for so often at least, in seconds, while items are made: a system call costs as much as an item.
+_LOOK_INTERVAL: Final = 0.001
+
+
+def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Callable[[], object]]) -> None:
+    """Body of the child: make the iterable, and iterate it as often as is asked, until the parent is gone."""
+    link.write_in_background()
+    attempt = "Initializer failed"
+    try:
+        for initializer in initializers:
+            initializer()
+        attempt = "Failed to create the iterable"
+        iterable = fn()
+    except BaseException as exc:  # noqa: BLE001 - told to the parent, which decides
+        link.send(FromIterator.BROKEN, 0, (attempt, RemoteFailure.of(exc)))
+        _wait_for_end(link)
+        return
+    link.send(FromIterator.READY)
+    worker = _Worker(link, iterable)
+    try:
+        worker.serve()
+    except EOFError:
+        pass
+    except BrokenPipeError:  # an item was on its way
+        pass
+    finally:
+        _close(iterable)
+
+
+def _wait_for_end(link: Link) -> None:
+    """Until the parent, having read the last message, lets go of this process."""
+    try:
+        while True:
+            link.recv().discard()
+    except EOFError:
+        pass
+
+
+class _Broken(Exception):
+    """The iteration failed, and the parent has been told."""
+
+
+class _Worker:
+    """The main thread's side: commands and iterations."""
+
+    def __init__(self, link: Link, iterable: Iterable[Any]) -> None:
+        self._link = link
+        self._iterable = iterable
+        self._wanted = 0  # number of the iteration asked for last
+        self._credits: float = 0  # how many more items of it may be sent
+        self._poll = select.poll() if hasattr(select, "poll") else None
+        if self._poll is not None:
+            self._poll.register(link.fileno(), select.POLLIN)
+
+    def serve(self) -> None:
+        """Raises ``EOFError`` when the parent is gone."""
+        done = 0
+        while True:
+            while self._wanted == done:
+                self._take_command()
+            done = self._wanted
+            try:
+                self._iterate(done)
+            except _Broken:
+                _wait_for_end(self._link)
+                return
+
+    def _iterate(self, number: int) -> None:
+        reset = getattr(self._link.store, "reset", None)
+        if reset is not None:  # an arena that begins anew, when the parent has seen the last of what is in it
+            self._link.send(FromIterator.STARTED, number)
+            while self._credits <= 0:
+                self._take_command()
+                if self._wanted != number:
+                    return
+            reset()
+        iterator = self._try("Failed to create the iterator", iter, self._iterable)
+        try:
+            self._send_items(number, iterator)
+        finally:
+            if iterator is not self._iterable:  # a generator's rest belongs to the next iteration
+                _close(iterator)
+
+    def _send_items(self, number: int, iterator: Iterator[Any]) -> None:
+        attempt = "Failed to fetch the next item"
+        link = self._link
+        looked = monotonic()
+        while True:
+            if self._credits <= 0 or monotonic() - looked > _LOOK_INTERVAL:
+                while self._credits <= 0 or self._has_command():
+                    self._take_command()
+                    if self._wanted != number:
+                        return
+                looked = monotonic()
+            try:
+                item = next(iterator)
+            except StopIteration:
+                link.send(FromIterator.END, number)
+                return
+            except BaseException as exc:
+                raise self._tell(attempt, exc) from exc
+            self._credits -= 1
+            if type(item) is bytes and len(item) < LARGE and self._credits > 0:
+                link.send_bytes_soon(FromIterator.ITEM, number, item)
+                continue
+            encoded = self._try(attempt, link.encode, item)
+            # Whoever has no credit left has a reader who waits, or will soon.
+            link.send_soon(FromIterator.ITEM, number, encoded, urgent=self._credits <= 0)
+            del item, encoded  # not while waiting for the next one
+
+    def _try(self, attempt: str, call: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return call(*args)
+        except BaseException as exc:
+            raise self._tell(attempt, exc) from exc
+
+    def _tell(self, attempt: str, exc: BaseException) -> _Broken:
+        self._link.send(FromIterator.BROKEN, self._wanted, (attempt, RemoteFailure.of(exc)))
+        return _Broken()
+
+    def _has_command(self) -> bool:
+        return self._link.has_frame() or (self._poll is not None and bool(self._poll.poll(0)))
+
+    def _take_command(self) -> None:
+        """Wait for one. Raises ``EOFError``."""
+        frame = self._link.recv()
+        if frame.kind == ToIterator.START:
+            self._wanted = frame.number
+            self._credits = frame.load()
+        elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
+            self._credits += frame.count or frame.load()
+
+
+def _close(iterator: object) -> None:
+    """End a generator, or whatever else can be closed."""
+    close = getattr(iterator, "close", None)
+    if not callable(close) or isinstance(iterator, type):
+        return
+    try:
+        close()
+    except BaseException:  # noqa: BLE001 - the iterator's last words, which nobody waits for
+        log(logging.getLogger("spdl.pipeline"), logging.WARNING, "closing %r failed", name_of(iterator), exc_info=True)

@@ -1,0 +1,181 @@
+"""Regions of a pipeline that is moved to a process of its own: the workers stay with the process that moves it.
+
+That process starts them and ends them. Each is connected to the pipeline's process by a link of its own, which goes
+there within the description: in place of the region's target stands one that knows the way to its workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from spdl._processes._child import Child
+from spdl._processes._transport import Frame, LinkEnd, link_ends
+from spdl.pipeline._errors import WorkerDiedError
+from spdl.pipeline.defs import (
+    ExecutorConfig,
+    MergeConfig,
+    PipelineConfig,
+    PlacementConfig,
+    ProcessPoolExecutorConfig,
+    Region,
+    split_regions,
+)
+
+from ._protocol import ToRegionWorker
+from ._region_main import RegionSpec, run_moved_worker
+from ._regions import LinkedWorkers, Slot, num_workers_of, spec_of, start_worker
+
+__all__ = ["close_ends", "move_regions"]
+
+
+def move_regions(
+    config: PipelineConfig[Any],
+    *,
+    num_threads: int | None = None,
+    max_failures: int | Fraction = -1,
+    report_stats_interval: float = -1,
+    mp_context: str | None = None,
+) -> tuple[PipelineConfig[Any], list[Child]]:
+    """Start the workers of all regions of ``config``, those of merged pipelines too.
+
+    Args:
+        config: Of a pipeline that is to run in another process.
+        num_threads: As for ``build_pipeline``; so are the next two.
+        max_failures: See there.
+        report_stats_interval: See there.
+        mp_context: How workers are started whose region does not say.
+
+    Returns:
+        The description to send there, once, as an argument of the new process; then call ``close_ends`` with it.
+        And the workers, which the caller ends.
+
+    Raises:
+        ValueError: A region replaces its dead workers: they could not be reached from there.
+        Exception: What starting a process raises. Workers that had been started are stopped.
+    """
+    children: list[Child] = []
+
+    def move(cfg: PipelineConfig[Any]) -> PipelineConfig[Any]:
+        # As many as there are marks that open one, in their order.
+        marks = iter([moved(part) for part in split_regions(cfg.pipes) if isinstance(part, Region)])
+        pipes = [next(marks) if _opens(stage) else stage for stage in cfg.pipes]
+        src = cfg.src
+        if isinstance(src, MergeConfig):
+            src = replace(src, pipeline_configs=tuple(move(sub) for sub in src.pipeline_configs))
+        return replace(cfg, src=src, pipes=pipes)
+
+    def moved(region: Region) -> PlacementConfig:
+        target = region.target
+        if not isinstance(target, ProcessPoolExecutorConfig):
+            return region.mark
+        if target.restart:
+            raise ValueError(f"restart=True is not available for a region of a pipeline in a subprocess: {target!r}")
+        spec = spec_of(region, region.name, num_threads, max_failures, report_stats_interval)
+        ends: list[LinkEnd] = []
+        attached = AttachedWorkersConfig(num_workers_of(target), ends=ends)
+        for index in range(num_workers_of(target)):
+            near, far = link_ends()
+            try:
+                context = target.mp_context or mp_context
+                children.append(start_worker(run_moved_worker, spec, index, near, mp_context=context))
+            finally:
+                near.close()
+            ends.append(far)
+        return replace(region.mark, target=attached)
+
+    try:
+        return move(config), children
+    except BaseException:
+        for child in children:
+            child.stop()
+        raise
+
+
+def _opens(stage: object) -> bool:
+    return isinstance(stage, PlacementConfig) and isinstance(stage.target, ExecutorConfig)
+
+
+def close_ends(config: PipelineConfig[Any]) -> None:
+    """In the process that has sent ``config`` away: let go of its ends of the connections."""
+    for target in _attached(config):
+        for end in target.ends:
+            end.close()
+
+
+def _attached(config: PipelineConfig[Any]) -> Iterator[AttachedWorkersConfig]:
+    if isinstance(config.src, MergeConfig):
+        for sub in config.src.pipeline_configs:
+            yield from _attached(sub)
+    for stage in config.pipes:
+        if isinstance(stage, PlacementConfig) and isinstance(stage.target, AttachedWorkersConfig):
+            yield stage.target
+
+
+@dataclass(frozen=True, repr=False)
+class AttachedWorkersConfig(ExecutorConfig):
+    """Workers that another process owns. They serve one pipeline after the other."""
+
+    ends: list[LinkEnd] = field(default_factory=list, repr=False)
+    _ports: list[_Port] = field(default_factory=list, init=False, compare=False)
+
+    def _build(self, spec: RegionSpec) -> AttachedWorkers:
+        if not self._ports:
+            self._ports.extend(_Port(index, end) for index, end in enumerate(self.ends))
+        return AttachedWorkers(spec.stage, self._ports)
+
+    def __repr__(self) -> str:
+        return f"AttachedWorkersConfig(max_workers={self.max_workers})"
+
+
+class _Port:
+    """The way to one worker."""
+
+    def __init__(self, index: int, end: LinkEnd) -> None:
+        self.index = index
+        self.link = end.open()
+        self.num_conversations = 0
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        try:
+            return self.link.recv(timeout)
+        except EOFError:
+            raise WorkerDiedError(f"worker {self.index} exited unexpectedly") from None
+
+    def descriptors(self) -> list[int]:
+        return [self.link.fileno()]
+
+
+class AttachedWorkers(LinkedWorkers):
+    """The workers for one pipeline."""
+
+    def __init__(self, stage: str, ports: list[_Port]) -> None:
+        super().__init__(stage, len(ports), may_replace=False)
+        self._ports = ports
+
+    def start(self) -> None:
+        self._open_bell()
+        self.conversation = max(port.num_conversations for port in self._ports) + 1
+        for index, port in enumerate(self._ports):
+            port.num_conversations = self.conversation
+            self._begin(index, Slot(0, port))
+
+    def replace(self, worker: int) -> None:
+        raise AssertionError("a worker that another process owns is not replaced")
+
+    def stop(self, timeout: float) -> list[int]:
+        for slot in self._slots:
+            with suppress(OSError):  # it has died
+                slot.port.link.send(ToRegionWorker.CLOSE)
+        self._slots = [Slot(-1, slot.port) for slot in self._slots]  # whoever still sends does it for nothing
+        self._close_bell()
+        return []
+
+    def kill(self) -> None:
+        """They are not this process's: whoever owns them ends them."""
+
+    def describe(self, worker: int) -> str:
+        return f"worker {worker}"

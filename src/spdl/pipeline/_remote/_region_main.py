@@ -1,0 +1,287 @@
+"""A worker of a region, on its own side: the region's stages as a pipeline, fed and emptied over a connection.
+
+Three threads meet here: the main one receives and never waits for the pipeline, so that whoever sends is not held up;
+the pipeline's source takes what has been received; and one, the *emitter*, sends outputs and reports. Everything that
+is sent after the start is sent by the emitter, so its order is that in which it happened.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
+from spdl._processes._transport._arena import set_current
+from spdl._reports import add_note
+from spdl.pipeline._engine._drain import Drain
+from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._region_workers import Then
+from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
+from spdl.pipeline._errors import PipelineFailure
+from spdl.pipeline._pipeline_ids import PIPELINE_IDS
+from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
+
+from ._protocol import FromRegionWorker, ToRegionWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spdl.pipeline._engine._channel import Entry
+    from spdl.pipeline.defs import PathStage
+
+__all__ = ["RegionSpec", "run_moved_worker", "run_worker"]
+
+_REPORTS: Final = {
+    Then.NOTHING: FromRegionWorker.REPORT,
+    Then.MARK: FromRegionWorker.AT_MARK,
+    Then.END: FromRegionWorker.AT_END,
+}
+#: How long ops that run when a conversation is closed may go on before the next begins.
+_STOP_TIMEOUT: Final = 0.5
+_FOR_EVER: Final = 1e6
+
+
+@dataclass(frozen=True)
+class RegionSpec:
+    """What a worker needs to know of its region. Pickles if the stages and the initializer do."""
+
+    stage: str  #: as it is named before a pipeline says more
+    stages: tuple[PathStage, ...]
+    output_size: int
+    initializer: Callable[..., object] | None
+    initargs: tuple[Any, ...]
+    num_threads: int | None
+    max_failures: int | Fraction
+    interval: float
+    first_pipeline_id: int
+
+
+def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
+    """Body of a worker process whose owner is the region's pipeline."""
+    serve(link, spec, index)
+
+
+def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> None:
+    """Body of a worker process whose owner is not the process of the region's pipeline, which ``end`` leads to.
+
+    It ends with its owner, and not with that process: so the owner can tell a death.
+    """
+    data = end.open()
+    server = threading.Thread(target=serve, args=(data, spec, index), name="spdl-region-server", daemon=True)
+    server.start()
+    with suppress(EOFError):
+        link.recv()
+    data.close()
+    server.join(_STOP_TIMEOUT)
+
+
+def serve(link: Link, spec: RegionSpec, index: int) -> None:
+    """Run the initializer, then conversations, until the other end of ``link`` is gone."""
+    set_current(link.sender)  # memory for batches that ops make is taken where it need not be copied again
+    PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
+    if spec.initializer is not None:
+        try:
+            spec.initializer(*spec.initargs)
+        except BaseException as exc:  # noqa: BLE001 - the initializer is the user's; the region cannot do without it
+            with suppress(OSError):
+                what = _what_failed(f"Initializer failed in worker {index} of {spec.stage}", exc)
+                link.send(FromRegionWorker.BROKEN, 0, what)
+            return
+    conversation: _Conversation | None = None
+    try:
+        link.send(FromRegionWorker.READY)
+        while True:
+            frame = link.recv()
+            if frame.kind in (ToRegionWorker.OPEN, ToRegionWorker.CLOSE) and conversation is not None:
+                conversation.stop()
+                conversation = None
+            if frame.kind == ToRegionWorker.OPEN:
+                conversation = _Conversation(link, spec, index, frame.number, frame.load())
+            elif conversation is not None:
+                conversation.receive(frame)
+    except (EOFError, OSError):  # the owner wants no more, or is gone
+        pass
+    finally:
+        if conversation is not None:
+            conversation.stop(None)  # if the owner does not care to wait, it says so with a signal
+
+
+def _what_failed(attempt: str, exc: BaseException) -> tuple[str, str]:
+    text = "".join(traceback.format_exception(exc))
+    return f"{attempt}: {type(exc).__name__}: {exc}", text
+
+
+class _Received:
+    """The source of a worker's pipeline. Each pass is an epoch; after the end of the stream there is none."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.frames: SimpleQueue[Frame | None] = SimpleQueue()  # ``None``: the pipeline is stopped
+        self.drain: Drain | None = None
+
+    def __iter__(self) -> _Received:
+        return self
+
+    def __next__(self) -> Any:
+        drain = self.drain
+        assert drain is not None
+        while True:
+            frame = self.frames.get()
+            if frame is None or frame.kind == ToRegionWorker.END:
+                drain.source.continuous = False
+                raise StopIteration
+            if frame.kind == ToRegionWorker.MARK:
+                raise StopIteration
+            if frame.kind == ToRegionWorker.DEALT:
+                drain.transfer_taken()
+                continue
+            try:
+                value = frame.load()
+            except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
+                add_note(exc, "the item cannot be put together in the worker")
+                drain.refuse(frame.number, self.stage, "(not unpickled)", exc)
+                continue
+            drain.next_position(frame.number)
+            return value
+
+
+class _Conversation:
+    """One pipeline of the worker, from its start to its end."""
+
+    def __init__(self, link: Link, spec: RegionSpec, index: int, number: int, stage: str) -> None:
+        self.link = link
+        self.spec = spec
+        self.number = number
+        self.stage = stage
+        self.who = f"worker {index} of {stage}"
+        self.received = _Received(stage)
+        self.num_allowed = MAX_TRANSFERS  # written by the main thread
+        self.num_sent = 0  # transfers of outputs; written by the emitter
+        self.empty = link.encode(NOTHING)
+        self.is_stopped = False
+        self.pipeline: Any = None
+        try:
+            self._build()
+        except Exception as exc:  # noqa: BLE001 - hooks and queues are the user's
+            self._say_broken(exc)
+            return
+        self.emitter = threading.Thread(target=self._emit, name="spdl-region-emitter", daemon=True)
+        self.emitter.start()
+
+    def _build(self) -> None:
+        from spdl.pipeline._build import build_pipeline  # what an initializer sets must be there before
+
+        spec = self.spec
+        config: PipelineConfig[Any] = PipelineConfig(
+            SourceConfig(self.received, continuous=True), spec.stages, SinkConfig(spec.output_size)
+        )
+        self.pipeline = build_pipeline(
+            config,
+            num_threads=spec.num_threads,
+            max_failures=spec.max_failures,
+            report_stats_interval=spec.interval,
+        )
+        self.drain = self.received.drain = Drain(self.pipeline._engine)
+        self.pipeline.start()
+
+    # -- on the main thread
+
+    def receive(self, frame: Frame) -> None:
+        if frame.kind == ToRegionWorker.CREDIT:
+            self.num_allowed += frame.number
+            if self.pipeline is not None:
+                self.drain.poke()
+        else:
+            self.received.frames.put(frame)
+
+    def stop(self, timeout: float | None = _STOP_TIMEOUT) -> None:
+        """Nothing more is wanted. Calls that run may go on for so many seconds; ``None``: to their end."""
+        if self.pipeline is None or self.is_stopped:
+            return
+        self.is_stopped = True
+        self.received.frames.put(None)
+        with suppress(Exception):  # nobody is there to be told
+            self.pipeline.stop(timeout=_FOR_EVER if timeout is None else timeout)
+        self.drain.poke()
+        self.emitter.join(_STOP_TIMEOUT)
+
+    # -- the emitter
+
+    def _emit(self) -> None:
+        try:
+            self._emit_all()
+        except OSError:  # the owner is gone; the main thread sees it too
+            pass
+        except BaseException as exc:  # noqa: BLE001 - nothing that goes wrong here may become a silence
+            self._say_broken(exc)
+
+    def _emit_all(self) -> None:
+        drain, size = self.drain, self.spec.output_size
+        batch: list[Entry] = []
+        while not self.is_stopped:
+            found, then = drain.take(size - len(batch))
+            batch += found
+            found = []
+            if batch:
+                num_outward = self.num_sent - (self.num_allowed - MAX_TRANSFERS)
+                # What is not full waits only while the owner has not done with what it got: it fills meanwhile, and
+                # nobody starves.
+                is_due = len(batch) >= size or then is not Then.NOTHING or num_outward <= 0
+                if is_due and num_outward < MAX_TRANSFERS:
+                    self._send(batch, Then.MARK if then is Then.MARK else Then.NOTHING)
+                    batch = []
+                    if then is Then.MARK:
+                        drain.pass_mark()
+                    continue
+            elif then is Then.MARK:
+                self._send([], then)
+                drain.pass_mark()
+                continue
+            elif then is Then.END:
+                self._end()
+                return
+            if drain.must_report():
+                self._send([], Then.NOTHING)
+            drain.wait(for_items=len(batch) < size and then is Then.NOTHING)
+
+    def _end(self) -> None:
+        """All has come: join the pipeline's threads, and say how it went."""
+        from spdl.pipeline._engine._engine import END
+
+        ending = self.pipeline._ending(END)
+        if isinstance(ending, PipelineFailure):
+            self._send([], Then.NOTHING)
+            self._say_broken(ending)
+        else:
+            self._send([], Then.END)
+
+    def _send(self, batch: list[Entry], then: Then) -> None:
+        """Outputs, and a report of all up to now."""
+        link, frames = self.link, []
+        sent, refused = [], []
+        for entry in batch:
+            try:
+                encoded = link.encode(entry[0])
+            except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+                add_note(exc, f"the output cannot be sent by {self.who}")
+                self.drain.fail_output(entry, self.stage, short_repr(entry[0]), exc)
+                refused.append(entry)
+                continue
+            frames.append((FromRegionWorker.OUTPUT, self.number, encoded))
+            sent.append(entry)
+        report = self.drain.report(sent, refused)
+        frames.append((_REPORTS[then], self.number, link.encode(report)))
+        self.num_sent += bool(sent)
+        link.send_encoded(frames)
+
+    def _say_broken(self, exc: BaseException) -> None:
+        if self.is_stopped:
+            return
+        with suppress(OSError):
+            what = _what_failed(f"Fused subprocess pipeline failed: in {self.who}", exc)
+            self.link.send(FromRegionWorker.BROKEN, self.number, what)

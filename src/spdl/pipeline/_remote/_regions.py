@@ -1,0 +1,293 @@
+"""The workers of a region, on the side of the pipeline that owns them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from time import monotonic
+from typing import Any, Final, NamedTuple, Protocol
+
+from spdl._processes._child import Child
+from spdl._processes._transport import NOTHING, Frame, Link, wait_readable
+from spdl.pipeline._cpus import usable_cpus
+from spdl.pipeline._engine._region_workers import (
+    Died,
+    Event,
+    Failed,
+    Ready,
+    RegionWorkers,
+    Report,
+    Then,
+    Told,
+    Unreadable,
+)
+from spdl.pipeline._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline._pipeline_ids import PIPELINE_IDS
+from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors
+
+from ._protocol import FromRegionWorker, ToRegionWorker
+from ._region_main import RegionSpec, run_worker
+
+__all__ = ["LinkedWorkers", "ProcessWorkers", "Slot", "make_workers", "num_workers_of", "spec_of", "start_worker"]
+
+_ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
+_REPORTS: Final = {
+    FromRegionWorker.REPORT: Then.NOTHING,
+    FromRegionWorker.AT_MARK: Then.MARK,
+    FromRegionWorker.AT_END: Then.END,
+}
+
+
+def make_workers(
+    region: Region, info: StageInfo, *, num_threads: int | None, max_failures: int | Fraction, interval: float
+) -> RegionWorkers:
+    """What runs ``region`` in the pipeline whose stage it is. Nothing is started."""
+    target = region.target
+    spec = spec_of(region, str(info), num_threads, max_failures, interval)
+    if type(target)._build is not ExecutorConfig._build:
+        workers = target._build(spec)
+        if not all(callable(getattr(workers, name, None)) for name in ("start", "send", "wait", "wake", "stop")):
+            raise PipelineError(
+                f"{type(target).__qualname__}._build() made an object of type {type(workers).__qualname__}, "
+                "which cannot run a region's stages"
+            )
+        return workers  # type: ignore[no-any-return]
+    if not isinstance(target, ProcessPoolExecutorConfig):
+        raise PipelineError(f"a region cannot run in {target!r}: use ProcessPoolExecutorConfig")
+    return ProcessWorkers(spec, num_workers_of(target), mp_context=target.mp_context, may_replace=target.restart)
+
+
+def spec_of(
+    region: Region, stage: str, num_threads: int | None, max_failures: int | Fraction, interval: float
+) -> RegionSpec:
+    """What its workers need to know."""
+    return RegionSpec(
+        stage=stage,
+        stages=without_executors(region.stages),
+        output_size=region.output_size,
+        initializer=region.target.initializer,
+        initargs=region.target.initargs,
+        num_threads=num_threads,
+        max_failures=max_failures,
+        interval=interval,
+        first_pipeline_id=PIPELINE_IDS.peek(),
+    )
+
+
+def num_workers_of(target: ExecutorConfig) -> int:
+    return usable_cpus() if target.max_workers is None else target.max_workers
+
+
+class _Port(Protocol):
+    """The way to one worker: a ``Child``, or a connection to one that another process owns."""
+
+    link: Link
+
+    def recv(self, timeout: float | None = None) -> Frame:
+        """The next frame; ``WorkerDiedError``, ``WorkerError``, ``TimeoutError``."""
+
+    def descriptors(self) -> list[int]:
+        """What can be read from when there is something to receive, or the worker has died."""
+
+
+class Slot(NamedTuple):
+    """Who is worker number k at present."""
+
+    generation: int
+    port: _Port
+
+
+class LinkedWorkers:
+    """What is the same whoever owns the processes. See ``RegionWorkers``."""
+
+    def __init__(self, stage: str, num_workers: int, *, may_replace: bool) -> None:
+        self.num_workers = num_workers
+        self.may_replace = may_replace
+        self.stage = stage
+        self.conversation = 1
+        self._slots: list[Slot] = []
+        self._outputs: list[list[Any]] = [[] for _ in range(num_workers)]  # received, their report has yet to come
+        self._watched: set[int] = set()  # workers that are, or are thought to be, alive
+        self._bell: tuple[socket.socket, socket.socket] | None = None
+
+    def _open_bell(self) -> None:
+        self._bell = socket.socketpair()
+        for end in self._bell:
+            end.setblocking(False)
+
+    def _close_bell(self) -> None:
+        if self._bell is not None:
+            for end in self._bell:
+                end.close()
+
+    def _begin(self, index: int, slot: Slot) -> None:
+        """Begin the conversation with a worker."""
+        if index < len(self._slots):
+            self._slots[index] = slot
+        else:
+            self._slots.append(slot)
+        self._outputs[index] = []
+        self._watched.add(index)
+        with suppress(OSError):  # it has died already, which is seen when it is received from
+            slot.port.link.send(ToRegionWorker.OPEN, self.conversation, self.stage)
+
+    def send(
+        self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
+    ) -> list[tuple[int, Exception]]:
+        slot = self._slots[worker]
+        if slot.generation != generation:
+            return []
+        link = slot.port.link
+        empty = link.encode(NOTHING)
+        frames = []
+        refused: list[tuple[int, Exception]] = []
+        for position, value in transfer:
+            try:
+                frames.append((ToRegionWorker.ITEM, position, link.encode(value)))
+            except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
+                refused.append((position, exc))
+        if transfer:
+            frames.append((ToRegionWorker.DEALT, 0, empty))
+        if num_credits:
+            frames.append((ToRegionWorker.CREDIT, num_credits, empty))
+        if then is not Then.NOTHING:
+            frames.append((_ENDS[then], 0, empty))
+        with suppress(OSError):
+            link.send_encoded(frames)
+        return refused
+
+    def wait(self) -> list[Event]:
+        assert self._bell is not None
+        bell = self._bell[0]
+        slots = self._slots
+        ready = [index for index in self._watched if slots[index].port.link.has_frame()]
+        if not ready:
+            owners = {each: index for index in self._watched for each in slots[index].port.descriptors()}
+            for each in wait_readable([*owners, bell.fileno()], None):
+                if each in owners:
+                    ready.append(owners[each])
+                else:
+                    with suppress(BlockingIOError):
+                        bell.recv(1024)
+        events: list[Event] = []
+        for index in dict.fromkeys(ready):
+            self._receive(index, events)
+        return events
+
+    def _receive(self, index: int, events: list[Event]) -> None:
+        """Everything that is there of one worker."""
+        port = self._slots[index].port
+        try:
+            while True:
+                frame = port.recv(0)
+                kind = frame.kind
+                if kind == FromRegionWorker.READY:
+                    events.append(Ready(index))
+                elif frame.number not in (0, self.conversation):  # of one that was ended before its time
+                    frame.discard()
+                elif kind == FromRegionWorker.OUTPUT:
+                    try:
+                        value = frame.load()
+                    except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
+                        value = Unreadable(exc)
+                    self._outputs[index].append(value)
+                    del value
+                elif kind in _REPORTS:
+                    report: Report = frame.load()
+                    values, self._outputs[index] = self._outputs[index], []
+                    events.append(Told(index, values, report, _REPORTS[FromRegionWorker(kind)]))
+                    del values
+                elif kind == FromRegionWorker.BROKEN:
+                    text, trace = frame.load()
+                    events.append(Failed(index, WorkerError(f"{text}\n{trace}", remote_traceback=trace)))
+                if not port.link.has_frame():
+                    return
+        except TimeoutError:  # only a part of a frame
+            return
+        except WorkerDiedError as exc:
+            events.append(Died(index, exc))
+        except WorkerError as exc:
+            events.append(Failed(index, exc))
+        except PipelineStateError:  # it was stopped: the interpreter exits
+            pass
+        self._watched.discard(index)
+
+    def wake(self) -> None:
+        if self._bell is not None:
+            with suppress(OSError):  # full: it rings already; closed: nobody waits
+                self._bell[1].send(b"\0")
+
+
+class ProcessWorkers(LinkedWorkers):
+    """Worker processes started, and owned, by this one."""
+
+    def __init__(self, spec: RegionSpec, num_workers: int, *, mp_context: str | None, may_replace: bool) -> None:
+        super().__init__(spec.stage, num_workers, may_replace=may_replace)
+        self._spec = spec
+        self._mp_context = mp_context
+        self._children: list[Child] = []
+        self._stopping = threading.Lock()
+        self._is_stopped = False
+
+    def start(self) -> None:
+        self._open_bell()
+        for index in range(self.num_workers):
+            self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
+            self._begin(index, Slot(0, _ChildPort(self._children[index])))
+
+    def replace(self, worker: int) -> None:
+        self._children[worker].stop()
+        child = self._children[worker] = start_worker(run_worker, self._spec, worker, mp_context=self._mp_context)
+        self._begin(worker, Slot(self._slots[worker].generation + 1, _ChildPort(child)))
+
+    def stop(self, timeout: float) -> list[int]:
+        with self._stopping:
+            if self._is_stopped:
+                return []
+            self._is_stopped = True
+            for child in self._children:
+                child.link.end_sending()  # all get the word before any is waited for
+            deadline = monotonic() + timeout
+            killed = []
+            for index, child in enumerate(self._children):
+                if not child._join(max(0.0, deadline - monotonic())):
+                    child.kill()
+                    killed.append(index)
+            for child in self._children:
+                child.stop()
+            self._close_bell()
+            del self._spec  # the user's ops must not live as long as the statistics
+            return killed
+
+    def kill(self) -> None:
+        for child in list(self._children):
+            child.kill()
+
+    def describe(self, worker: int) -> str:
+        pid = f" (pid {self._children[worker].pid})" if worker < len(self._children) else ""
+        return f"worker {worker}{pid}"
+
+
+class _ChildPort:
+    """A worker that is a child of this process."""
+
+    def __init__(self, child: Child) -> None:
+        self.link = child.link
+        self.recv = child.recv
+        self.descriptors = child._descriptors
+
+
+def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args: Any, mp_context: str | None) -> Child:
+    return Child.start(
+        body,
+        spec,
+        index,
+        *args,
+        name=f"spdl-region-worker-{index}",
+        what=f"worker {index} of {spec.stage}",
+        mp_context=mp_context,
+    )

@@ -1,0 +1,197 @@
+"""``run_pipeline_in_subprocess``: a whole pipeline in another process, iterated from here."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+from spdl.pipeline._builder import PipelineBuilder
+from spdl.pipeline._errors import WorkerError
+from spdl.pipeline._numbers import as_interval
+from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
+
+from ._iterate import iterate_in_subprocess
+from ._moved import MovedWorkers, move_executors
+from ._run_pipeline_main import PipelineFactory, take_along
+from ._unpicklable import find_unpicklable
+
+if TYPE_CHECKING:
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+
+__all__ = ["has_regions", "run_pipeline_in_subprocess"]
+
+T = TypeVar("T")
+
+
+def run_pipeline_in_subprocess(
+    config: PipelineConfig[T] | PipelineBuilder[Any, T],
+    /,
+    *,
+    num_threads: int | None = None,
+    max_failures: int | Fraction = -1,
+    report_stats_interval: float = -1,
+    queue_class: Callable[..., AsyncQueue] | None = None,
+    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
+    background_tasks: Sequence[BackgroundTaskFactory] | None = None,
+    use_thread_output_queue: bool = False,
+    **kwargs: Any,
+) -> Iterable[T]:
+    """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
+
+    The process is started at once and stays. With an ordinary source each iteration builds a fresh pipeline in it; the
+    source lives there and keeps its state. With a continuous source there is one pipeline, and each iteration is an
+    epoch. The global random state of ``random``, and of NumPy's legacy functions and torch (CPU) where they are
+    imported, goes along. Worker processes, of process pools that stages have and of regions, are children of this
+    process, and end with what is returned.
+
+    .. code-block:: python
+
+        batches = run_pipeline_in_subprocess(builder)
+        for epoch in range(num_epochs):
+            for batch in batches:
+                train(batch)
+
+    Args:
+        config: The pipeline, or its builder. Its parts must pickle; standard thread and process pools may be executors
+            of stages, if they have not been used.
+        num_threads: Worker threads there. ``None``: chosen there, from the CPUs.
+        max_failures: As in :func:`~spdl.pipeline.build_pipeline`, like the following ones, which must pickle.
+        report_stats_interval: See there.
+        queue_class: See there.
+        task_hook_factory: See there.
+        background_tasks: See there.
+        use_thread_output_queue: See there.
+        **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
+            been set.
+
+    Returns:
+        What can be iterated many times, by one consumer at a time. Its collection ends the processes. Its errors are
+        those of :func:`~spdl.pipeline.iterate_in_subprocess`; where a pipeline failed they name its stages, and a
+        worker that died.
+
+    Raises:
+        TypeError: ``config`` is neither; a part cannot be pickled, nor the process be forked; an unknown argument.
+        ValueError: An argument is out of range; a pool has been used.
+        PipelineStructureError: The builder has no source or no sink.
+        WorkerError: The process, or a worker, could not be started; an initializer failed.
+    """
+    if isinstance(config, PipelineBuilder):
+        config = config.get_config()
+    elif not isinstance(config, PipelineConfig):
+        raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
+    _check_options(num_threads, max_failures, report_stats_interval, kwargs)
+    options = {
+        "num_threads": num_threads,
+        "max_failures": max_failures,
+        "report_stats_interval": report_stats_interval,
+        "queue_class": queue_class,
+        "task_hook_factory": task_hook_factory,
+        "background_tasks": background_tasks,
+        "use_thread_output_queue": use_thread_output_queue,
+    }
+    kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
+    workers = MovedWorkers()
+    try:
+        config = move_executors(config, workers, kwargs.get("mp_context"))
+        config = _move_regions(config, options, workers, kwargs.get("mp_context"))
+        items = iterate_in_subprocess(PipelineFactory(config, options), **kwargs)
+        workers.close_ends()
+        workers.wait_ready()
+    except BaseException as exc:
+        workers.stop()
+        if type(exc) is TypeError and (part := find_unpicklable(config, options)) is not None:
+            raise TypeError(f"cannot send {part}\n{exc}") from exc.__cause__
+        raise
+    return _WithWorkers(items, workers) if workers.children else items
+
+
+def _move_regions(
+    config: PipelineConfig[T], options: dict[str, Any], workers: MovedWorkers, mp_context: Any
+) -> PipelineConfig[T]:
+    """The same pipeline with regions whose workers have been started here."""
+    if not has_regions(config):
+        return config
+    from ._moved_regions import close_ends, move_regions  # not for everybody: it takes a while to import
+
+    chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval")}
+    moved, children = move_regions(config, mp_context=mp_context, **chosen)
+    workers.adopt(children, partial(close_ends, moved))
+    return moved
+
+
+def _check_options(num_threads: object, max_failures: object, interval: object, kwargs: dict[str, Any]) -> None:
+    """Refuse here what a build there would refuse."""
+    try:
+        inspect.signature(iterate_in_subprocess).bind(None, **kwargs)
+    except TypeError as exc:
+        raise TypeError(f"run_pipeline_in_subprocess() {exc}") from None
+    if num_threads is not None and (isinstance(num_threads, bool) or not isinstance(num_threads, int)):
+        raise TypeError(f"num_threads must be an int or None, got {num_threads!r}")
+    if num_threads is not None and num_threads < 1:
+        raise ValueError(f"num_threads must be >= 1, got {num_threads}")
+    validate_max_failures(max_failures)
+    as_interval("report_stats_interval", interval)
+
+
+def _as_sequence(initializer: Any) -> Iterable[Any]:
+    if initializer is None:
+        return ()
+    return initializer if isinstance(initializer, Iterable) and not callable(initializer) else (initializer,)
+
+
+class _WithWorkers(Generic[T]):
+    """The items of a pipeline in a subprocess, and the workers that it uses. Its end is theirs."""
+
+    def __init__(self, items: Iterable[T], workers: MovedWorkers) -> None:
+        self._parts = [items]
+        self._workers = workers
+        # The interpreter's exit ends all children together, so it is not for the finalizer.
+        weakref.finalize(self, _end, self._parts, workers).atexit = False
+
+    def __iter__(self) -> Iterator[T]:
+        return _Items(self, self._parts[0])
+
+    def fail(self, error: WorkerError) -> NoReturn:
+        """The subprocess has ended with ``error``: so do the workers."""
+        explained = self._workers.explain(error)
+        self._workers.stop()
+        if explained is error:
+            raise error
+        raise explained from error
+
+
+class _Items(Iterator[T]):
+    """Keeps alive what the items come from."""
+
+    def __init__(self, owner: _WithWorkers[T], items: Iterable[T]) -> None:
+        self._owner = owner
+        self._items: Iterator[T] | None = None
+        try:
+            self._items = iter(items)
+        except WorkerError as exc:
+            owner.fail(exc)
+
+    def __next__(self) -> T:
+        assert self._items is not None
+        try:
+            return next(self._items)
+        except WorkerError as exc:
+            self._owner.fail(exc)
+
+
+def _end(parts: list[Any], workers: MovedWorkers) -> None:
+    """Nobody holds the items any more: first the process that uses the workers ends, then they do."""
+    parts.clear()
+    workers.stop()
+
+
+def has_regions(config: PipelineConfig[Any]) -> bool:
+    """Whether stages of it run in workers."""
+    if isinstance(config.src, MergeConfig) and any(has_regions(sub) for sub in config.src.pipeline_configs):
+        return True
+    return any(isinstance(stage, PlacementConfig) for stage in config.pipes)

@@ -1,0 +1,61 @@
+"""Which part of a pipeline cannot be pickled: an error that names the whole helps nobody."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from spdl.pipeline.defs import (
+    AggregateConfig,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+)
+
+__all__ = ["find_unpicklable"]
+
+
+def find_unpicklable(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
+    """Name the first part that does not pickle, and say why; ``None`` if all do.
+
+    Args:
+        config: The pipeline.
+        options: Further things that must pickle, by name.
+    """
+    for name, part in [*_parts(config), *options.items()]:
+        try:
+            pickle.dumps(part)
+        except RuntimeError:  # locks and queues of multiprocessing, which travel with a new process only
+            continue
+        except KeyboardInterrupt:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
+            return f"{name}: it cannot be pickled: {exc} ({type(exc).__name__})"
+    return None
+
+
+def _parts(config: PipelineConfig[Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(config.src, MergeConfig):
+        for sub in config.src.pipeline_configs:
+            yield from _parts(sub)
+        yield "the op of the merge", config.src.op
+    else:
+        yield f"the source {config.src!r}", config.src.source
+    yield from _parts_of(config.pipes)
+
+
+def _parts_of(stages: Any) -> Iterator[tuple[str, Any]]:
+    for stage in stages:
+        if isinstance(stage, PipeConfig):
+            yield f"the op of stage {stage!r}", stage._op
+            # The connections of a pool that was moved travel with a new process only.
+            if not getattr(stage._executor, "is_process_pool", False):
+                yield f"the executor of stage {stage!r}", stage._executor
+        elif isinstance(stage, AggregateConfig):
+            yield f"the aggregator of stage {stage.name}", stage.op
+        elif isinstance(stage, PathVariantsConfig):
+            yield f"the router of stage {stage.name}", stage.router
+            for path in stage.paths:
+                yield from _parts_of(path)

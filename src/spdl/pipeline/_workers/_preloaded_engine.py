@@ -1,8 +1,0 @@
-"""Likewise, where pipelines are built here and so probably in children too."""
-
-from spdl.pipeline import _build as _build
-
-from . import _isolated_main as _isolated_main
-from . import _lifted_main as _lifted_main
-from . import _region_main as _region_main
-from . import _run_pipeline_main as _run_pipeline_main
