@@ -58,7 +58,10 @@ RULES = [
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
         f"{P}._engine",
-        allows=(f"{P}.defs", f"{P}._errors", f"{P}._info", f"{P}._probe", f"{P}._marks"),
+        allows=(
+            *(f"{P}.{of}" for of in ("defs", "_errors", "_info", "_probe", "_marks")),
+            "spdl._processes._remote_failure",
+        ),
         lazily=(f"{P}.config",),
     ),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),

@@ -1,7 +1,11 @@
-"""An exception on its way to another process: as text, because the object need not pickle, nor its type exist there."""
+"""An exception on its way to another process: as text, because the object need not pickle, nor its type exist there.
+
+Imported in children: it keeps its own imports few.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from spdl._reports import add_note, name_of, shown, text_of
@@ -11,6 +15,7 @@ __all__ = ["RemoteFailure"]
 
 #: A message, or a traceback, longer than this is cut in the middle: some print all of their data.
 _MOST_CHARACTERS = 100_000
+_NOWHERE = "?:0:?"
 
 
 class RemoteFailure(NamedTuple):
@@ -18,6 +23,7 @@ class RemoteFailure(NamedTuple):
 
     type_name: str  #: name of its class there, without the module
     message: str  #: its ``str``; may be empty
+    place: str  #: ``file:line:function`` of the innermost frame
     traceback: str  #: as the interpreter would print it, causes, notes and groups included
 
     @classmethod
@@ -25,11 +31,15 @@ class RemoteFailure(NamedTuple):
         """Describe ``exc``. Never raises, whatever the exception's own methods do."""
         import traceback  # slow to import, and rarely needed
 
+        place = _NOWHERE
         try:
+            if frames := traceback.extract_tb(exc.__traceback__):
+                last = frames[-1]
+                place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}"
             lines = "".join(traceback.format_exception(exc))
         except BaseException as error:  # noqa: BLE001 - notes and attributes of the user's
             lines = f"<its traceback cannot be shown: {name_of(error)}>\n"
-        return cls(shown(exc, lambda exc: str(type(exc).__qualname__)), _cut(text_of(exc)), _cut(lines))
+        return cls(shown(exc, lambda exc: str(type(exc).__qualname__)), _cut(text_of(exc)), place, _cut(lines))
 
     def __str__(self) -> str:
         return f"{self.message} ({self.type_name})" if self.message else self.type_name

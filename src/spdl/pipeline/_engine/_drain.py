@@ -10,8 +10,9 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl._processes._remote_failure import RemoteFailure
+
 from ._channel import MARK
-from ._lanes._remote import describe_failure
 from ._origin import Origin, Part, Positions, SourcePosition, describe
 from ._region_workers import Descent, FailedItem, Report, Then
 from ._stages import SourceNode, Wait
@@ -107,7 +108,7 @@ class Drain:
 
     def refuse(self, position: int, stage: str, item: str, error: BaseException) -> None:
         """An item that does not get as far as the source has failed. On the source's thread."""
-        self._failures.append(FailedItem(stage, SourcePosition(0, position), item, describe_failure(error)))
+        self._failures.append(FailedItem(stage, SourcePosition(0, position), item, RemoteFailure.of(error)))
         with self.engine.lock:
             self._positions.num_given += 1
             self._positions.consume(position)
@@ -115,7 +116,7 @@ class Drain:
 
     def fail_output(self, entry: Entry, stage: str, item: str, error: BaseException) -> None:
         """An output that was taken cannot be passed on."""
-        self.add_failure(FailedItem(stage, describe(entry[1]), item, describe_failure(error)))
+        self.add_failure(FailedItem(stage, describe(entry[1]), item, RemoteFailure.of(error)))
 
     def add_failure(self, failed: FailedItem) -> None:
         self._failures.append(failed)
@@ -123,7 +124,7 @@ class Drain:
 
     def _on_failure(self, stage: StageInfo, item: str, position: object, error: BaseException) -> None:
         self._report_failure(stage, item, position, error)
-        self.add_failure(FailedItem(str(stage), position, item, describe_failure(error)))
+        self.add_failure(FailedItem(str(stage), position, item, RemoteFailure.of(error)))
 
     # -- the consumer's
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from spdl.pipeline._engine._lanes._remote import RemoteFailure
+from spdl._processes._remote_failure import RemoteFailure
 
 __all__ = [
     "Descent",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl.pipeline._engine._lanes._remote import RemoteFailure, describe_failure
+from spdl._processes._remote_failure import RemoteFailure
 
 from ._protocol import FromIsolated, ToIsolated
 
@@ -86,7 +86,7 @@ class _Phase(Enum):
 
 
 def _encode_failure(link: Link, exc: BaseException, phase: _Phase, values: list[Any]) -> Encoded:
-    failure = _describe(exc)
+    failure = RemoteFailure.of(exc)
     failure = failure._replace(message=phase.value + failure.message)
     if phase is not _Phase.RESULT:
         try:
@@ -94,13 +94,6 @@ def _encode_failure(link: Link, exc: BaseException, phase: _Phase, values: list[
         except Exception:  # noqa: BLE001 - an output cannot be pickled: what the op raised says more
             pass
     return link.encode(([], failure))
-
-
-def _describe(exc: BaseException) -> RemoteFailure:
-    try:
-        return describe_failure(exc)
-    except Exception as error:  # noqa: BLE001 - the exception's own methods are the user's
-        return RemoteFailure(type(exc).__name__, f"(its message cannot be shown: {type(error).__name__})", "?:0:?", "")
 
 
 def _tell_crashes(crash: Connection[bytes, bytes]) -> None:

@@ -96,5 +96,6 @@ class FromRegionWorker(IntEnum):
     REPORT = 3  #: payload: ``Report``, of the outputs before it and of what else happened
     AT_MARK = 4  #: the same, and all of the epoch has come
     AT_END = 5  #: the same, and all has come
-    #: The pipeline, or the initializer (number: 0), has failed. Payload: what to say, and a traceback
+    #: The pipeline, or the initializer (number: 0), has failed. Payload: (what was attempted,
+    #: ``RemoteFailure``)
     BROKEN = 6

@@ -8,13 +8,13 @@ is sent after the start is sent by the emitter, so its order is that in which it
 from __future__ import annotations
 
 import threading
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
@@ -89,7 +89,7 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
             spec.initializer(*spec.initargs)
         except BaseException as exc:  # noqa: BLE001 - the initializer is the user's; the region cannot do without it
             with suppress(OSError):
-                what = _what_failed(f"Initializer failed in worker {index} of {spec.stage}", exc)
+                what = (f"Initializer failed in worker {index} of {spec.stage}", RemoteFailure.of(exc))
                 link.send(FromRegionWorker.BROKEN, 0, what)
             return
     conversation: _Conversation | None = None
@@ -109,11 +109,6 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
     finally:
         if conversation is not None:
             conversation.stop(None)  # if the owner does not care to wait, it says so with a signal
-
-
-def _what_failed(attempt: str, exc: BaseException) -> tuple[str, str]:
-    text = "".join(traceback.format_exception(exc))
-    return f"{attempt}: {type(exc).__name__}: {exc}", text
 
 
 class _Received:
@@ -283,5 +278,5 @@ class _Conversation:
         if self.is_stopped:
             return
         with suppress(OSError):
-            what = _what_failed(f"Fused subprocess pipeline failed: in {self.who}", exc)
+            what = (f"Fused subprocess pipeline failed: in {self.who}", RemoteFailure.of(exc))
             self.link.send(FromRegionWorker.BROKEN, self.number, what)

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
 from spdl._processes._child import Child
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import NOTHING, Frame, Link, wait_readable
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region_workers import (
@@ -202,8 +203,7 @@ class LinkedWorkers:
                     events.append(Told(index, values, report, _REPORTS[FromRegionWorker(kind)]))
                     del values
                 elif kind == FromRegionWorker.BROKEN:
-                    text, trace = frame.load()
-                    events.append(Failed(index, WorkerError(f"{text}\n{trace}", remote_traceback=trace)))
+                    events.append(Failed(index, _error_of(*frame.load())))
                 if not port.link.has_frame():
                     return
         except TimeoutError:  # only a part of a frame
@@ -220,6 +220,12 @@ class LinkedWorkers:
         if self._bell is not None:
             with suppress(OSError):  # full: it rings already; closed: nobody waits
                 self._bell[1].send(b"\0")
+
+
+def _error_of(attempt: str, failure: RemoteFailure) -> WorkerError:
+    # With the traceback in the text: the failure of a region is all that is left of the worker's pipeline.
+    text = f"{attempt}: {failure.type_name}: {failure.message}\n{failure.traceback}"
+    return WorkerError(text, remote_traceback=failure.traceback)
 
 
 class ProcessWorkers(LinkedWorkers):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
 from spdl.pipeline._engine._stages._call import WrongParameters
 from spdl.pipeline._engine._stages._generator import Collected, GeneratorStage
@@ -22,7 +23,7 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 
 from ._pool import PoolLane
-from ._remote import RemoteFailure, as_error
+from ._remote import as_error
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

@@ -6,45 +6,20 @@ as text. Imported in the child: keep it light.
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from spdl._reports import name_of, text_of
+from spdl._processes._remote_failure import RemoteFailure
 from spdl.pipeline._engine._stages._generator import Collected
 from spdl.pipeline._errors import RemoteOpError
 
 __all__ = [
-    "RemoteFailure",
     "as_error",
     "call_remotely",
     "collect_remotely",
-    "describe_failure",
     "unpack_remote",
     "unpack_remote_generator",
 ]
-
-
-class RemoteFailure(NamedTuple):
-    """An exception of an op, as text."""
-
-    type_name: str
-    message: str
-    place: str  # file:line:function of the innermost frame
-    traceback: str
-
-
-def describe_failure(exc: BaseException) -> RemoteFailure:
-    """In the child: what crosses of an exception. Never raises, whatever the exception's own methods do."""
-    name, text = name_of(exc), text_of(exc)
-    try:
-        frames = traceback.extract_tb(exc.__traceback__)
-        last = frames[-1] if frames else None
-        place = f"{os.path.basename(last.filename)}:{last.lineno}:{last.name}" if last else "?:0:?"
-        return RemoteFailure(name, text, place, "".join(traceback.format_exception(exc)))
-    except BaseException:  # noqa: BLE001 - attributes of the user's that the traceback shows
-        return RemoteFailure(name, text, "?:0:?", f"{name}: {text}\n")
 
 
 def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFailure | None]:
@@ -52,7 +27,7 @@ def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFail
     try:
         return op(value), None
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
-        return None, describe_failure(exc)
+        return None, RemoteFailure.of(exc)
 
 
 def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], RemoteFailure | None]:
@@ -62,7 +37,7 @@ def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], R
         for output in op(value):
             values.append(output)  # noqa: PERF402 - what came before an error must not be lost with it
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
-        return values, describe_failure(exc)
+        return values, RemoteFailure.of(exc)
     return values, None
 
 
