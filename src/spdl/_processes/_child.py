@@ -32,6 +32,7 @@ from ._transport import Frame, Link, link_pair, wait_readable
 
 __all__ = ["Child", "wait_any"]
 
+_ADVICE: Final = "Use a function of a module, or functools.partial"
 #: How long a death is waited for once the connection has ended, to have the exit code.
 _CODE_TIMEOUT: Final = 2.0
 #: What no process survives; Windows has one such end only.
@@ -124,8 +125,8 @@ class Child:
             try:
                 return cls._start(context, body, args, *rest)
             except UnpicklableError as exc:
-                if mp_context is not None or is_last or not hasattr(os, "fork") or _start.is_threaded():
-                    raise TypeError(f"{exc}. {_advice(mp_context)}") from exc.__cause__
+                if is_last or not _start.may_fork(mp_context):
+                    raise TypeError(f"{exc}. {_start.fork_advice(mp_context, _ADVICE)}") from exc.__cause__
                 context = _start.context_of("fork")
             except _start.ForkServerGone:
                 if is_last:
@@ -344,14 +345,6 @@ def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Ch
     owners = {each: child for child in children for each in child._descriptors()}
     ready = {owners[each] for each in wait_readable(owners, timeout)}
     return [child for child in children if child in ready]
-
-
-def _advice(mp_context: object) -> str:
-    if mp_context is None and hasattr(os, "fork"):
-        return (
-            "It could be forked instead, but other threads run here. Use a function of a module, or functools.partial"
-        )
-    return "Use a function of a module, or functools.partial"
 
 
 def _open_pidfd(pid: int) -> int | None:

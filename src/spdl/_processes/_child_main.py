@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._reports import short_repr
 from spdl.pipeline.lib._memory import exit_on_hangup
 
-from ._main_module import can_import_main, refusal
+from ._main_module import can_import_main, check_importable
 from ._protocol import AnyChild, Phase
 from ._transport._arena import set_current
+from ._unpicklable import find_unpicklable
 
 if TYPE_CHECKING:
     from ._transport import LinkEnd
@@ -63,12 +64,9 @@ class Call:
 
     def _explain(self, error: BaseException) -> str:
         body, args = self._parts
-        for part in (body, *args):
-            try:
-                _dump(part)
-            except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
-                why = f"{exc} ({type(exc).__name__})"
-                return f"cannot send {short_repr(part)} to {self._what}: it cannot be pickled: {why}"
+        found = find_unpicklable(((short_repr(part), part) for part in (body, *args)), _dump)
+        if found is not None:
+            return f"cannot send {found[0]} to {self._what}: {found[1]}"
         return f"cannot send arguments to {self._what}: they cannot be pickled: {error} ({type(error).__name__})"
 
 
@@ -89,12 +87,8 @@ class _Pickler(ForkingPickler):
     """Refuses what would be found again only in the main module, where a new process cannot import that."""
 
     def reducer_override(self, obj: Any) -> Any:
-        if getattr(obj, "__module__", None) == "__main__" and isinstance(obj, type | _FunctionType):
-            raise pickle.PicklingError(refusal(obj.__qualname__))
+        check_importable(obj)
         return NotImplemented
-
-
-_FunctionType: Final = type(lambda: None)
 
 
 def _dump(obj: Any) -> bytes:

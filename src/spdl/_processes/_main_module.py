@@ -9,11 +9,13 @@ process is started without.
 from __future__ import annotations
 
 import os
+import pickle
 import sys
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["can_import_main", "guard_note", "refusal", "without_lost_main"]
+__all__ = ["can_import_main", "check_importable", "guard_note", "without_lost_main"]
 
 
 def can_import_main() -> bool:
@@ -25,11 +27,21 @@ def can_import_main() -> bool:
     return path is not None and os.path.exists(path)
 
 
-def refusal(qualname: str) -> str:
-    """Why what is called so, in the main module, cannot be sent to another process."""
-    return (
-        f"{qualname!r} is defined in an interactive main module (a prompt, a notebook, python -c, a program read from"
-        " stdin), which a new process cannot import: move it to a module, that is a .py file, and import it from there"
+def check_importable(obj: object) -> None:
+    """Refuse a class or function of a main module that a new process cannot import.
+
+    Args:
+        obj: Any object that is being pickled, where ``can_import_main`` is false.
+
+    Raises:
+        pickle.PicklingError: It would only be found in the main module.
+    """
+    if not isinstance(obj, type | types.FunctionType) or getattr(obj, "__module__", None) != "__main__":
+        return
+    raise pickle.PicklingError(
+        f"{obj.__qualname__!r} is defined in an interactive main module (a prompt, a notebook, python -c, a program"
+        " read from stdin), which a new process cannot import: move it to a module, that is a .py file, and"
+        " import it from there"
     )
 
 

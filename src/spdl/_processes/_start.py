@@ -18,7 +18,17 @@ from spdl.pipeline._errors import WorkerError
 from ._main_module import without_lost_main
 from ._preload import to_preload
 
-__all__ = ["ForkServerGone", "context_of", "forget", "is_threaded", "launch", "lock", "warm_up"]
+__all__ = [
+    "ForkServerGone",
+    "context_of",
+    "forget",
+    "fork_advice",
+    "is_threaded",
+    "launch",
+    "lock",
+    "may_fork",
+    "warm_up",
+]
 
 #: The fork server imports these too, if they are used here: children probably use them.
 _LARGE: Final = "numpy", "torch"
@@ -90,6 +100,26 @@ def warm_up(mp_context: str | BaseContext | None, *modules: str) -> None:
 def is_threaded() -> bool:
     """This process runs threads besides the caller's, whose locks a forked child would inherit as they are."""
     return threading.active_count() > 1
+
+
+def may_fork(mp_context: object) -> bool:
+    """Whether what cannot be pickled may be forked instead.
+
+    The user has not said how to start processes, and no other thread runs, which might hold a lock.
+    """
+    return mp_context is None and hasattr(os, "fork") and not is_threaded()
+
+
+def fork_advice(mp_context: object, advice: str) -> str:
+    """What to do where something cannot be pickled, and ``may_fork`` is false.
+
+    Args:
+        mp_context: How the user wants processes started.
+        advice: What else to do.
+    """
+    if mp_context is None and hasattr(os, "fork"):
+        return f"{advice}. It could be forked instead, but other threads run here"
+    return advice
 
 
 def launch(

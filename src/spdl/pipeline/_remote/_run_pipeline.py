@@ -17,7 +17,7 @@ from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, val
 from ._iterate import iterate_in_subprocess
 from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
-from ._unpicklable import find_unpicklable
+from ._unpicklable import find_unpicklable_part
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
@@ -104,7 +104,7 @@ def run_pipeline_in_subprocess(
         workers.wait_ready()
     except BaseException as exc:
         workers.stop()
-        if type(exc) is TypeError and (part := find_unpicklable(config, options)) is not None:
+        if type(exc) is TypeError and (part := find_unpicklable_part(config, options)) is not None:
             raise TypeError(f"cannot send {part}\n{exc}") from exc.__cause__
         raise
     return _WithWorkers(items, workers) if workers.children else items

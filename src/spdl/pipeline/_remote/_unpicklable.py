@@ -1,11 +1,11 @@
-"""Which part of a pipeline cannot be pickled: an error that names the whole helps nobody."""
+"""Which part of a pipeline cannot be pickled."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from spdl._processes._unpicklable import find_unpicklable
 from spdl.pipeline.defs import (
     AggregateConfig,
     MergeConfig,
@@ -14,26 +14,19 @@ from spdl.pipeline.defs import (
     PipelineConfig,
 )
 
-__all__ = ["find_unpicklable"]
+__all__ = ["find_unpicklable_part"]
 
 
-def find_unpicklable(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
+def find_unpicklable_part(config: PipelineConfig[Any], options: Mapping[str, Any]) -> str | None:
     """Name the first part that does not pickle, and say why; ``None`` if all do.
 
     Args:
         config: The pipeline.
         options: Further things that must pickle, by name.
     """
-    for name, part in [*_parts(config), *options.items()]:
-        try:
-            pickle.dumps(part)
-        except RuntimeError:  # locks and queues of multiprocessing, which travel with a new process only
-            continue
-        except KeyboardInterrupt:
-            raise
-        except BaseException as exc:  # noqa: BLE001 - pickling runs the user's code, which may ask for an exit
-            return f"{name}: it cannot be pickled: {exc} ({type(exc).__name__})"
-    return None
+    # Locks and queues of multiprocessing, which travel with a new process only, raise RuntimeError.
+    found = find_unpicklable([*_parts(config), *options.items()], ignored=(RuntimeError,))
+    return None if found is None else ": ".join(found)
 
 
 def _parts(config: PipelineConfig[Any]) -> Iterator[tuple[str, Any]]:

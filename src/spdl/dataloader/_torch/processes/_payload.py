@@ -25,8 +25,9 @@ from collections.abc import Iterable
 from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
-from spdl._processes._main_module import can_import_main, refusal
+from spdl._processes._main_module import can_import_main, check_importable
 from spdl._processes._transport._pickling import LARGE, MemoryPickler
+from spdl._processes._unpicklable import find_unpicklable
 
 __all__ = ["ForkedPayload", "SharedPayload", "UnpicklablePayloadError"]
 
@@ -163,11 +164,9 @@ def _write(file: IO[bytes], buffers: list[pickle.PickleBuffer]) -> list[tuple[in
 
 
 def _explain(parts: dict[str, Any], error: BaseException) -> str:
-    for name, part in parts.items():
-        try:
-            _Pickler(_Nowhere()).dump(part)
-        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, which may raise SystemExit
-            return f"{name} cannot be sent to worker processes: it cannot be pickled: {exc} ({type(exc).__name__})"
+    found = find_unpicklable(parts.items(), lambda part: _Pickler(_Nowhere()).dump(part))
+    if found is not None:
+        return f"{found[0]} cannot be sent to worker processes: {found[1]}"
     return f"{', '.join(parts)} cannot be sent to worker processes: {error} ({type(error).__name__})"
 
 
@@ -216,8 +215,8 @@ class _Pickler(MemoryPickler):
             self.apart.append(obj)
             return _take_apart, (len(self.apart) - 1,)
         if isinstance(obj, type | types.FunctionType) and isinstance(module := obj.__module__, str):
-            if module == "__main__" and not self._can_import_main:
-                raise pickle.PicklingError(refusal(obj.__qualname__))
+            if not self._can_import_main:
+                check_importable(obj)
             self.modules.add(module)
         return super().reducer_override(obj)
 

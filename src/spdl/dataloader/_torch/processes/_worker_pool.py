@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import os
 from contextlib import ExitStack, suppress
 from multiprocessing.context import BaseContext
 from time import monotonic
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._child import Child, wait_any
 from spdl._processes._main_module import guard_note
-from spdl._processes._start import context_of, is_threaded, warm_up
+from spdl._processes._start import context_of, fork_advice, may_fork, warm_up
 from spdl._processes._template import find_template
 from spdl._processes._transport import NOTHING
 from spdl._processes._transport._arena import default_limit
@@ -35,6 +34,7 @@ _PRELOADED: Final = "spdl.dataloader._torch.processes._preloaded"
 _LEAST: Final = 64 << 20
 #: Seconds that starting workers may take before it counts towards the timeout of a batch.
 _START: Final = 60.0
+_ADVICE: Final = "Define it in a module, or pass workers='thread', which shares it"
 _numbers: Final = itertools.count(1)
 
 
@@ -97,11 +97,11 @@ class WorkerPool:
                 with SharedPayload(_parts(plan)) as payload:
                     self._start(plan, base_seed, payload, context)
             except UnpicklablePayloadError as exc:
-                if not _may_fork(plan):
-                    raise TypeError(f"{exc}. {_advice(plan)}") from exc.__cause__
+                if not may_fork(plan.multiprocessing_context):
+                    raise TypeError(f"{exc}. {fork_advice(plan.multiprocessing_context, _ADVICE)}") from exc.__cause__
                 self._start_forked(plan, base_seed, context_of("fork"))
             except TypeError:  # from an argument of each process, such as a lock
-                if not _may_fork(plan):
+                if not may_fork(plan.multiprocessing_context):
                     raise
                 self._start_forked(plan, base_seed, context_of("fork"))
         except BaseException:
@@ -253,15 +253,3 @@ def _make_start_limit(plan: Plan) -> StartLimit | None:
     start_limit = StartLimit(*multiprocessing.Pipe(duplex=False))
     start_limit.admit(plan.worker_init_concurrency)
     return start_limit
-
-
-def _may_fork(plan: Plan) -> bool:
-    """Whether workers may be forked: the user set no start method, and no other thread can hold a lock."""
-    return plan.multiprocessing_context is None and hasattr(os, "fork") and not is_threaded()
-
-
-def _advice(plan: Plan) -> str:
-    advice = "Define it in a module, or pass workers='thread', which shares it"
-    if plan.multiprocessing_context is None and hasattr(os, "fork"):
-        advice += ". Workers could be forked instead, but other threads run here"
-    return advice
