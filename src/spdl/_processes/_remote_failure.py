@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from spdl._reports import add_note, name_of, shown, text_of
-from spdl.pipeline._errors import WorkerError
+from spdl._reports import add_note, cause_of, name_of, shown, text_of
+from spdl.pipeline._errors import WorkerDiedError, WorkerError
 
 __all__ = ["RemoteFailure"]
 
@@ -25,6 +25,7 @@ class RemoteFailure(NamedTuple):
     message: str  #: its ``str``; may be empty
     place: str  #: ``file:line:function`` of the innermost frame
     traceback: str  #: as the interpreter would print it, causes, notes and groups included
+    has_dead_worker: bool  #: it, a cause of it, or a member of a group is a ``WorkerDiedError``
 
     @classmethod
     def of(cls, exc: BaseException) -> RemoteFailure:
@@ -39,7 +40,8 @@ class RemoteFailure(NamedTuple):
             lines = "".join(traceback.format_exception(exc))
         except BaseException as error:  # noqa: BLE001 - notes and attributes of the user's
             lines = f"<its traceback cannot be shown: {name_of(error)}>\n"
-        return cls(shown(exc, lambda exc: str(type(exc).__qualname__)), _cut(text_of(exc)), place, _cut(lines))
+        type_name = shown(exc, lambda exc: str(type(exc).__qualname__))
+        return cls(type_name, _cut(text_of(exc)), place, _cut(lines), _has_dead_worker(exc))
 
     def __str__(self) -> str:
         return f"{self.message} ({self.type_name})" if self.message else self.type_name
@@ -51,8 +53,24 @@ class RemoteFailure(NamedTuple):
             attempt: What failed, as the message is to begin: ``Failed to fetch the next item``.
         """
         error = WorkerError(f"{attempt}: {self}", remote_traceback=self.traceback)
+        error._has_dead_worker = self.has_dead_worker
         add_note(error, f"Traceback in the worker:\n{self.traceback.rstrip()}")
         return error
+
+
+def _has_dead_worker(exc: BaseException) -> bool:
+    waiting, seen = [exc], {id(exc)}
+    while waiting:
+        error = waiting.pop()
+        if isinstance(error, WorkerDiedError):
+            return True
+        # By the base class: a subclass of the user's may have its own idea of the attribute.
+        members = BaseExceptionGroup.exceptions.__get__(error) if isinstance(error, BaseExceptionGroup) else ()
+        for each in (*members, cause_of(error)):
+            if each is not None and id(each) not in seen:
+                seen.add(id(each))
+                waiting.append(each)
+    return False
 
 
 def _cut(text: str) -> str:

@@ -109,6 +109,9 @@ class WorkerError(PipelineError):
         remote_traceback: Formatted traceback from the worker; ``None`` if unknown.
     """
 
+    #: It failed because a worker died that another process owns: that process knows how.
+    _has_dead_worker: bool = False
+
     def __init__(self, message: str = "", *, remote_traceback: str | None = None) -> None:
         super().__init__(message)
         self.remote_traceback = remote_traceback

@@ -21,7 +21,7 @@ from spdl.pipeline.defs import PipeConfig, PipelineConfig
 
 from ._executors import MovedThreadPool, map_executors, map_pipes
 from ._moved_main import work
-from ._moved_pool import WORKER_IS_GONE, MovedProcessPool
+from ._moved_pool import MovedProcessPool
 from ._protocol import FromMoved
 
 __all__ = ["MovedWorkers", "move_executors"]
@@ -73,8 +73,7 @@ class MovedWorkers:
         """The error with the worker that died and how, if that is why the process that uses it failed."""
         if isinstance(error, WorkerDiedError) or not self.children:
             return error
-        is_told = any(words in str(error) for words in (WORKER_IS_GONE, WorkerDiedError.__name__))
-        found = wait_any(self.children, _DEATH_TIMEOUT if is_told else 0.0)
+        found = wait_any(self.children, _DEATH_TIMEOUT if error._has_dead_worker else 0.0)
         deaths = [child.died() for child in found if not child.is_alive()]
         if not deaths:
             return error

@@ -10,16 +10,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from spdl._processes._transport import Encoded, Link, LinkEnd
 from spdl.pipeline._engine._lanes._remote import unpack_remote
+from spdl.pipeline._errors import WorkerDiedError
 
 from ._protocol import MovedCall
 
-__all__ = ["WORKER_IS_GONE", "MovedProcessPool"]
+__all__ = ["MovedProcessPool"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: In the error for a worker that died: the main process, which alone knows how, adds that when it reads this.
-WORKER_IS_GONE = "is gone; the main process started it and knows more"
 
 
 class _Task(NamedTuple):
@@ -104,7 +102,8 @@ class MovedProcessPool(Executor):
     def _break(self, number: int, future: Future[Any]) -> None:
         with self._lock:
             if self._broken is None:
-                self._broken = f"worker {number} of the {self._name} {WORKER_IS_GONE}"
+                why = "is gone; the main process started it and knows more"
+                self._broken = f"worker {number} of the {self._name} {why}"
             waiting = []
             while not self._tasks.empty():
                 waiting.append(self._tasks.get())
@@ -137,4 +136,7 @@ def _call(link: Link, encoded: Encoded, future: Future[Any]) -> bool:
 def _broken_pool(why: str) -> RuntimeError:
     from concurrent.futures.process import BrokenProcessPool  # brings all of multiprocessing; here it is there already
 
-    return BrokenProcessPool(why)
+    error = BrokenProcessPool(why)
+    # The type that every other death of a worker has: by it the main process knows that there is more to tell.
+    error.__cause__ = WorkerDiedError(why)
+    return error
