@@ -293,7 +293,7 @@ def test_datasets_that_are_not_made_for_threads_are_found_out(force: Force) -> N
     assert error == "RuntimeError: used in another thread than it was made in"
     choice = decide(replace(found(Cost(3 * MS, 3 * MS, 1.5 * MS)), thread_error=error), make_plan(), 2, 1000)
     assert choice.workers == "process"
-    assert "in threads side by side: RuntimeError: used in another thread" in str(choice)
+    assert "in several side by side: RuntimeError: used in another thread" in str(choice)
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ __all__ = [
     "launch",
     "lock",
     "may_fork",
+    "start",
     "warm_up",
 ]
 
@@ -133,11 +134,7 @@ def launch(
             started, and its main module, which it imports first, wants to start another.
         Exception: What pickling ``args`` raises.
     """
-    _check_not_importing_main(name)
-    method = context.get_start_method()
-    if method == "forkserver":
-        _preload()
-    elif method == "fork" and is_threaded():
+    if context.get_start_method() == "fork" and is_threaded():
         warnings.warn(
             f"{name} is started by fork while {threading.active_count() - 1} other thread(s) run: the child inherits"
             " the locks that they hold and can deadlock. Use the start method forkserver or spawn",
@@ -146,6 +143,24 @@ def launch(
         )
     # Only the contexts of concrete methods have it in typeshed, and all contexts at run time.
     process: BaseProcess = context.Process(target=target, args=args, name=name, daemon=daemon)  # type: ignore[attr-defined]
+    start(process, context)
+    return process
+
+
+def start(process: BaseProcess, context: BaseContext) -> None:
+    """Start a process that ``context`` has made. The only place that does. If it fails, nothing is left.
+
+    Whoever looks at the exit code afterwards, as ``join`` does, holds ``lock``.
+
+    Raises:
+        ForkServerGone: See there.
+        WorkerError: As in ``launch``.
+        Exception: What pickling the arguments raises.
+    """
+    name, method = process.name, context.get_start_method()
+    _check_not_importing_main(name)
+    if method == "forkserver":
+        _preload()
     try:
         _check_descriptors()
         with lock, _as_parent(), without_lost_main():
@@ -160,7 +175,6 @@ def launch(
         ) from exc
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
-    return process
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from spdl._processes._main_module import without_lost_main
 from spdl._reports import log
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._numbers import as_seconds
@@ -61,14 +60,17 @@ class ProcessGroupStatsMonitor(BackgroundTask):
 
         Raises:
             WorkerDiedError: The sampling process ended unexpectedly.
+        WorkerError: It could not be started.
         """
         import multiprocessing
+
+        from spdl._processes import _start as starting
 
         if multiprocessing.current_process().daemon:
             text = "The process group is not monitored: this process is daemonic and cannot start a child."
             log(_LOG, logging.WARNING, text)
             return
-        context = self._mp_context if self._mp_context is not None else _default_context()
+        context = starting.context_of(self._mp_context)
         reader, writer = context.Pipe(duplex=False)
         # BaseContext does not declare Process; every concrete context has it.
         process: BaseProcess = context.Process(  # type: ignore[attr-defined]
@@ -79,7 +81,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         )
         try:
             try:
-                await _start(process)
+                await _start(process, context)
             finally:
                 writer.close()  # so that the reader sees EOF when the child ends
             await self._deliver(reader, process)
@@ -88,11 +90,15 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 # The child holds nothing that needs cleanup. It ends within milliseconds after SIGKILL, and a join
                 # without await completes even if this task is cancelled again.
                 process.kill()
-                process.join()
-            process.close()
+            with starting.lock:
+                if process.pid is not None:
+                    process.join()
+                process.close()
             reader.close()
 
     async def _deliver(self, reader: "Connection", process: "BaseProcess") -> None:
+        from spdl._processes import _start as starting
+
         while True:
             await _readable(reader.fileno(), process.sentinel)
             try:
@@ -100,7 +106,9 @@ class ProcessGroupStatsMonitor(BackgroundTask):
             except EOFError:
                 usage = None
             if usage is None:
-                process.join()
+                await _readable(process.sentinel)
+                with starting.lock:
+                    process.join()
                 raise WorkerDiedError(
                     f"the process that samples process group {_group_of_this_process()} ended "
                     f"with exit code {process.exitcode}; its standard error says why",
@@ -113,22 +121,14 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 log(_LOG, logging.ERROR, text, self._interval, exc_info=True)
 
 
-def _default_context() -> "BaseContext":
-    import multiprocessing
-
-    method: str | None = multiprocessing.get_start_method(allow_none=True)
-    if method is None:
-        # Not "fork": a process that runs pipelines has threads.
-        method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    return multiprocessing.get_context(method)
-
-
 def _group_of_this_process() -> int:
     return os.getpgrp() if hasattr(os, "getpgrp") else os.getpid()
 
 
-async def _start(process: "BaseProcess") -> None:
-    """Start a process without blocking the event loop: a start takes tens of milliseconds up to a second."""
+async def _start(process: "BaseProcess", context: "BaseContext") -> None:
+    """Start a process without blocking the loop, which would take from tens of milliseconds to a second."""
+    from spdl._processes import _start as starting
+
     loop = asyncio.get_running_loop()
     started: asyncio.Future[None] = loop.create_future()
 
@@ -142,9 +142,8 @@ async def _start(process: "BaseProcess") -> None:
     def start() -> None:
         error: Exception | None = None
         try:
-            with without_lost_main():
-                process.start()
-        except Exception as exc:  # noqa: BLE001 - passed to the task
+            starting.start(process, context)
+        except Exception as exc:  # noqa: BLE001 - handed over to the task
             error = exc
         loop.call_soon_threadsafe(settle, error)
 
