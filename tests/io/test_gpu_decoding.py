@@ -71,7 +71,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_missing_is_said(name: str, torch: Any, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it: nobody gets a GPU to learn that there is no decoder either. And what to do instead."""
     monkeypatch.setattr(_cuda, "get_torch", lambda: torch)
-    with pytest.raises(DeviceError, match=f"^cannot .* on cuda:0: .*{text}.*; besides, this .* has no .*Instead,"):
+    with pytest.raises(DeviceError, match=f"^cannot .* on cuda:0: .*{text}.*; also, this .* has no .*Instead,"):
         CALLS[name]()
 
 
@@ -83,7 +83,7 @@ def test_a_device_does_not_make_a_decoder(name: str) -> None:
         CALLS[name]()
     assert isinstance(caught.value, DeviceError)
     config = {"cuda_config" if name == "nvdec_decoder" else "device_config": cuda_config(3)}
-    with pytest.raises(DeviceError, match="on cuda:3: there is 1 device, counted from 0; besides"):
+    with pytest.raises(DeviceError, match="on cuda:3: there is 1 device, counted from 0; also"):
         CALLS[name](**config)
 
 
@@ -93,11 +93,11 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("decode_packets_nvdec", {"pix_fmt": "rgba"}, ValueError, "pix_fmt must be 'rgb' or 'bgr', got 'rgba'"),
     ("decode_packets_nvdec", {"crop_left": -1}, ValueError, "crop_left must be >= 0, got -1"),
     ("decode_packets_nvdec", {"crop_top": 1.5}, TypeError, "crop_top must be an int, got 1.5"),
-    ("decode_packets_nvdec", {"crop_top": 500, "crop_bottom": 500}, ValueError, "must leave something of"),
+    ("decode_packets_nvdec", {"crop_top": 500, "crop_bottom": 500}, ValueError, "must leave at least 1 of"),
     ("decode_packets_nvdec", {"scale_width": 0}, ValueError, "scale_width must be >= 1, or -1"),
     ("nvdec_decoder", {"codec": None}, TypeError, "codec must be a VideoCodec, got NoneType"),
     ("nvdec_decoder", {"cuda_config": None}, TypeError, "must be made by cuda_config"),
-    ("nvdec_decoder", {"crop_right": 10_000}, ValueError, "crop_left and crop_right must leave something"),
+    ("nvdec_decoder", {"crop_right": 10_000}, ValueError, "crop_left and crop_right must leave at least 1 of"),
     ("nvdec_decoder", {"scale_height": -2}, ValueError, "scale_height must be >= -1, got -2"),
     ("streaming_load_video_nvdec", {"src": 3}, TypeError, "a source must be"),
     ("streaming_load_video_nvdec", {"num_frames": 0}, ValueError, "num_frames must be >= 1, got 0"),

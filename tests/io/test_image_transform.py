@@ -211,7 +211,7 @@ def test_values_of_the_wrong_type_are_refused(options: dict[str, Any], message: 
         ({"resize": ShorterSide(256), "crop": RandomResizedCrop()}, "leaves pictures of different shapes"),
         ({"resize": ShorterSide(256), "crop": Crop(0, 0, 9, 9)}, r"got crop=Crop\(top=0, left=0, height=9, width=9\)"),
         ({"resize": LongerSide(), "crop": CenterCrop()}, r"resize=LongerSide\(\) fits the whole picture inside"),
-        ({"resize": LongerSide(), "crop": RandomResizedCrop()}, "has nothing to cut"),
+        ({"resize": LongerSide(), "crop": RandomResizedCrop()}, "which leaves nothing for crop="),
         ({"resize": LongerSide("top_left"), "crop": RandomCrop()}, r"resize=LongerSide\('top_left'\) fits"),
     ],
 )

@@ -157,7 +157,7 @@ def test_odd_headers_that_are_valid(text: str) -> None:
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "more elements than memory"),
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (" + "1," * 70 + ")}", "more than 64 dimensions"),
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "NumPy has no array"),
-        ("{'descr': '<i4', 'fortran_order': False, 'shape': (17,)}", "has 68 bytes, and 64 are there"),
+        ("{'descr': '<i4', 'fortran_order': False, 'shape': (17,)}", "needs 68 bytes, and the file has 64"),
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 8)}", "NumPy has no array"),
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (2,)", "'}' is missing"),
         ("{'descr': '<i4', 'fortran_order': False, 'shape': (2,)} x", "something follows"),
@@ -203,7 +203,7 @@ def test_file_cut_at_any_byte(version: tuple[int, int]) -> None:
 
 def test_short_data_is_named_in_bytes() -> None:
     """What is needed and what is there."""
-    with pytest.raises(spdl.io.ArchiveError, match=r"shape \(3,\) and dtype int64 has 24 bytes, and 23 are there"):
+    with pytest.raises(spdl.io.ArchiveError, match=r"shape \(3,\) and dtype int64 needs 24 bytes, and the file has 23"):
         spdl.io.load_npy(make_npy(np.arange(3))[:-1])
 
 

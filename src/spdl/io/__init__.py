@@ -1,7 +1,7 @@
-"""Media from files or memory to arrays, in native code without the GIL.
+"""Loading media from files or memory into arrays, in native code without the GIL.
 
-Importing this package loads nothing native; the first use of a native name does, and raises ``NativeLibraryError`` if
-it cannot.
+Importing this package loads no native code. The first use of a native name does, and raises ``NativeLibraryError`` if
+that fails.
 """
 
 from typing import TYPE_CHECKING

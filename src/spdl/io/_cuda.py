@@ -1,4 +1,4 @@
-"""Which CUDA device, through torch; or what is missing. Nothing here initialises CUDA."""
+"""CUDA devices through torch, and messages for what is missing. Nothing here initialises CUDA."""
 
 import importlib
 import os
@@ -10,7 +10,7 @@ __all__ = ["check_device_index", "get_torch", "local_device", "what_is_missing"]
 
 
 def get_torch() -> Any | None:
-    """torch; ``None`` if it is not installed."""
+    """The torch module, or ``None`` if it is not installed."""
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError as exc:
@@ -20,15 +20,15 @@ def get_torch() -> Any | None:
 
 
 def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
-    """Give torch, if there is a CUDA device of this number.
+    """Return the torch module if a CUDA device with this index exists.
 
     Args:
-        index: Number of the device.
-        action: What needs it, for the message: ``"transfer tensors"``.
-        origin: Where the number is from, for the message.
+        index: Index of the device.
+        action: The attempted action, for the message: ``"transfer tensors"``.
+        origin: Origin of the index, for the message.
 
     Raises:
-        DeviceError: There is none, or no torch, or torch is not built for CUDA; the message says which.
+        DeviceError: There is no such device, no torch, or torch is not built for CUDA; the message says which.
     """
     found = what_is_missing(index)
     if found is not None:
@@ -37,7 +37,7 @@ def check_device_index(index: int, action: str, *, origin: str = "") -> Any:
 
 
 def what_is_missing(index: int) -> str | None:
-    """Why there is no CUDA device of this number, as half a sentence; ``None`` if there is one."""
+    """The reason why there is no CUDA device with this index, as part of a message; ``None`` if there is one."""
     torch = get_torch()
     if torch is None:
         return (
@@ -55,7 +55,7 @@ def what_is_missing(index: int) -> str | None:
 
 
 def local_device(action: str) -> Any:
-    """The ``torch.device`` of this process: ``cuda:$LOCAL_RANK``, which launchers set; without it, ``cuda:0``.
+    """The ``torch.device`` of this process: ``cuda:$LOCAL_RANK``, as set by launchers; without it, ``cuda:0``.
 
     Raises:
         ValueError: ``LOCAL_RANK`` is not an integer.

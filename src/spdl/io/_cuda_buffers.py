@@ -1,4 +1,4 @@
-"""Buffers in memory of a CUDA device, through torch."""
+"""Buffers in CUDA device memory, through torch."""
 
 import ctypes
 import sys
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ._native import CPUBuffer
     from ._types import LoadFailure
 
-#: How to get memory of a device, ``(num_bytes, device_index, stream) -> address``; and how to give it back, by address.
+#: A function that allocates device memory, ``(num_bytes, device_index, stream) -> address``, and one that frees it by
+#: address.
 Allocator: TypeAlias = tuple[Callable[[int, int, int], int], Callable[[int], None]]
 
 _PER_THREAD_STREAM = 0x2  # cudaStreamPerThread of the CUDA runtime
@@ -25,7 +26,7 @@ _PER_THREAD_STREAM = 0x2  # cudaStreamPerThread of the CUDA runtime
 
 @dataclass(frozen=True, slots=True)
 class CUDAConfig:
-    """Where on which device to put something. Made by :func:`cuda_config`, which says what the attributes are."""
+    """Device, stream and allocator. Made by :func:`cuda_config`, which documents the attributes."""
 
     device_index: int
     stream: int = _PER_THREAD_STREAM
@@ -33,15 +34,15 @@ class CUDAConfig:
 
 
 def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: Allocator | None = None) -> CUDAConfig:
-    """Say where on which CUDA device to put something. Looks at no device yet.
+    """Choose a CUDA device, stream and allocator. Does not access the device.
 
     Args:
-        device_index: Number of the device.
-        stream: Address of the stream to copy on: ``torch.cuda.Stream().cuda_stream``, 0 for the legacy default stream,
+        device_index: Index of the device.
+        stream: Address of the stream for copies: ``torch.cuda.Stream().cuda_stream``, 0 for the legacy default stream,
             2 for the default stream of the calling thread.
-        allocator: A pair of functions to get and give back device memory: ``(num_bytes, device_index, stream) ->
-            address`` and ``(address) -> None``, as ``torch.cuda.caching_allocator_alloc`` and
-            ``caching_allocator_delete``. ``None``: torch's.
+        allocator: A pair of functions that allocate and free device memory: ``(num_bytes, device_index, stream) ->
+            address`` and ``(address) -> None``, like ``torch.cuda.caching_allocator_alloc`` and
+            ``caching_allocator_delete``. ``None``: torch's allocator.
 
     Raises:
         ValueError: A number is negative.
@@ -54,28 +55,28 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
             raise ValueError(f"{name} must be >= 0, got {value}")
     if allocator is not None:
         if not isinstance(allocator, tuple | list) or len(allocator) != 2 or not all(map(callable, allocator)):
-            raise TypeError(f"allocator must be a pair of functions, to get and to give back memory; got {allocator!r}")
+            raise TypeError(f"allocator must be a pair of functions, to allocate and to free; got {allocator!r}")
         allocator = allocator[0], allocator[1]
     return CUDAConfig(device_index, stream, allocator)
 
 
 class CUDABuffer:
-    """An array in memory of a CUDA device, whose contents have arrived. Made by :func:`transfer_buffer`.
+    """An array in CUDA device memory, whose copy is complete. Made by :func:`transfer_buffer`.
 
-    ``to_torch``, and whatever knows ``__cuda_array_interface__``, make an array of it without a copy, which keeps it
-    alive.
+    ``to_torch``, and any library that supports ``__cuda_array_interface__``, make an array of it without a copy. The
+    array keeps it alive.
 
     Attributes:
         __cuda_array_interface__: Version 2 of Numba's CUDA array interface, C-contiguous.
-        device_index: Number of the device.
-        failures: Of a batch that was loaded: what is missing, as a ``CPUBuffer`` has it; else empty.
-        origins: Likewise, which source each image is from.
+        device_index: Index of the device.
+        failures: Failures of a loaded batch, as in ``CPUBuffer``; otherwise empty.
+        origins: Source index of each image of a loaded batch, as in ``CPUBuffer``; otherwise empty.
     """
 
     __slots__ = ("__cuda_array_interface__", "__weakref__", "_memory", "device_index", "failures", "origins")
 
     def __init__(self, memory: Any, pointer: int, shape: tuple[int, ...], typestr: str, device_index: int) -> None:
-        self._memory = memory  # whatever keeps it allocated
+        self._memory = memory  # the object that owns the memory
         self.device_index = device_index
         self.failures: tuple[LoadFailure, ...] = ()
         self.origins: tuple[int | None, ...] = ()
@@ -93,7 +94,7 @@ class CUDABuffer:
 
 
 class _Allocated:
-    """Memory of the user's allocator, given back with the last reference."""
+    """Memory from the user's allocator, freed with the last reference."""
 
     def __init__(self, config: CUDAConfig, num_bytes: int) -> None:
         assert config.allocator is not None
@@ -106,10 +107,10 @@ class _Allocated:
 
 
 class _TorchMemory:
-    """Memory of torch's allocator, given back with the last reference.
+    """Memory from torch's allocator, freed with the last reference.
 
-    It belongs to the stream that it was copied on, while it is used on others. Who drops the last reference has, as a
-    rule, used it on his current stream: the allocator is told, so that it is not written again before that is done.
+    It belongs to the stream of the copy, and is used on other streams. The thread that drops the last reference has
+    usually used it on its current stream, so the allocator is told not to reuse it before that stream is done.
     """
 
     def __init__(self, torch: Any, num_bytes: int, device: Any) -> None:
@@ -124,23 +125,23 @@ class _TorchMemory:
 
 
 def _stream_of(torch: Any, config: CUDAConfig, device: Any) -> Any:
-    if config.stream in (0, 1):  # cudaStreamLegacy is 1. torch takes neither for the address of a stream.
+    if config.stream in (0, 1):  # cudaStreamLegacy is 1. torch accepts neither as the address of a stream.
         return torch.cuda.default_stream(device)
     return torch.cuda.ExternalStream(config.stream, device=device)
 
 
 def check_device_config(device_config: object) -> CUDAConfig:
-    """Raise ``TypeError`` if it is not what ``cuda_config`` makes."""
+    """Raise ``TypeError`` if it was not made by ``cuda_config``."""
     if not isinstance(device_config, CUDAConfig):
         raise TypeError(f"device_config must be made by cuda_config(), got {type(device_config).__qualname__}")
     return device_config
 
 
 def as_device(device_config: CUDAConfig | None, action: str) -> CUDAConfig | None:
-    """What a user gave as ``device_config``, before anything is loaded for a device that is not there.
+    """Check the user's ``device_config`` before loading.
 
     Raises:
-        TypeError: It is not what ``cuda_config`` makes.
+        TypeError: It was not made by ``cuda_config``.
         DeviceError: There is no such device.
     """
     if device_config is None:
@@ -150,7 +151,7 @@ def as_device(device_config: CUDAConfig | None, action: str) -> CUDAConfig | Non
 
 
 def on_device(buffer: "CPUBuffer", device_config: CUDAConfig | None) -> "CPUBuffer | CUDABuffer":
-    """What was loaded, where the user wants it."""
+    """Move a loaded buffer to the user's device, if there is one."""
     if device_config is None:
         return buffer
     moved = transfer_buffer(buffer, device_config=device_config)
@@ -164,15 +165,16 @@ def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDACo
     """Copy a buffer or array to a CUDA device, and wait until it is there.
 
     Args:
-        buffer: What any ``load_*`` or ``convert_*`` returns, or a C-contiguous array. Page-locked memory is fetched by
-            the device itself.
-        device_config: Where to, as ``cuda_config`` makes it.
+        buffer: Result of a ``load_*`` or ``convert_*`` function, or a C-contiguous array. Page-locked memory is copied
+            by DMA.
+        device_config: Target device, from ``cuda_config``.
 
     Returns:
-        The same shape and type on the device. The memory is torch's, or that of ``device_config.allocator``.
+        A buffer with the same shape and dtype on the device. The memory is from torch's allocator, or from
+        ``device_config.allocator``.
 
     Raises:
-        TypeError: ``buffer`` is neither buffer nor array, or ``device_config`` is something else.
+        TypeError: ``buffer`` is neither a buffer nor an array, or ``device_config`` was not made by ``cuda_config``.
         ValueError: ``buffer`` is not C-contiguous.
         DeviceError: There is no such device, or no CUDA.
 
@@ -190,7 +192,7 @@ def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDACo
         else:
             memory = _Allocated(config, array.nbytes)
         if array.nbytes:
-            # As bytes: torch does not have all of NumPy's types, and need not know them for a copy.
+            # Copied as bytes, because torch does not have all NumPy dtypes.
             flat = CUDABuffer(memory, memory.pointer, (array.nbytes,), "|u1", config.device_index)
             target = torch.as_tensor(flat, device=device)
             try:
@@ -202,14 +204,14 @@ def transfer_buffer(buffer: "CPUBuffer | NDArray[Any]", *, device_config: CUDACo
 
 @traced
 def transfer_buffer_cpu(buffer: CUDABuffer) -> "CPUBuffer":
-    """Copy a buffer of a CUDA device to one of the CPU, and wait until it is there.
+    """Copy a buffer from a CUDA device to the CPU, and wait until it is there.
 
     Args:
-        buffer: What ``transfer_buffer`` returns, or has ``__cuda_array_interface__`` and ``device_index`` like it;
-            C-contiguous. Work on it that other streams than torch's current one still do is not waited for.
+        buffer: Result of ``transfer_buffer``, or a C-contiguous object with ``__cuda_array_interface__`` and
+            ``device_index``. Pending work on streams other than torch's current one is not waited for.
 
     Returns:
-        The same shape and type.
+        A buffer with the same shape and dtype.
 
     Raises:
         TypeError: It has no such attributes, is not C-contiguous, or has elements other than integers and floats.
@@ -242,7 +244,7 @@ def transfer_buffer_cpu(buffer: CUDABuffer) -> "CPUBuffer":
 
 
 def _bytes_of(torch: Any, array: "NDArray[Any]") -> Any:
-    """A tensor over the bytes of an array, read-only ones too. It does not keep them alive."""
+    """A tensor over the bytes of an array, even a read-only one. It does not keep them alive."""
     address, _ = array.__array_interface__["data"]
     return torch.frombuffer((ctypes.c_uint8 * array.nbytes).from_address(address), dtype=torch.uint8)
 
@@ -252,7 +254,7 @@ def _as_array(buffer: Any) -> "NDArray[Any]":
 
     if getattr(buffer, "_is_bfloat16", False) is True:
         raise TypeError(
-            "buffer must have a type that CUDA's array interface knows, got bfloat16: move to_torch(buffer)"
+            "buffer must have a dtype that CUDA's array interface supports, got bfloat16: move to_torch(buffer) instead"
         )
     if not hasattr(buffer, "__array_interface__"):
         raise TypeError(f"buffer must be a CPUBuffer or an array, got {type(buffer).__qualname__}")
@@ -260,5 +262,5 @@ def _as_array(buffer: Any) -> "NDArray[Any]":
     if not array.flags.c_contiguous:
         raise ValueError(f"buffer must be C-contiguous, got an array with the strides {array.strides}")
     if array.dtype.hasobject:
-        raise TypeError(f"buffer must have elements of plain memory, got {array.dtype}")
+        raise TypeError(f"buffer must not have Python objects, got {array.dtype}")
     return array

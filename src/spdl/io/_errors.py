@@ -1,4 +1,4 @@
-"""What can go wrong with media, one class per thing that a caller may want to handle."""
+"""Exceptions of the package, one class per failure that a caller may want to handle."""
 
 import errno
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ class MediaError(RuntimeError):
     """Media could not be read, decoded, converted or written.
 
     Attributes:
-        source: What it happened to: a path or URL, or ``Bytes: 0x…`` for data in memory.
-        action: What was attempted, such as ``"open"`` or ``"decode"``.
+        source: Name of the source: a path or URL, or ``Bytes: 0x…`` for data in memory.
+        action: The attempted action, such as ``"open"`` or ``"decode"``.
         code: FFmpeg's error code, or ``None`` where FFmpeg was not involved.
     """
 
@@ -33,7 +33,7 @@ class MediaError(RuntimeError):
         self.code = code
 
     def __str__(self) -> str:
-        # Builtins among the bases would put their own fields in front.
+        # Builtin base classes would prepend their own fields.
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ class OpenError(MediaError):
 
 
 class SourceNotFoundError(OpenError, FileNotFoundError):
-    """There is no such file. ``errno`` and ``filename`` are set as the builtin's are."""
+    """There is no such file. ``errno`` and ``filename`` are set as in the builtin class."""
 
     def __init__(
         self, message: str, *, source: str | None = None, action: str | None = None, code: int | None = None
@@ -55,7 +55,7 @@ class SourceNotFoundError(OpenError, FileNotFoundError):
         self.filename = source
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The builtin keeps its fields outside of the instance's dictionary.
+        # The builtin class keeps its fields outside the instance's __dict__.
         return _restore, (type(self), self.args, {**self.__dict__, "errno": self.errno, "filename": self.filename})
 
 
@@ -64,11 +64,11 @@ class StreamNotFoundError(MediaError, LookupError):
 
 
 class _StreamError(MediaError):
-    """Something is wrong inside a stream.
+    """An error inside a stream.
 
     Attributes:
-        stream_index: Index of the stream in its container, where there is one.
-        pts: Presentation time of what was read, in seconds, where it is known.
+        stream_index: Index of the stream in its container, or ``None``.
+        pts: Presentation timestamp in seconds, or ``None`` if it is unknown.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class SourceTimeoutError(OpenError, DemuxError, TimeoutError):
 
 
 class ImageTooLargeError(DecodeError):
-    """A picture has more pixels than ``max_pixels`` allows. No memory was taken for them."""
+    """A picture has more pixels than ``max_pixels`` allows. No memory was allocated for them."""
 
 
 class FilterError(MediaError):
@@ -107,23 +107,23 @@ class FilterError(MediaError):
 
 
 class UnknownNodeError(FilterError, IndexError):
-    """A filter graph has no node of that name; the message lists those that it has."""
+    """A filter graph has no node of that name; the message lists its nodes."""
 
 
 class ConvertError(MediaError):
-    """Frames do not fit together, or not into the storage."""
+    """Frames differ in format or size, or do not fit into the storage."""
 
 
 class UnsupportedFormatError(ConvertError, ValueError):
-    """A pixel or sample format has no array layout here; the message lists those that have one."""
+    """A pixel or sample format has no array layout; the message lists those that have one."""
 
 
 class EncodeError(MediaError):
-    """Frames cannot be encoded as asked."""
+    """Frames cannot be encoded."""
 
 
 class MuxError(MediaError):
-    """Packets cannot be written as asked."""
+    """Packets cannot be written."""
 
 
 class NoCodecError(MediaError, ValueError, AssertionError):
@@ -131,7 +131,7 @@ class NoCodecError(MediaError, ValueError, AssertionError):
 
 
 class ConsumedError(MediaError, TypeError):
-    """Packets or frames were used after what consumes them."""
+    """Packets or frames were used after they were consumed."""
 
 
 class ClosedError(MediaError):
@@ -139,10 +139,10 @@ class ClosedError(MediaError):
 
 
 class BatchLoadError(MediaError):
-    """Some sources of a batch could not be loaded, and all were wanted; or none could.
+    """Some sources of a batch failed with ``strict=True``, or all sources failed.
 
     Attributes:
-        failures: One ``LoadFailure`` for each source that failed, in order of their index.
+        failures: One ``LoadFailure`` per failed source, in order of their index.
     """
 
     def __init__(self, message: str, *, failures: Sequence["LoadFailure"] = ()) -> None:
@@ -155,12 +155,12 @@ class ArchiveError(MediaError):
 
 
 class WAVError(MediaError, ValueError):
-    """A WAV file is damaged or has no array layout, or a window is not inside of it."""
+    """A WAV file is damaged or has no array layout, or a window is not inside it."""
 
 
 class DeviceError(MediaError):
-    """A GPU is missing, or refuses."""
+    """A GPU, CUDA or a GPU decoder is missing."""
 
 
 class NativeLibraryError(MediaError, ImportError):
-    """The native part, FFmpeg, or an optional package that a function needs cannot be loaded."""
+    """The native part, FFmpeg, or an optional package cannot be loaded."""

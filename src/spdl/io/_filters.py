@@ -1,4 +1,4 @@
-"""Descriptions of filter graphs, as FFmpeg reads them: text in, text out."""
+"""Filter descriptions in FFmpeg's syntax."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from ._window import as_seconds, bounds_of
 if TYPE_CHECKING:
     from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
-# Filters of audio that give one sample for each sample, or change the rate, and leave the time as it is.
+# Audio filters that preserve timestamps: one sample per sample, or another sample rate.
 # fmt: off
 _KEEP_TIME = frozenset((
     "acompressor", "acontrast", "acopy", "acrusher", "aformat", "agate", "alimiter", "anull", "aresample",
@@ -22,7 +22,7 @@ _KEEP_TIME = frozenset((
 ))
 # fmt: on
 
-# FFmpeg counts seconds of a time span in microseconds, in 64 bits.
+# FFmpeg stores durations in microseconds, in 64 bits.
 _LATEST = 2**63 / 1e6
 
 
@@ -35,21 +35,21 @@ def get_audio_filter_desc(
     num_frames: int | None = None,
     filter_desc: str | None = None,
 ) -> str | None:
-    """Describe a filter for audio.
+    """Make the description of an audio filter.
 
-    Its steps, in this order, each only if it is asked for: channels, sample rate, window, length, ``filter_desc``,
+    It has these steps, in this order, each only if requested: channels, sample rate, window, length, ``filter_desc``,
     sample format.
 
     Args:
-        sample_rate: Resample to this rate, in Hz.
-        num_channels: Mix to that many channels.
-        sample_fmt: Convert to this format: ``u8``, ``s16``, ``s32``, ``s64``, ``flt`` or ``dbl``; with ``p`` at the end
+        sample_rate: Output sample rate, in Hz.
+        num_channels: Number of output channels.
+        sample_fmt: Output sample format: ``u8``, ``s16``, ``s32``, ``s64``, ``flt`` or ``dbl``; with a trailing ``p``
             for planar samples, which become arrays ``(channels, samples)`` instead of ``(samples, channels)``. The
-            default is 32 bit floating point between -1 and 1. ``None``: leave it.
-        timestamp: Keep the window ``[start, end)``, in seconds; an infinite end is none. To get exactly the window that
-            was demuxed, give that of the packets; :func:`get_filter_desc` does.
-        num_frames: Make it that many samples per channel: cut, or filled up with silence.
-        filter_desc: Filters of your own.
+            default is 32-bit floating point between -1 and 1. ``None``: unchanged.
+        timestamp: Window ``[start, end)`` to keep, in seconds; an infinite end means no end. To keep exactly the
+            demuxed window, pass ``packets.timestamp``, as :func:`get_filter_desc` does.
+        num_frames: Number of output samples per channel: cut, or padded with silence.
+        filter_desc: Your own filters.
 
     Returns:
         The description, or ``None`` if there is nothing to do.
@@ -85,35 +85,35 @@ def get_video_filter_desc(
     pad_mode: str | None = None,
     filter_desc: str | None = None,
 ) -> str | None:
-    """Describe a filter for video and images.
+    """Make the description of a filter for video and images.
 
-    Its steps, in this order, each only if it is asked for: frame rate, window, size, crop, length, ``filter_desc``,
+    It has these steps, in this order, each only if requested: frame rate, window, size, crop, length, ``filter_desc``,
     pixel format.
 
     Args:
-        frame_rate: Repeat and drop frames to get this rate, ``(numerator, denominator)`` in Hz.
-        timestamp: Keep the window ``[start, end)``, in seconds; an infinite end is none. Decoding has applied the
-            window of the packets already.
-        scale_width: Scale to this width, in pixels. 0: that of the input. ``-n``: whatever keeps the ratio of the sides
-            and is divisible by n; it needs ``scale_mode=None``. Missing while the height is given: 0.
-        scale_height: Likewise.
+        frame_rate: Output frame rate, ``(numerator, denominator)`` in Hz. Frames are repeated or dropped.
+        timestamp: Window ``[start, end)`` to keep, in seconds; an infinite end means no end. Decoding already applies
+            the window of the packets.
+        scale_width: Width after scaling, in pixels. 0: that of the input. ``-n``: the width that keeps the aspect ratio
+            and is divisible by n; requires ``scale_mode=None``. If only the height is given: 0.
+        scale_height: Height after scaling, in pixels, with 0 and ``-n`` as for ``scale_width``.
         scale_algo: Algorithm of FFmpeg's scaler, such as ``"bilinear"`` or ``"lanczos"``.
-        scale_mode: What to do if the ratio of the sides differs. ``"pad"``: shrink to fit and add borders, centred;
-            ``"crop"``: enlarge to fill and cut what is too much; ``None``: distort.
-        crop_width: After scaling, cut out the middle. FFmpeg wants both sides.
-        crop_height: Likewise.
-        pix_fmt: Convert to this format, such as ``"rgb24"``, ``"rgba"``, ``"gray"``, ``"yuv420p"``, ``"nv12"``.
-            ``None``: leave it.
-        num_frames: Make it that many frames: cut, or filled up with copies of the last one.
-        pad_mode: Colour of borders (default: black) and of frames that fill up (default: the last frame).
-        filter_desc: Filters of your own.
+        scale_mode: Treatment of another aspect ratio. ``"pad"``: scale to fit and add borders, centred;
+            ``"crop"``: scale to fill and crop the excess; ``None``: stretch.
+        crop_width: Width of the centre crop after scaling. FFmpeg requires both sides.
+        crop_height: Height of the centre crop after scaling.
+        pix_fmt: Output pixel format, such as ``"rgb24"``, ``"rgba"``, ``"gray"``, ``"yuv420p"``, ``"nv12"``.
+            ``None``: unchanged.
+        num_frames: Number of output frames: cut, or padded with copies of the last one.
+        pad_mode: Colour of borders (default: black) and of padding frames (default: a copy of the last frame).
+        filter_desc: Your own filters.
 
     Returns:
         The description, or ``None`` if there is nothing to do.
 
     Raises:
-        ValueError: ``scale_mode`` is none of the three.
-        FilterError: ``num_frames`` needs the filter ``tpad``, which this FFmpeg lacks.
+        ValueError: ``scale_mode`` is not one of the three.
+        FilterError: ``num_frames`` needs the filter ``tpad``, which this FFmpeg does not have.
     """
     steps: list[str] = []
     if frame_rate is not None:
@@ -134,28 +134,29 @@ def get_video_filter_desc(
 
 
 def get_filter_desc(packets: "AudioPackets | VideoPackets | ImagePackets", **filter_args: Any) -> str | None:
-    """Describe the filter for these packets.
+    """Make the filter description for these packets.
 
     Args:
-        packets: What is to be decoded. Not consumed. For audio, their window becomes a step of the filter.
-        **filter_args: Those of :func:`get_audio_filter_desc` or :func:`get_video_filter_desc`, except ``timestamp``.
+        packets: Packets to decode. They are not consumed. For audio, their window becomes a step of the filter.
+        **filter_args: Arguments of :func:`get_audio_filter_desc` or :func:`get_video_filter_desc`, except
+            ``timestamp``.
 
     Raises:
-        TypeError: ``packets`` are none, or an argument is not one of those.
+        TypeError: ``packets`` are not packets, or an argument is unknown.
     """
     media = _native.media
     if isinstance(packets, media.AudioPackets):
         return get_audio_filter_desc(timestamp=packets.timestamp, **filter_args)
     if isinstance(packets, media.VideoPackets | media.ImagePackets):
-        # Decoding applies the window. Giving it again is refused, as it is for audio.
+        # Decoding applies the window. `timestamp` in filter_args raises TypeError, as for audio.
         return get_video_filter_desc(timestamp=None, **filter_args)
     raise TypeError(f"packets must be AudioPackets, VideoPackets or ImagePackets, got {type(packets).__name__}")
 
 
 def keeps_time(filter_desc: str | None) -> bool:
-    """Whether what comes out of a filter of audio lies at the same times as what goes in.
+    """Whether an audio filter preserves timestamps.
 
-    True only for a plain chain of filters that are known to; no filter is one.
+    True for a plain chain of filters that are known to preserve them, and for no filter.
     """
     if filter_desc is None:
         return True
@@ -167,18 +168,18 @@ def keeps_time(filter_desc: str | None) -> bool:
 
 
 def get_abuffer_desc(codec: "AudioCodec", *, label: str | None = None, sample_fmt: str | None = None) -> str:
-    """Describe an input of a :class:`FilterGraph` for the audio of a decoder.
+    """Make the description of an audio input of a :class:`FilterGraph`.
 
     Args:
-        codec: What the decoder was made for.
-        label: Name of the input: frames go to ``key=f"abuffer@{label}"``. Needed where a graph has several.
-        sample_fmt: Sample format of the frames, if it is not the codec's.
+        codec: Codec of the decoder.
+        label: Name of the input: add frames with ``key=f"abuffer@{label}"``. Required if a graph has several inputs.
+        sample_fmt: Sample format of the frames. Default: the codec's.
 
     Returns:
         ``abuffer@label=…``, to be followed by filters.
 
     Raises:
-        TypeError: It is not an audio codec.
+        TypeError: ``codec`` is not an audio codec.
     """
     if not isinstance(codec, _native.media.AudioCodec):
         raise TypeError(f"codec must be an AudioCodec, got {type(codec).__name__}")
@@ -190,18 +191,18 @@ def get_abuffer_desc(codec: "AudioCodec", *, label: str | None = None, sample_fm
 
 
 def get_buffer_desc(codec: "VideoCodec | ImageCodec", label: str | None = None, pix_fmt: str | None = None) -> str:
-    """Describe an input of a :class:`FilterGraph` for the pictures of a decoder.
+    """Make the description of a video or image input of a :class:`FilterGraph`.
 
     Args:
-        codec: What the decoder was made for.
-        label: Name of the input: frames go to ``key=f"buffer@{label}"``. Needed where a graph has several.
-        pix_fmt: Pixel format of the frames, if it is not the codec's.
+        codec: Codec of the decoder.
+        label: Name of the input: add frames with ``key=f"buffer@{label}"``. Required if a graph has several inputs.
+        pix_fmt: Pixel format of the frames. Default: the codec's.
 
     Returns:
         ``buffer@label=…``, to be followed by filters.
 
     Raises:
-        TypeError: It is not a codec of video or images.
+        TypeError: ``codec`` is not a video or image codec.
     """
     media = _native.media
     if not isinstance(codec, media.VideoCodec | media.ImageCodec):
@@ -226,7 +227,7 @@ def _trim(timestamp: TimeWindow) -> str:
 
 
 def _seconds(value: Any) -> str:
-    """FFmpeg reads digits and a point, neither exponents nor fractions."""
+    """Seconds in FFmpeg's syntax, which has neither exponents nor fractions."""
     if isinstance(value, int):
         return str(value)
     number = as_seconds(value, "timestamp")

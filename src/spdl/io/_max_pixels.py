@@ -1,21 +1,21 @@
-"""How many pixels a picture may have, so that a small file cannot take all memory."""
+"""The limit on pixels per image, so that a small file cannot use up all memory."""
 
 from typing import Any
 
 from ._crops import as_integer
 
-#: What Pillow refuses, too: twice its ``MAX_IMAGE_PIXELS``. Native code has the same default.
+#: Pillow's limit: twice its ``MAX_IMAGE_PIXELS``. Native code has the same default.
 MAX_PIXELS = 178_956_970
 
-# FFmpeg and libjpeg count in integers of 32 bits.
+# FFmpeg and libjpeg use 32-bit integers.
 _MOST = 2**31 - 1
 
 
 def as_max_pixels(value: Any) -> int:
-    """The argument ``max_pixels`` as native code takes it.
+    """The argument ``max_pixels`` for native code.
 
     Raises:
-        TypeError: It is no integer.
+        TypeError: It is not an integer.
         ValueError: It is less than 1, or 2**31 or more.
     """
     number = as_integer("max_pixels", value)

@@ -1,4 +1,4 @@
-"""Loads the built extensions, on first use and nowhere else: ``core``, and ``media``, which needs FFmpeg."""
+"""Loads the native extensions on first use: ``core``, and ``media``, which needs FFmpeg."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     core = _core
     media = _media
 
-# Native classes that are public names of the package, and where they are.
+# Public native classes, and the extension that has them.
 _PUBLIC = {
     "AudioCodec": "media",
     "AudioDecoder": "media",
@@ -53,7 +53,7 @@ _PUBLIC = {
 
 
 def memory_cache_limit() -> int | None:
-    """What ``SPDL_IO_MEMORY_CACHE`` says; ``None``: nothing."""
+    """The value of ``SPDL_IO_MEMORY_CACHE``, or ``None`` if it is not set."""
     text = os.environ.get("SPDL_IO_MEMORY_CACHE", "").strip()
     if not text:
         return None
@@ -68,7 +68,7 @@ def _load_core() -> Any:
     except ImportError as exc:
         raise NativeLibraryError(
             f"cannot load the native part of spdl.io: {exc}. In a source tree, build it with `pip install"
-            " --no-build-isolation --editable .`; else reinstall spdl, and check that libjpeg-turbo is there.",
+            " --no-build-isolation --editable .`; otherwise reinstall spdl, and check that libjpeg-turbo is installed.",
             action="load the native part",
         ) from exc
     if "core" not in globals() and (limit := memory_cache_limit()) is not None:
@@ -83,15 +83,15 @@ def _load_media() -> Any:
     except ImportError as exc:
         raise NativeLibraryError(
             f"cannot load the part of spdl.io that needs FFmpeg: {exc}. Install the FFmpeg libraries that it was built"
-            " with, or build it for those that are there with `pip install .`.",
+            " with, or build it for the installed ones with `pip install .`.",
             action="load FFmpeg",
         ) from exc
     return _media
 
 
 def __getattr__(name: str) -> Any:
-    """``core`` and ``media``; and the public classes in them. ``spdl.io`` borrows this function for the latter."""
-    # Modules are kept, so that later uses find them without coming here.
+    """``core`` and ``media``, and their public classes. ``spdl.io`` uses this function for the classes."""
+    # The modules are stored as globals, so that later accesses do not call this function.
     if name == "core":
         return globals().setdefault("core", _load_core())
     if name == "media":

@@ -1,4 +1,4 @@
-"""Batches as people nest them: the same shape again, with other leaves. Imports nothing of ours."""
+"""Rebuilding nested containers with other leaves. Imports no other module of the package."""
 
 import copy
 from collections.abc import Callable, Mapping, MutableMapping
@@ -14,21 +14,21 @@ _UNSET = object()
 def map_leaves(change: Callable[[Any], Any], obj: T, *, whole: tuple[type, ...] = ()) -> T:
     """Rebuild nested containers with every leaf changed.
 
-    Goes through lists, tuples, named tuples, mappings (dict, defaultdict, ``UserDict`` and its like) and dataclasses,
-    and subclasses of all these; everything else is a leaf: strings, sets, arrays. Keys are left alone.
+    Descends into lists, tuples, named tuples, mappings (dict, defaultdict, ``UserDict`` and so on) and dataclasses,
+    and subclasses of all these; everything else is a leaf: strings, sets, arrays. Keys are not changed.
 
     Args:
-        change: Called with each leaf, in order; what it returns takes its place.
-        obj: What to go through. It is not modified.
+        change: Function of a leaf, called in order; its result replaces the leaf.
+        obj: The nested containers. They are not modified.
         whole: Types that are leaves even if they are containers.
 
     Returns:
-        ``obj`` itself if every leaf stayed the very same object; so do the parts of it of which this is true. Else
-        copies of the containers, of the same types: attributes, default factories and whatever else a container
-        carries are kept. A copied dataclass is not initialised again: ``__post_init__`` does not run.
+        ``obj`` itself if every leaf stayed the same object; this also holds for each nested container. Otherwise
+        copies of the containers, of the same types, with their attributes, default factories and so on. A copied
+        dataclass is not initialised again: ``__post_init__`` does not run.
 
     Raises:
-        TypeError: A container whose leaves changed can neither be modified nor be made anew from its items.
+        TypeError: A container with changed leaves can be neither modified nor rebuilt from its items.
     """
     if isinstance(obj, whole):
         return change(obj)  # type: ignore[no-any-return]
@@ -42,14 +42,14 @@ def map_leaves(change: Callable[[Any], Any], obj: T, *, whole: tuple[type, ...] 
         changed = _changed(change, list(obj.items()), whole)
         return _mapping_like(obj, changed) if changed else obj
     if is_dataclass(obj) and not isinstance(obj, type):
-        # A slot may be empty.
+        # A slot may be unset.
         values = [(field.name, getattr(obj, field.name, _UNSET)) for field in fields(obj)]
         changed = _changed(change, [(name, value) for name, value in values if value is not _UNSET], whole)
         if not changed:
             return obj
         copied = copy.copy(obj)
         for name, value in changed.items():
-            object.__setattr__(copied, name, value)  # frozen ones too: nobody has seen the copy yet
+            object.__setattr__(copied, name, value)  # also if frozen: no one else has the copy yet
         return copied
     return change(obj)  # type: ignore[no-any-return]
 
@@ -80,15 +80,15 @@ def _mapping_like(obj: Any, changed: dict[Any, Any]) -> Any:
         return _made_of(obj, {**obj, **changed})
     copied = copy.copy(obj)
     if copied is obj:
-        raise TypeError(f"cannot put other values into {type(obj).__qualname__}: a copy of it is the object itself")
+        raise TypeError(f"cannot change the values of {type(obj).__qualname__}: copy.copy returns the object itself")
     for key, value in changed.items():
         copied[key] = value
     return copied
 
 
 def _made_of(obj: Any, content: Any) -> Any:
-    """Another of a type that cannot be modified, from its items. It may take them for something else: look."""
-    reason = "it takes them for something else"
+    """Rebuild an immutable container from its items, and check that the constructor took them as items."""
+    reason = "its constructor does not take them as items"
     try:
         made = type(obj)(content)
         found = list(made.values()) if isinstance(content, dict) else list(made)
@@ -99,6 +99,6 @@ def _made_of(obj: Any, content: Any) -> Any:
         if len(found) == len(wanted) and all(one is other for one, other in zip(found, wanted, strict=True)):
             return made
     raise TypeError(
-        f"cannot make another {type(obj).__qualname__} with other values: it is not to be had from its items alone"
+        f"cannot make another {type(obj).__qualname__} with other values: it cannot be rebuilt from its items"
         f" ({reason}). Use a named tuple, a dataclass or a dict."
     )

@@ -15,18 +15,18 @@ def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[A
     """The array of an npy file in memory, without a copy.
 
     Args:
-        data: The file, as a contiguous buffer; bytes behind the array are ignored. Versions 1 to 3.
-        copy: Give an array of its own memory, writable and independent of ``data``.
+        data: Content of the file, as a contiguous buffer; bytes after the array are ignored. Versions 1 to 3.
+        copy: Whether to copy the array to its own memory, writable and independent of ``data``.
 
     Returns:
-        An array of the file's shape, dtype (byte order included) and order. Without ``copy`` it is a view, writable if
-        ``data`` is, and ``data`` can neither be freed nor resized while the array or a view of it lives.
+        An array with the file's shape, dtype (including byte order) and order. Without ``copy`` it is a view, writable
+        if ``data`` is, and ``data`` can neither be freed nor resized while the array or a view of it exists.
 
     Raises:
-        ArchiveError: It is not an npy file, is damaged, ends early, or has a dtype of objects or a structured one.
+        ArchiveError: It is not an npy file, is damaged, ends early, or has an object or structured dtype.
         TypeError: ``data`` is not a contiguous buffer.
 
-    Takes about two microseconds, and with ``copy`` what copying the memory takes, without the GIL where that is long.
+    Takes about two microseconds, plus the time of the copy, which releases the GIL if it is long.
     """
     import numpy as np
 
@@ -36,19 +36,19 @@ def load_npy(data: "Buffer | NDArray[Any]", *, copy: bool = False) -> "NDArray[A
     except TypeError as exc:
         raise _damage(f"its dtype {descr!r} is not known to NumPy") from exc
     if dtype.hasobject:
-        raise _damage(f"its dtype {descr!r} is of Python objects, which could run anything")
-    # An array keeps what it is a view of. That bytes stay where they are needs no more; for other buffers, `frombuffer`
-    # makes an array that holds them by the buffer protocol, which `ndarray` does not.
+        raise _damage(f"its dtype {descr!r} has Python objects, and loading those could run any code")
+    # An array keeps its base alive, which is enough for bytes. Other buffers could be resized: `frombuffer` makes an
+    # array that holds a buffer export, which `ndarray` does not.
     memory: Any = data
     if type(data) is not bytes:
         memory = np.frombuffer(memory, np.uint8)
     order: Literal["C", "F"] = "F" if is_fortran_order else "C"
     try:
         array: NDArray[Any] = np.ndarray(shape, dtype, memory, offset, None, order)
-    except TypeError:  # NumPy's word for memory that is too small
+    except TypeError:  # NumPy raises it for memory that is too small
         needed, there = prod(shape) * dtype.itemsize, len(memory) - offset
         raise _damage(
-            f"an array of shape {shape} and dtype {dtype} has {needed} bytes, and {there} are there"
+            f"an array of shape {shape} and dtype {dtype} needs {needed} bytes, and the file has {there}"
         ) from None
     except ValueError as exc:
         raise _damage(f"NumPy has no array of shape {shape} and dtype {dtype}: {exc}") from exc

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-#: Methods of compression; section 4.4.5 of PKWARE's APPNOTE.
+#: Compression methods; section 4.4.5 of PKWARE's APPNOTE.
 _STORED = 0
 _DEFLATED = 8
 
-#: Deflate makes at most 258 bytes of two bits.
+#: Deflate expands two bits to at most 258 bytes.
 _MOST_INFLATION = 1032
 
-#: Compressed data goes to zlib in parts of this size, which keeps what it makes of one in a CPU's caches.
+#: Compressed data goes to zlib in chunks of this size, so that the output of one stays in the CPU's caches.
 _PART = 1 << 16
 
 _DEFAULT_LIMIT = 2**30
@@ -30,7 +30,7 @@ _DEFAULT_LIMIT = 2**30
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Where an entry's data is, and what is to come out."""
+    """Location of an entry's data, and its expected size and checksum."""
 
     offset: int
     compressed_size: int
@@ -40,29 +40,29 @@ class _Entry:
 
 
 class NpzFile(Mapping[str, "NDArray[Any]"]):
-    """Arrays by name, each made when it is asked for. ``load_npz`` makes one of a whole file.
+    """Arrays by name, each made when it is accessed. ``load_npz`` makes a mapping from a whole file.
 
-    Both spellings of a name are accepted, with ``.npy`` and without. An array that is stored uncompressed is a view of
-    ``data``, writable if ``data`` is; a deflated one is inflated at each access into writable memory of its own.
-    ``data`` can neither be freed nor resized while the mapping or a view lives.
+    Names are accepted with and without ``.npy``. An array that is stored uncompressed is a view of
+    ``data``, writable if ``data`` is; a deflated one is inflated at each access into its own writable memory.
+    ``data`` can neither be freed nor resized while the mapping or a view exists.
 
     Args:
-        data: The archive, as a contiguous buffer.
-        meta: For each entry, under its name in the archive: ``(offset, compressed_size, uncompressed_size, method)``,
-            where ``offset`` is that of the data itself and ``method`` is 0 (stored) or 8 (deflated); then, if it is to
-            be checked, the CRC-32.
-        max_uncompressed_bytes: Most bytes that all deflated entries may have together, uncompressed.
+        data: Content of the archive, as a contiguous buffer.
+        meta: Mapping from the name in the archive to ``(offset, compressed_size, uncompressed_size, method)``,
+            where ``offset`` is that of the data itself and ``method`` is 0 (stored) or 8 (deflated). An optional fifth
+            value is the CRC-32 to check.
+        max_uncompressed_bytes: Largest total uncompressed size of all deflated entries, in bytes.
 
     Attributes:
         files: The names without ``.npy``, in the order of ``meta``.
 
     Raises:
-        ValueError: ``meta`` is wrong: another number of values, a region outside of ``data``, another method; or the
+        ValueError: ``meta`` is wrong: another number of values, a region outside ``data``, another method; or the
             deflated entries are larger than the limit, or the limit is negative.
-        TypeError: ``data`` is not a contiguous buffer, or ``meta`` has something else than integers.
+        TypeError: ``data`` is not a contiguous buffer, or ``meta`` has values that are not integers.
 
-    Reading an array raises ``KeyError`` if there is none of that name, and ``ArchiveError`` if its data is damaged. The
-    CRC-32 is checked at the first access. Safe to use from several threads; inflating and checking release the GIL.
+    Reading an array raises ``KeyError`` for an unknown name, and ``ArchiveError`` if its data is damaged. The
+    CRC-32 is checked at the first access. Thread-safe; inflating and checking release the GIL.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
                 f"the deflated entries have {inflated} bytes together, more than max_uncompressed_bytes"
                 f" ({max_uncompressed_bytes}); raise the limit if the archive can be trusted"
             )
-        # What was checked stays so: a writable view may change it afterwards, which is no damage.
+        # Each entry is checked once: changes through a writable view afterwards are not damage.
         self._checked: set[str] = set()
         self.files = [name.removesuffix(".npy") for name in self._entries]
 
@@ -122,16 +122,16 @@ def load_npz(data: "Buffer | NDArray[Any]", *, max_uncompressed_bytes: int = _DE
     """The arrays of an npz file in memory. Experimental.
 
     Args:
-        data: The file, as a contiguous buffer. Zip64 and bytes in front of the archive are fine.
-        max_uncompressed_bytes: Most bytes that all deflated arrays may have together, uncompressed.
+        data: Content of the file, as a contiguous buffer. Zip64 and bytes before the archive are supported.
+        max_uncompressed_bytes: Largest total uncompressed size of all deflated arrays, in bytes.
 
     Returns:
-        A mapping of names to arrays, which are made when they are asked for. See ``NpzFile``.
+        A mapping of names to arrays, which are made on access. See ``NpzFile``.
 
     Raises:
         ArchiveError: ``The data is not a valid zip file.``, ``Failed to locate the end of the central directory.``, or
-            the directory is damaged. Damage inside of an entry is raised when that is asked for.
-        ValueError: An entry is encrypted or compressed by something else than deflate, or the deflated entries are
+            the directory is damaged. Damage inside an entry raises when the entry is accessed.
+        ValueError: An entry is encrypted, or compressed by a method other than deflate, or the deflated entries are
             larger than the limit.
         TypeError: ``data`` is not a contiguous buffer.
     """
@@ -154,7 +154,7 @@ def load_npz(data: "Buffer | NDArray[Any]", *, max_uncompressed_bytes: int = _DE
 def _as_bytes(data: "Buffer | NDArray[Any]") -> memoryview:
     import numpy as np
 
-    view = memoryview(data)  # type: ignore[arg-type]  # NumPy's stubs know of buffers from Python 3.12 on
+    view = memoryview(data)  # type: ignore[arg-type]  # NumPy's stubs declare buffers from Python 3.12 on
     if not view.c_contiguous:
         raise TypeError("data must be a C-contiguous buffer")
     if view.format == "B" and view.ndim == 1:
@@ -186,7 +186,7 @@ def _checked(name: str, entry: tuple[int | None, ...], num_bytes: int) -> _Entry
 
 
 def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
-    """Memory of the stated size, filled. Never more than that is made, whatever the data says."""
+    """The inflated data, in memory of the stated size. Never allocates more than that, whatever the data says."""
     import numpy as np
 
     size = entry.uncompressed_size
@@ -199,7 +199,7 @@ def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
     filled = 0
     try:
         for start in range(0, len(compressed), _PART):
-            # One byte more than there is room for tells data that is too long.
+            # Asking for one byte more than fits detects data that is too long.
             part = inflater.decompress(compressed[start : start + _PART], size - filled + 1)
             if len(part) > size - filled:
                 raise _damage(f"entry {name!r} has more than the {size} bytes it states")

@@ -1,4 +1,4 @@
-"""Decoding video on NVIDIA's GPUs. Arguments are checked; this version has no decoder behind it, and says so."""
+"""Video decoding on NVIDIA GPUs. This version has no GPU decoder: arguments are checked, then DeviceError is raised."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
@@ -17,14 +17,14 @@ _DECODER: Final = "NVDEC decoder (spdl.io.utils.built_with_nvcodec() is False)"
 _DECODE: Final = (
     "decode on the CPU and transfer: load_video(..., device_config=...), or decode_packets and transfer_buffer"
 )
-#: Matrix coefficients of ITU-T H.273, table 4, that NVIDIA's converters know.
+#: Matrix coefficients of ITU-T H.273, table 4, that NVIDIA's converters support.
 _COEFFICIENTS: Final = (1, 4, 5, 6, 7, 8, 9, 10)
-#: What ``post_processing_params`` may have.
+#: Keys of ``post_processing_params``.
 _POST_PROCESSING: Final = ("crop_left", "crop_top", "crop_right", "crop_bottom", "scale_width", "scale_height")
 
 
 class NvDecDecoder(Protocol):
-    """What :func:`nvdec_decoder` makes. Frames are NV12: ``uint8``, ``(frames, height * 3 // 2, width)``."""
+    """The decoder from :func:`nvdec_decoder`. Frames are NV12: ``uint8``, ``(frames, height * 3 // 2, width)``."""
 
     def init_decoder(
         self,
@@ -38,21 +38,21 @@ class NvDecDecoder(Protocol):
         scale_width: int = -1,
         scale_height: int = -1,
     ) -> None:
-        """Begin with another video."""
+        """Start another video."""
 
     def decode_packets(self, packets: "VideoPackets") -> CUDABuffer:
         """Decode all packets of a video. H.264 and HEVC must be in Annex B form: see :func:`apply_bsf`."""
         ...
 
     def init_buffer(self, num_frames: int) -> None:
-        """Say how many frames each buffer of ``streaming_decode_packets`` has."""
+        """Set the number of frames in each buffer of ``streaming_decode_packets``."""
 
     def streaming_decode_packets(self, packets: "VideoPackets") -> Iterator[CUDABuffer]:
-        """Decode more packets; give the buffers that are full."""
+        """Decode more packets and yield the full buffers."""
         ...
 
     def flush(self) -> Iterator[CUDABuffer]:
-        """Give what is left."""
+        """Yield the remaining frames."""
         ...
 
 
@@ -71,19 +71,19 @@ def decode_packets_nvdec(
     """Decode a video on the GPU. Not part of this version: the arguments are checked, and ``DeviceError`` is raised.
 
     Args:
-        packets: What :func:`demux_video` gave.
-        device_config: Which device, as :func:`cuda_config` makes it.
+        packets: Packets from :func:`demux_video`.
+        device_config: Device, from :func:`cuda_config`.
         pix_fmt: ``"rgb"`` or ``"bgr"``.
-        crop_left, crop_top, crop_right, crop_bottom: Pixels that are cut from each side, before scaling.
-        scale_width, scale_height: Size of the frames; -1: as it is.
+        crop_left, crop_top, crop_right, crop_bottom: Pixels to crop from each side, before scaling.
+        scale_width, scale_height: Size of the frames; -1: not scaled.
 
     Returns:
         ``uint8``, ``(frames, 3, height, width)``.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
-        NoCodecError: The packets carry no codec, as those of a streaming demuxer; a ``ValueError``.
+        NoCodecError: The packets carry no codec, as those of a streaming demuxer; also a ``ValueError``.
         DeviceError: There is no such device, or no decoder; the message says what is missing.
     """
     if not isinstance(packets, _native.VideoPackets):
@@ -117,14 +117,14 @@ def nvdec_decoder(
     """Make a decoder on the GPU. Not part of this version: the arguments are checked, and ``DeviceError`` is raised.
 
     Args:
-        cuda_config: Which device, as :func:`cuda_config` makes it.
-        codec: Of the video, such as ``demuxer.video_codec``.
-        use_cache: Whether the decoder of this thread is used again. It never is when frames are cropped.
-        crop_left, crop_top, crop_right, crop_bottom: Pixels that are cut from each side, before scaling.
-        scale_width, scale_height: Size of the frames; -1: as it is.
+        cuda_config: Device, from :func:`cuda_config`.
+        codec: Codec of the video, such as ``demuxer.video_codec``.
+        use_cache: Whether to reuse the decoder of this thread. It is never reused when frames are cropped.
+        crop_left, crop_top, crop_right, crop_bottom: Pixels to crop from each side, before scaling.
+        scale_width, scale_height: Size of the frames; -1: not scaled.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
         DeviceError: There is no such device, or no decoder; the message says what is missing.
     """
@@ -144,15 +144,15 @@ def streaming_load_video_nvdec(
     post_processing_params: Mapping[str, int] | None = None,
     use_cache: bool = True,
 ) -> Iterator[CUDABuffer]:
-    """Load a video on the GPU, some frames at a time. Not part of this version: the arguments are checked, and
+    """Load a video on the GPU, in chunks of frames. Not part of this version: the arguments are checked, and
     ``DeviceError`` is raised, by the call itself.
 
     Args:
         src: Path, URL or data.
-        device_config: Which device, as :func:`cuda_config` makes it.
-        num_frames: Frames in each buffer but the last.
-        post_processing_params: What :func:`nvdec_decoder` takes for cropping and scaling.
-        use_cache: As that takes it.
+        device_config: Device, from :func:`cuda_config`.
+        num_frames: Number of frames in each buffer except the last.
+        post_processing_params: Arguments of :func:`nvdec_decoder` for cropping and scaling.
+        use_cache: Whether to reuse the decoder of this thread, as for :func:`nvdec_decoder`.
 
     Returns:
         Buffers of NV12 frames: ``uint8``, ``(frames, height * 3 // 2, width)``.
@@ -170,7 +170,7 @@ def streaming_load_video_nvdec(
     refuse(
         "load video",
         _DECODER,
-        "demux in pieces and decode on the CPU: Demuxer.streaming_demux, Decoder and transfer_buffer",
+        "demux in chunks and decode on the CPU: Demuxer.streaming_demux, Decoder and transfer_buffer",
         config,
     )
 
@@ -190,25 +190,25 @@ def nv12_to_rgb(buffers: CUDABuffer, *, device_config: CUDAConfig, coeff: int = 
     """Convert NV12 frames on the GPU. Not part of this version: arguments are checked, and ``DeviceError`` is raised.
 
     Args:
-        buffers: ``uint8``, ``(frames, height * 3 // 2, width)``, as an NVDEC decoder gives them.
-        device_config: Which device, as :func:`cuda_config` makes it.
+        buffers: NV12 frames from an NVDEC decoder: ``uint8``, ``(frames, height * 3 // 2, width)``.
+        device_config: Device, from :func:`cuda_config`.
         coeff: Matrix coefficients by their number in ITU-T H.273: 1 (BT.709), 4 (FCC), 5 (BT.470BG), 6 (BT.601),
             7 (SMPTE 240M), 8 (YCgCo), 9 and 10 (BT.2020).
-        sync: Whether to wait until it is done.
+        sync: Whether to wait for completion.
 
     Returns:
         ``uint8``, ``(frames, 3, height, width)``.
 
     Raises:
-        TypeError: An argument is of the wrong type.
-        ValueError: ``coeff`` is none of these, or ``buffers`` has another shape or type.
+        TypeError: An argument has the wrong type.
+        ValueError: ``coeff`` is not one of these, or ``buffers`` has another shape or dtype.
         DeviceError: There is no such device, or no converter; the message says what is missing.
     """
     _convert(buffers, device_config, coeff)
 
 
 def nv12_to_bgr(buffers: CUDABuffer, *, device_config: CUDAConfig, coeff: int = 1, sync: bool = False) -> CUDABuffer:
-    """Like :func:`nv12_to_rgb`, with blue first."""
+    """Same as :func:`nv12_to_rgb`, with channels in the order BGR."""
     _convert(buffers, device_config, coeff)
 
 

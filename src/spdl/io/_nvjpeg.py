@@ -1,4 +1,4 @@
-"""Decoding JPEG on NVIDIA's GPUs. Arguments are checked; this version has no decoder behind it, and says so."""
+"""JPEG decoding on NVIDIA GPUs. This version has no GPU decoder: arguments are checked, then DeviceError is raised."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -24,16 +24,16 @@ def decode_image_nvjpeg(
     """Decode a JPEG on the GPU. Not part of this version: the arguments are checked, and ``DeviceError`` is raised.
 
     Args:
-        src: Path or data; a list of them: a batch, which needs ``scale_width`` and ``scale_height``.
-        device_config: Which device, as :func:`cuda_config` makes it. Must be given.
-        scale_width, scale_height: Size of the image; -1: as it is.
+        src: Path or data, or a list of them for a batch, which requires ``scale_width`` and ``scale_height``.
+        device_config: Device, from :func:`cuda_config`. Required.
+        scale_width, scale_height: Size of the image; -1: not scaled.
         pix_fmt: ``"rgb"`` or ``"bgr"``.
 
     Returns:
-        ``uint8``, ``(3, height, width)``; of a batch ``(images, 3, height, width)``.
+        ``uint8``, ``(3, height, width)``; for a batch ``(images, 3, height, width)``.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: An argument is out of range, or ``device_config`` is not given.
         DeviceError: There is no such device, or no decoder; the message says what is missing.
     """
@@ -44,11 +44,11 @@ def decode_image_nvjpeg(
         as_native_sources(src)
         if scale_width < 1 or scale_height < 1:
             raise ValueError(
-                "scale_width and scale_height must be given for a batch, whose images have one size; got"
+                "scale_width and scale_height must be given for a batch, whose images all have the same size; got"
                 f" {scale_width} and {scale_height}"
             )
     else:
-        as_native_source(src)  # type: ignore[arg-type]  # it raises for what is none
+        as_native_source(src)  # type: ignore[arg-type]  # raises for anything that is not a source
     check_pix_fmt(pix_fmt)
     if device_config is None:
         raise ValueError("device_config must be given: cuda_config(device_index=...) makes one")
@@ -64,7 +64,7 @@ def load_image_batch_nvjpeg(
 
     Args:
         srcs: Paths or data.
-        device_config: Which device, as :func:`cuda_config` makes it.
+        device_config: Device, from :func:`cuda_config`.
         width, height: Size of all images.
         pix_fmt: ``"rgb"`` or ``"bgr"``.
 
@@ -72,7 +72,7 @@ def load_image_batch_nvjpeg(
         ``uint8``, ``(images, 3, height, width)``.
 
     Raises:
-        TypeError: An argument is of the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
         DeviceError: There is no such device, or no decoder; the message says what is missing.
     """

@@ -1,4 +1,4 @@
-"""What all ways to load a batch share: a list of sources, FFmpeg once a source needs it, the account of what failed."""
+"""Shared by all functions that load a batch: checking sources, loading FFmpeg on demand, reporting failures."""
 
 import logging
 import os
@@ -17,27 +17,28 @@ _T = TypeVar("_T")
 
 
 def as_sources(name: str, sources: Any) -> list[Source]:
-    """The sources that an iterable gives.
+    """The sources as a list.
 
     Raises:
-        TypeError: It is a single source, whose letters or bytes are none.
+        TypeError: It is a single source, whose characters or bytes are not sources.
     """
     require_several(name, sources)
     return list(sources)
 
 
 def require_several(name: str, sources: object) -> None:
-    """Raise ``TypeError`` for what is one source."""
+    """Raise ``TypeError`` for a single source."""
     if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
         raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
 
 
 def with_general_way(load: Callable[[object], _T | None]) -> _T:
-    """What ``load`` gives with FFmpeg's decoders, or without them if it needs none.
+    """Call ``load``, and load FFmpeg only if a source needs it.
 
     Args:
-        load: Takes the general way, as native code does; ``None`` where FFmpeg has not been loaded, and then gives
-            ``None`` if it needs it. Or, where FFmpeg cannot be loaded, why.
+        load: Function of FFmpeg's decoders as native code takes them (``general_way``). If FFmpeg has not been loaded,
+            the argument is ``None``, and the result is ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded,
+            the argument is the reason, as text.
     """
     loaded = load(_native.media.general_way() if "media" in vars(_native) else None)
     if loaded is None:
@@ -51,16 +52,16 @@ def with_general_way(load: Callable[[object], _T | None]) -> _T:
 
 
 def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int) -> None:
-    """Log what failed, and raise if that leaves too little.
+    """Log all failures, and raise if too many images are missing.
 
     Args:
-        failures: Of sources, and of spares, whose index is ``num_sources`` and above.
-        num_sources: Size of the batch that was asked for.
-        num_missing: How many images of it there are not.
-        most_missing: How many may be missing.
+        failures: Failures of sources, and of spares, whose index is ``num_sources`` and above.
+        num_sources: Requested size of the batch.
+        num_missing: Number of missing images.
+        most_missing: Number of images that may be missing.
 
     Raises:
-        BatchLoadError: Too many are missing.
+        BatchLoadError: Too many images are missing.
     """
     for failure in failures:
         if failure.index < num_sources:

@@ -1,4 +1,4 @@
-"""Single pictures through FFmpeg's decoders and filters, for those who load one or many."""
+"""Decoding and filtering pictures with FFmpeg, one or many in one native call."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
-    """Raise ``TypeError`` for what is of the wrong type."""
+    """Raise ``TypeError`` for an argument of the wrong type."""
     if demux_config is not None and not isinstance(demux_config, DemuxConfig):
         raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
     if decode_config is not None and not isinstance(decode_config, DecodeConfig):
@@ -32,7 +32,7 @@ def load_pictures(
     orient: bool,
     name: str | None = None,
 ) -> "list[ImageFrames | MediaError]":
-    """For each source, as native code takes it, frames or why there are none. One native call without the GIL."""
+    """Frames or the exception for each source (in the form for native code). One native call without the GIL."""
     demux = decode = None
     if demux_config is not None:
         demux = (

@@ -1,4 +1,4 @@
-"""From arrays to frames, for filters and encoders, without a copy."""
+"""Making frames from arrays without a copy, for filters and encoders."""
 
 import operator
 from typing import TYPE_CHECKING, Any
@@ -15,24 +15,24 @@ _ACTION = "make frames of an array"
 
 
 def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int, int], pts: int) -> "VideoFrames":
-    """Make video frames of an array: its memory is that of the pictures.
+    """Make video frames that use the memory of an array.
 
-    The frames, and whatever is made of them without a copy, keep the array alive and its memory in place. They never
-    write to it. Do not change the array before they are used: whether they show the change is not defined.
+    The frames, and everything that shares their memory, keep the array alive and prevent resizing. They never
+    write to it. Do not change the array while they are in use: whether they show the change is undefined.
 
     Args:
         array: C-contiguous NumPy array, CPU tensor, or another object with the buffer protocol or an array interface.
-            Read-only is fine. ``rgb24``, ``bgr24``: ``(frames, height, width, 3)``. ``gray`` (or ``gray8``),
+            May be read-only. ``rgb24``, ``bgr24``: ``(frames, height, width, 3)``. ``gray`` (or ``gray8``),
             ``gray16``, ``gray16le``, ``gray16be``: ``(frames, height, width)``. ``yuv444p``:
-            ``(frames, 3, height, width)``. Integers of 16 bits for the formats with 16 in their name, else of 8; their
-            bytes are taken as the format says.
+            ``(frames, 3, height, width)``. 16-bit integers for the formats with 16 in their name, 8-bit integers for
+            the others. The pixel format determines how the bytes are interpreted.
         pix_fmt: One of these formats.
         frame_rate: Frames per second, as numerator and denominator.
-        pts: Time stamp of the first picture, counted in frames.
+        pts: Timestamp of the first frame, counted in frames.
 
     Raises:
-        UnsupportedFormatError: ``pix_fmt`` is none of these.
-        ConvertError: Shape, elements or layout of the array do not fit.
+        UnsupportedFormatError: ``pix_fmt`` is not one of these.
+        ConvertError: The shape, dtype or layout of the array does not match.
         TypeError: It is not an array.
         ValueError: ``frame_rate`` is not positive.
     """
@@ -51,21 +51,21 @@ def create_reference_video_frame(array: Any, pix_fmt: str, frame_rate: tuple[int
 
 
 def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, pts: int) -> "AudioFrames":
-    """Make audio frames of an array: its memory is that of the samples.
+    """Make audio frames that use the memory of an array.
 
-    What is said of ``create_reference_video_frame`` about memory holds here as well.
+    The same rules for memory apply as for ``create_reference_video_frame``.
 
     Args:
-        array: C-contiguous, as for ``create_reference_video_frame``. Packed formats: ``(samples, channels)``; planar
-            ones, whose names end with ``p``: ``(channels, samples)``.
-        sample_fmt: ``u8``: integers of 8 bits. ``s16``, ``s32``, ``s64``: integers of 16, 32, 64 bits. ``flt``,
-            ``dbl``: floating point of 32, 64 bits. Each with ``p`` as well.
+        array: C-contiguous array, as for ``create_reference_video_frame``. Packed formats: ``(samples, channels)``;
+            planar ones, whose names end with ``p``: ``(channels, samples)``.
+        sample_fmt: ``u8``: 8-bit integers. ``s16``, ``s32``, ``s64``: 16-, 32-, 64-bit integers. ``flt``,
+            ``dbl``: 32-, 64-bit floating point. Each also with ``p``.
         sample_rate: Samples per second.
-        pts: Time stamp of the first sample, counted in samples.
+        pts: Timestamp of the first sample, counted in samples.
 
     Raises:
-        UnsupportedFormatError: ``sample_fmt`` is none of these.
-        ConvertError: Shape, elements or layout of the array do not fit.
+        UnsupportedFormatError: ``sample_fmt`` is not one of these.
+        ConvertError: The shape, dtype or layout of the array does not match.
         TypeError: It is not an array, or has one dimension.
         ValueError: ``sample_rate`` is not positive.
     """
@@ -85,7 +85,7 @@ def create_reference_audio_frame(array: Any, sample_fmt: str, sample_rate: int, 
 
 
 def _checked(array: Any, fmt: str) -> "NDArray[Any]":
-    """The array as NumPy's, of elements and in an order that native code can take. Never a copy."""
+    """The array as a NumPy array, after checking dtype, byte order and contiguity. Never a copy."""
     view = _as_view(array)
     if view.dtype.kind not in "iuf":
         raise ConvertError(f"cannot {_ACTION}: its elements must be numbers, got {view.dtype}", action=_ACTION)

@@ -1,6 +1,6 @@
-"""What pickles call to make buffers, packets and frames again.
+"""Functions that pickles call to restore buffers, packets and frames.
 
-Their memory is read where it is, be it inside of the pickle or beside it, and kept alive; nothing is copied.
+The memory, in the pickle or out of band, is used in place and kept alive; nothing is copied.
 """
 
 from typing import TYPE_CHECKING
@@ -22,10 +22,10 @@ def restore_buffer(
     origins: tuple[int | None, ...],
     plans: tuple[int, int, bytes] | None,
 ) -> "CPUBuffer":
-    """A buffer in ``memory``, and read-only if that is.
+    """A buffer in ``memory``, read-only if ``memory`` is.
 
     Raises:
-        ConvertError: ``memory`` does not have exactly so many bytes.
+        ConvertError: ``memory`` does not have exactly the size of the array.
     """
     return _native.core.restore_buffer(memory, shape, typestr, failures, origins, plans)
 
@@ -34,7 +34,7 @@ def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoP
     """Packets whose encoded data is in ``data`` and ``others``.
 
     Raises:
-        MediaError: These are not what packets were taken apart to.
+        MediaError: The data was not made by pickling packets.
     """
     return _native.media.deserialize(data, *others)
 
@@ -43,6 +43,6 @@ def restore_frames(data: "Buffer", *others: "Buffer") -> "AudioFrames | VideoFra
     """Frames whose planes are in ``data`` and ``others``.
 
     Raises:
-        MediaError: These are not what frames were taken apart to.
+        MediaError: The data was not made by pickling frames.
     """
     return _native.media.restore_frames(data, *others)

@@ -1,4 +1,4 @@
-"""Arrays to image files."""
+"""Writing arrays to image files."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from ._trace import traced
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Axes of the array, and bytes of its elements, for each pixel format.
+#: Axes of the array and bytes per element, for each pixel format.
 _LAYOUTS = {
     "rgb24": ("(height, width, 3)", 1),
     "bgr24": ("(height, width, 3)", 1),
@@ -40,34 +40,34 @@ def save_image(
     color_primaries: str | None = None,
     color_trc: str | None = None,
 ) -> None:
-    """Save an array as an image file, in the format that the extension means.
+    """Save an array as an image file, in the format of the file extension.
 
-    PNG, TIFF, BMP and PPM keep every pixel. A file format that does not take ``pix_fmt`` gets the nearest that it
-    takes: JPEG full-range YUV without chroma subsampling, of the best quality (``qscale=2``) unless told otherwise;
-    GIF 256 fixed colours.
+    PNG, TIFF, BMP and PPM are lossless. If a file format does not support ``pix_fmt``, the nearest supported format is
+    used: for JPEG, full-range YUV without chroma subsampling, at the best quality (``qscale=2``) by default; for GIF,
+    256 fixed colours.
 
-    The picture is encoded before anything is written, and a file that was there before is replaced all at once: if
-    this fails, it is as it was.
+    The image is encoded before anything is written, and an existing file is replaced atomically: if saving fails, it
+    is unchanged.
 
     Args:
-        path: Where to write.
-        data: NumPy array, tensor of the CPU or anything else with an array interface. ``rgb24``, ``bgr24``:
-            ``(height, width, 3)``; ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all of 8 bits.
-            ``gray16``: ``(height, width)`` of 16 bits; ``gray16le``, ``gray16be``: likewise, with bytes in that order.
-        pix_fmt: Format of the pixels in ``data``.
-        bit_rate: See ``video_encode_config`` for this and the others; ``-1`` leaves a choice to the encoder.
+        path: Path of the file.
+        data: NumPy array, CPU tensor or anything else with an array interface. ``rgb24``, ``bgr24``:
+            ``(height, width, 3)``; ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all 8-bit.
+            ``gray16``: ``(height, width)``, 16-bit; ``gray16le``, ``gray16be``: the same, with bytes in that order.
+        pix_fmt: Pixel format of ``data``.
+        bit_rate: Target bit rate. See ``video_encode_config`` for this and the others; ``-1`` is the encoder's default.
         compression_level: Effort of PNG (0 to 9).
         qscale: Quality of JPEG; 2 is the best and 31 the worst.
-        gop_size: For formats that are made of video.
-        max_b_frames: Likewise.
+        gop_size: Largest distance of key frames, for image formats that are based on video codecs.
+        max_b_frames: Largest number of consecutive B-frames, for the same formats.
         colorspace: Matrix coefficients of YUV, such as ``"bt709"``.
-        color_primaries: Primaries to tell.
-        color_trc: Transfer characteristic to tell.
+        color_primaries: Primaries to record.
+        color_trc: Transfer characteristic to record.
 
     Raises:
-        ValueError: Shape, dtype or byte order do not fit ``pix_fmt``, or it is none of those above.
+        ValueError: Shape, dtype or byte order do not match ``pix_fmt``, or ``pix_fmt`` is not one of those above.
         MuxError: No image format has this extension, or the file cannot be written.
-        EncodeError: The encoder refuses.
+        EncodeError: The encoder does not support the options.
 
     Releases the GIL while it encodes; safe to call from several threads.
     """
@@ -100,13 +100,13 @@ def encode_image(
     """Save an array as an image file: ``save_image`` with its options as one object.
 
     Args:
-        path: Where to write.
-        data: As for ``save_image``.
-        pix_fmt: Format of the pixels in ``data``.
-        encode_config: Of the size and pixel format of ``data``. ``None``: everything is the encoder's choice.
+        path: Path of the file.
+        data: Image, as for ``save_image``.
+        pix_fmt: Pixel format of ``data``.
+        encode_config: Options, with the size and pixel format of ``data``. ``None``: the encoder's defaults.
 
     Raises:
-        ValueError: What ``save_image`` raises it for; or the config is of another size or pixel format.
+        ValueError: As for ``save_image``; or the config has another size or pixel format.
         MuxError: As for ``save_image``.
         EncodeError: As for ``save_image``.
 
@@ -135,7 +135,7 @@ def _save(path: str | os.PathLike[str], array: "NDArray[Any]", config: VideoEnco
 
 
 def _picture(data: Any, pix_fmt: str) -> "tuple[NDArray[Any], int, int]":
-    """The data in C order as its pixel format needs it, its height and its width."""
+    """The data as a C-contiguous array that matches the pixel format, its height and its width."""
     import numpy as np
 
     if pix_fmt not in _LAYOUTS:
@@ -170,14 +170,14 @@ def _as_array(data: Any) -> "NDArray[Any]":
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Write a file so that anybody sees either what was there before or all of ``data``."""
+    """Write a file atomically: readers see either the previous content or all of ``data``."""
     path = os.path.realpath(path)
     try:
         before = os.stat(path)
     except FileNotFoundError:
         before = None
     if before is not None and not stat.S_ISREG(before.st_mode):
-        # A pipe or a device cannot be replaced, and keeps no half of a file. A folder refuses by itself.
+        # A pipe or a device cannot be replaced, and needs no atomic write. A directory raises in open().
         with open(path, "wb") as file:
             file.write(data)
         return

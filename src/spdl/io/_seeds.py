@@ -1,41 +1,42 @@
-"""One seed for each sample of each epoch, which depends on nothing else."""
+"""Seeds for augmentation that depend only on the run's seed, the epoch and the sample's index."""
 
 import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 _MASK = 2**64 - 1
-# Of SplitMix64: its increment, and the multipliers of its finaliser.
+# SplitMix64: its increment, and the multipliers of its finaliser.
 _STEP = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[SupportsIndex]) -> list[int]:
-    """One seed for each sample, as ``load_image_batch`` takes them.
+    """Compute one seed per sample, for ``load_image_batch``.
 
-    A sample's seed is a function of these three numbers alone. So augmentation does not depend on batch size, order,
-    number of threads, workers or machines, and a run that is resumed goes on as if it had not stopped::
+    A sample's seed depends only on the run's seed, the epoch and the sample's index. So augmentation does not depend on
+    batch size, order, or the number of threads, workers or machines, and a resumed run continues exactly where it
+    stopped::
 
         seeds = sample_seeds(seed=0, epoch=epoch, indices=batch)
 
     Args:
-        seed: Of the run. Any integer, negative ones too; of those beyond 64 bits every bit counts.
-        epoch: From 0; less than 2**64.
-        indices: Of the samples in the data set, each from 0, less than 2**64, in any order.
+        seed: Seed of the run: any integer. It may be negative; beyond 64 bits, all bits are used.
+        epoch: Number of the epoch, in ``[0, 2**64)``.
+        indices: Indices of the samples in the data set, in ``[0, 2**64)``, in any order.
 
     Returns:
         Integers in ``[0, 2**64)``, in the order of ``indices``. In one epoch, different samples have different seeds;
-        otherwise two of them agree no more often than numbers drawn at random.
+        across epochs and runs, seeds collide no more often than random numbers.
 
     Raises:
-        TypeError: A number is no integer.
+        TypeError: A number is not an integer.
         ValueError: The epoch or an index is negative or too large.
 
     Algorithm: the seed of sample ``i`` is output ``i`` of SplitMix64 (Steele, Lea and Flood, "Fast splittable
-    pseudorandom number generators", OOPSLA 2014, with the finaliser of Vigna's reference implementation). Its state at
-    the start is ``mix(mix(seed + step) + epoch + step)``, where ``mix`` is that finaliser and ``step`` the generator's
-    increment. A seed that does not fit in 64 bits with its sign goes in as words of 64 bits, lowest first, one ``mix``
-    each. The result is the same on every machine and will not change.
+    pseudorandom number generators", OOPSLA 2014, with the finaliser of Vigna's reference implementation). Its initial
+    state is ``mix(mix(seed + step) + epoch + step)``, where ``mix`` is that finaliser and ``step`` the generator's
+    increment. A seed that does not fit into 64 bits with its sign is split into 64-bit words, mixed in one at a time,
+    lowest first. The result is the same on every machine and will not change.
     """
     state = 0
     for word in _words_of(_as_integer("seed", seed)):
@@ -59,7 +60,7 @@ def _mix(state: int) -> int:
 
 
 def _words_of(number: int) -> list[int]:
-    """The number in two's complement, in as few words of 64 bits as hold its sign as well; lowest first."""
+    """The number in two's complement, as the fewest 64-bit words that hold it with its sign; lowest first."""
     count = number.bit_length() // 64 + 1
     return [(number >> (64 * place)) & _MASK for place in range(count)]
 

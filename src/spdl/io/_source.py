@@ -1,4 +1,4 @@
-"""What users name as a source, to what native code accepts."""
+"""Converting sources from users to the forms that native code accepts."""
 
 import os
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-# What native code takes as it is. Asking for the exact type is the fastest question that there is.
+# Types that native code accepts directly. Looking up the exact type is the fastest check.
 _READY = frozenset((str, bytes, bytearray, memoryview))
 
 
 def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArray[np.uint8]]":
-    """Each of them by ``as_native_source``, where the interpreter may be held for well below a microsecond each."""
+    """``as_native_source`` for each source, well below a microsecond per source for common types."""
     ready = _READY
     return [
-        source if type(source) in ready else as_native_source(source)  # type: ignore[misc]  # a type that is ready
+        source if type(source) in ready else as_native_source(source)  # type: ignore[misc]  # its type is in `ready`
         for source in sources
     ]
 
@@ -28,18 +28,18 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     """A path as text, or the buffer itself, which native code reads in place.
 
     Raises:
-        TypeError: It is neither a path nor a buffer. (Whether a buffer has the right form, native code checks.)
+        TypeError: It is neither a path nor a buffer. (Native code checks the form of a buffer.)
     """
-    if isinstance(source, (str, bytes, bytearray, memoryview)):  # a union would be made at each call
+    if isinstance(source, (str, bytes, bytearray, memoryview)):  # a union would be built at each call
         return source
-    # Asked as `os.PathLike` asks, which takes as long as all of the rest.
+    # Same check as `isinstance(source, os.PathLike)`, which takes as long as the rest of the function.
     as_path = getattr(type(source), "__fspath__", None)
     if as_path is not None:
         path = os.fsdecode(as_path(source))
-        # A path object is never a URL, whatever its name begins with.
+        # A path object is never a URL, whatever it starts with.
         return path if path.startswith("/") or ":" not in path else os.path.join(".", path)
     try:
-        memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs know of buffers from Python 3.12 on
+        memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs declare buffers from Python 3.12 on
     except TypeError:
         if callable(getattr(source, "numpy", None)):  # a torch tensor
             return source.numpy()  # type: ignore[no-any-return, union-attr]
@@ -47,4 +47,4 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
             "a source must be str, a path-like, bytes, bytearray, memoryview or a one-dimensional uint8 array,"
             f" got {type(source).__name__}"
         ) from None
-    return source  # type: ignore[return-value]  # no path
+    return source  # type: ignore[return-value]  # not a path

@@ -1,19 +1,19 @@
-"""The way of a batch to a CUDA device: through page-locked memory that is used again, on a stream of its own.
+"""Moving batches to a CUDA device through reused page-locked memory, on a separate stream.
 
-What torch guarantees, and what is left to do here:
+What torch guarantees, and what this module adds:
 
-- A copy from memory that is not page-locked is done by the host: the calling thread waits for everything before it on
-  the stream, and for the copy. So each tensor is copied to page-locked memory first, and the device fetches it from
-  there while the host does something else. Allocating such memory takes milliseconds and stops the device, so it is
-  kept (`Staging`) and guarded by an event: it is written again only once the device has fetched what is in it.
-  With two of them, one is filled while the device reads the other.
-- The current stream and the current device belong to a thread. Both are set for the time of a move and set back.
-- The caching allocator gives a freed block to the next who allocates on the same stream, without waiting: on one stream
-  that is right, since work is done in order. Tensors made here belong to the mover's stream, and are used on another.
-  Who uses them there must first make that stream wait for `Moved.event`, and must tell the allocator
-  (`Tensor.record_stream`), or a block would be filled with the next batch while the work on this one is still queued.
-- A tensor that is page-locked already is fetched from where it is. Its owner may overwrite it, so he must not be let
-  run before the event has come: `Moved.is_borrowing`.
+- A copy from pageable memory is done by the host: the calling thread waits for all earlier work on the stream, and for
+  the copy. So each tensor is first copied to page-locked memory, from which the device reads it asynchronously.
+  Allocating page-locked memory takes milliseconds and synchronises the device, so it is kept (`Staging`) and guarded by
+  an event: it is overwritten only after the device has read it. With two of them, one is filled while the device reads
+  the other.
+- The current stream and the current device belong to a thread. Both are set during a move and restored after it.
+- The caching allocator reuses a freed block for the next allocation on the same stream, without waiting. On one stream
+  that is correct, since work is done in order. Tensors made here belong to the mover's stream, and are used on another.
+  The consumer must first make that stream wait for `Moved.event`, and must tell the allocator
+  (`Tensor.record_stream`); otherwise a block could be filled with the next batch while work on this one is queued.
+- A tensor that is page-locked already is read in place. Its owner may overwrite it, so the owner must not continue
+  before the event is complete: `Moved.is_borrowing`.
 """
 
 from collections import deque
@@ -26,37 +26,37 @@ __all__ = ["Moved", "Mover", "Staging", "record_use"]
 
 T = TypeVar("T")
 
-#: Tensors begin at multiples of this: what cudaMalloc aligns to, and enough for every dtype.
+#: Tensors start at multiples of this: the alignment of cudaMalloc, and enough for every dtype.
 _ALIGNMENT = 256
-#: Least page-locked memory to ask for at once: asking costs the same for a label as for this.
+#: Smallest allocation of page-locked memory: a smaller one takes the same time.
 _LEAST = 1 << 20
 
 
 class Staging:
-    """Page-locked memory for one batch at a time. It grows to what the largest batch needed.
+    """Page-locked memory for one batch at a time. It grows to the size of the largest batch.
 
-    For one thread at a time.
+    Not thread-safe.
     """
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._slabs: list[Any] = []  # one-dimensional, uint8; several only while it grows
         self._num_used = 0  # bytes of the last slab
-        self._fetched: Any = None  # event: the device has read what is in here
+        self._fetched: Any = None  # event: the device has read the contents
 
     def begin(self) -> None:
-        """Wait until what is in here has been fetched, and start anew. Does not hold the GIL."""
+        """Wait until the device has read the contents, and start with empty memory. Releases the GIL."""
         if self._fetched is not None:
             self._fetched.synchronize()
             self._fetched = None
         if len(self._slabs) > 1:
             total = sum(len(slab) for slab in self._slabs)
-            self._slabs = []  # before the next is made
+            self._slabs = []  # freed before the next allocation
             self._slabs = [self._allocate(total)]
         self._num_used = 0
 
     def put(self, tensor: Any) -> Any:
-        """A copy of a dense tensor in here, with the strides that torch would give a copy."""
+        """Copy a dense tensor to this memory, with the strides that torch would give a copy."""
         num_bytes = tensor.numel() * tensor.element_size()
         num_taken = -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
         if not self._slabs or self._num_used + num_taken > len(self._slabs[-1]):
@@ -66,30 +66,30 @@ class Staging:
         flat = self._slabs[-1][start : start + num_bytes].view(tensor.dtype)
         if tensor.is_contiguous():
             strides = tensor.stride()
-        else:  # channels last stays so; gaps and overlaps go
+        else:  # channels_last is kept; gaps and overlaps are removed
             strides = self._torch.empty_like(tensor, device="meta").stride()
         return flat.as_strided(tensor.shape, strides).copy_(tensor)
 
     def end(self, event: Any) -> None:
-        """Say which event means that everything has been fetched."""
+        """Set the event that is complete when the device has read everything."""
         self._fetched = event
 
     def _allocate(self, num_bytes: int) -> Any:
-        # Not where the caller's default device is, and not as an inference tensor, which could be written in inference
-        # mode only.
+        # Not on the caller's default device, and not as an inference tensor, which can be written only in inference
+        # mode.
         with self._torch.inference_mode(False):
             return self._torch.empty(num_bytes, dtype=self._torch.uint8, device="cpu", pin_memory=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved(Generic[T]):
-    """A batch on its way.
+    """A batch in flight.
 
     Attributes:
         batch: The batch, with tensors on the device, whose contents arrive later.
-        tensors: Those of them that were made for it.
-        event: All has arrived, and nothing reads the source any more.
-        is_borrowing: Until then the source must not be changed: some of it is fetched from where it is.
+        tensors: The tensors that were allocated for it.
+        event: Complete when all contents have arrived and the source is no longer read.
+        is_borrowing: Whether the source must not be changed before the event, because part of it is read in place.
     """
 
     batch: T
@@ -99,16 +99,16 @@ class Moved(Generic[T]):
 
 
 class Mover:
-    """Moves batches to one device, on a stream of its own. For one thread at a time.
+    """Moves batches to one device, on its own stream. Not thread-safe.
 
     Args:
         torch: The module.
         device: A ``torch.device`` of type ``"cuda"``, with its index.
-        stagings: What is free to be used, the one that is to be used next first. Several movers may share it.
+        stagings: Queue of free staging memory, next one first. Several movers may share it.
 
     Attributes:
         device: As given.
-        stream: Where it copies, and whose memory the moved tensors are.
+        stream: The stream of the copies, to which the memory of moved tensors belongs.
     """
 
     def __init__(self, torch: Any, device: Any, stagings: deque[Staging]) -> None:
@@ -119,14 +119,14 @@ class Mover:
         self._whole = (torch.Tensor, torch.nn.utils.rnn.PackedSequence)
 
     def move(self, batch: T) -> Moved[T]:
-        """Start to move a batch, and return at once. Waits only until the next staging memory has been fetched.
+        """Start to move a batch, and return without waiting for the copy. Waits only for free staging memory.
 
-        CPU tensors are moved, the same one once, however often it is in the batch. What cannot be copied as plain
-        memory (sparse, nested, quantized, of a subclass, or part of a graph of autograd) goes as ``Tensor.to`` does it.
-        Everything else stays as it is: tensors of other devices, meta tensors, arrays.
+        CPU tensors are moved; a tensor that occurs several times is moved once. Tensors that cannot be copied as plain
+        memory (sparse, nested, quantized, of a subclass, or part of an autograd graph) are moved with ``Tensor.to``.
+        Everything else is unchanged: tensors on other devices, meta tensors, arrays.
 
         Raises:
-            Exception: Whatever torch or a container of the batch raises. Then nothing reads the batch any more.
+            Exception: Any exception of torch or a container of the batch. After that, the batch is no longer read.
         """
         torch = self._torch
         made: dict[int, tuple[Any, Any]] = {}  # by identity of the source, which is kept with it
@@ -139,7 +139,7 @@ class Mover:
             if id(leaf) in made:
                 return made[id(leaf)][1]
             if not isinstance(leaf, torch.Tensor):
-                moved = leaf if leaf.is_cuda else leaf.to(self.device)  # packed: its lengths stay on the CPU
+                moved = leaf if leaf.is_cuda else leaf.to(self.device)  # a packed sequence: lengths stay on the CPU
             elif leaf.device.type != "cpu":
                 return leaf
             elif not _is_plain(torch, leaf):
@@ -152,7 +152,8 @@ class Mover:
             made[id(leaf)] = leaf, moved
             return moved
 
-        # Out of reach while it is used: for other movers, and for containers that run code when they are copied.
+        # Taken from the queue while in use, so that neither other movers nor containers that run code when they are
+        # copied can use it.
         try:
             staging = self._stagings.popleft()
         except IndexError:
@@ -161,7 +162,7 @@ class Mover:
             try:
                 staging.begin()
                 result = map_leaves(move, batch, whole=self._whole)
-                event = torch.cuda.Event(blocking=True)  # who waits for it sleeps; without, he spins
+                event = torch.cuda.Event(blocking=True)  # waiting sleeps instead of spinning
                 event.record(self.stream)
                 staging.end(event)
             except BaseException:
@@ -173,10 +174,10 @@ class Mover:
 
 
 def record_use(tensors: list[Any], stream: Any) -> list[Any]:
-    """Tell the allocator that tensors are used on another stream than they were made on.
+    """Tell the allocator that tensors are used on another stream than the one they were made on.
 
     Returns:
-        Those of which torch cannot be told, such as quantized ones: their memory is to be kept alive in another way.
+        Tensors that torch cannot record, such as quantized ones: the caller must keep them alive itself.
     """
     untold = []
     for tensor in tensors:
@@ -189,7 +190,7 @@ def record_use(tensors: list[Any], stream: Any) -> list[Any]:
 
 
 def dense_parts(tensor: Any) -> list[Any]:
-    """The tensors that hold the memory of one: of a sparse or packed one, its parts."""
+    """The dense tensors that hold the memory of a tensor: the parts of a sparse or packed one."""
     if hasattr(tensor, "batch_sizes"):
         return [part for part in (tensor.data, tensor.sorted_indices, tensor.unsorted_indices) if part is not None]
     layout = str(tensor.layout)
@@ -203,11 +204,11 @@ def dense_parts(tensor: Any) -> list[Any]:
 
 
 def _is_plain(torch: Any, tensor: Any) -> bool:
-    """Whether a tensor is nothing but memory, so that copying the memory copies the tensor."""
+    """Whether copying the memory of a tensor copies the tensor."""
     return (
         type(tensor) is torch.Tensor
         and tensor.layout is torch.strided
-        and not tensor.is_nested  # first: it has no shape
+        and not tensor.is_nested  # checked first, because a nested tensor has no shape
         and not tensor.is_quantized
         and not tensor.requires_grad
         and tensor.numel() > 0

@@ -1,4 +1,4 @@
-"""Members of tar archives, from memory in place or from a stream."""
+"""Iterating over tar archives, in memory (in place) or from a stream."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -25,33 +25,33 @@ def iter_tarfile(
 ) -> Iterator[tuple[str, memoryview]] | Iterator[tuple[str, bytes]]:
     """Iterate over the regular files of a tar archive. Experimental.
 
-    POSIX (ustar, PAX), GNU and V7 archives, not compressed. Directories, links and devices are passed over.
+    Supports uncompressed POSIX (ustar, PAX), GNU and V7 archives. Directories, links and devices are skipped.
 
     Args:
-        src: The archive: a contiguous buffer, or an object with ``read(size)``. Such a stream is read no further than
-            the end of the member that was given last, and has to give as many bytes as it was asked for
-            (``io.BufferedReader`` makes that of streams that do not).
+        src: Archive: a contiguous buffer, or an object with ``read(size)``. A stream is not read beyond
+            the end of the last member that was yielded, and must return as many bytes as requested
+            (wrap other streams in ``io.BufferedReader``).
 
     Returns:
-        An iterator of ``(name, data)``, in the order of the archive. Names are as the archive has them, which may be
+        An iterator of ``(name, data)``, in the order of the archive. Names are unchanged, so they may be
         absolute or lead outside with ``..``; bytes that are not UTF-8 become surrogates, as in ``tarfile``.
 
-        For a buffer, ``data`` is a ``memoryview`` of it, writable if the buffer is. While the iterator or a view lives,
-        the buffer can neither be freed nor resized. For a stream, ``data`` is ``bytes``.
+        For a buffer, ``data`` is a ``memoryview`` of it, writable if the buffer is. While the iterator or a view
+        exists, the buffer can neither be freed nor resized. For a stream, ``data`` is ``bytes``.
 
-        An empty source has no members. One thread at a time may take from it; different iterators are independent.
+        An empty source has no members. An iterator is not thread-safe; different iterators are independent.
 
     Raises:
-        TypeError: ``src`` is neither, or ``read`` gives something else than bytes.
-        ArchiveError: While iterating, when all that comes before has been given: a header is damaged, a member is a
-            sparse file, the source is not a tar archive (the message says what it looks like), or it ends early
-            (``Failed to fetch data.``). A buffer may lack the blocks of zeros at the end, as some writers leave them
-            out; a stream may not, as its end may be that of a connection.
+        TypeError: ``src`` is neither a buffer nor a stream, or ``read`` does not return bytes.
+        ArchiveError: Raised while iterating, after all previous members were yielded: a header is damaged, a member is
+            a sparse file, the source is not a tar archive (the message says what it looks like), or it ends early
+            (``Failed to fetch data.``). A buffer may lack the final blocks of zeros, which some writers omit; a stream
+            may not, because its end may be a lost connection.
 
-    The headers of a buffer are read ahead, without the GIL where they are many. A stream's are read one at a time.
+    The headers of a buffer are read ahead, without the GIL if there are many. Those of a stream are read one at a time.
     """
     try:
-        memoryview(src)  # type: ignore[arg-type]  # asked to find out
+        memoryview(src)  # type: ignore[arg-type]  # raises TypeError for anything else
     except TypeError:
         if not callable(getattr(src, "read", None)):
             raise TypeError(

@@ -1,10 +1,10 @@
-"""Where time goes: events of all threads, written to files that Perfetto opens.
+"""Tracing: events of all threads, written to files for Perfetto.
 
 The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
-event a line, and a file that breaks off in the middle is still valid for its readers. It needs no library.
+event per line. Readers accept a truncated file. It needs no library.
 
-While nobody traces, ``Event`` and ``traced`` cost the look at one variable. It is the only state here: events have to
-find their way from anywhere in the program to whoever traces at the moment, in whatever thread.
+While no trace is recorded, ``Event`` and ``traced`` cost one variable lookup. That variable is the module's only state:
+events from anywhere in the program must reach the active tracers, in any thread.
 """
 
 import functools
@@ -25,21 +25,21 @@ _LG = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# Seconds of events that a crash may cost.
+# Seconds of events that a crash may lose.
 _MAX_DELAY = 1.0
 
-# Replaced as a whole, under the lock; read without it.
+# Replaced, never modified, under the lock; read without it.
 _tracers: tuple["Tracer", ...] = ()
 _tracers_lock = threading.Lock()
 
 
 class Tracer:
-    """One trace file. Any thread may add events to it; after ``close`` they are dropped.
+    """One trace file. Thread-safe; after ``close``, events are dropped.
 
     Args:
-        file: Open for writing, unbuffered. The caller closes it.
-        buffer_size: How many bytes wait in memory, at most, before they are written.
-        process_name: What the process is called in the trace.
+        file: Unbuffered file, open for writing. The caller closes it.
+        buffer_size: Largest number of bytes to buffer before writing.
+        process_name: Name of the process in the trace.
     """
 
     def __init__(self, file: IO[bytes], buffer_size: int, process_name: str) -> None:
@@ -47,13 +47,13 @@ class Tracer:
         self._buffer_size = buffer_size
         self._pid = os.getpid()
         self._start = time.perf_counter_ns()
-        # Reentrant, because garbage collection and signal handlers may come in between and have events of their own.
+        # Reentrant, because garbage collection and signal handlers may add events while the lock is held.
         self._lock = threading.RLock()
         self._waiting = [f'[\n{{"ph":"M","name":"process_name","pid":{self._pid},"args":{_args(name=process_name)}}}']
         self._num_waiting = 0  # characters
         self._written = self._start
         self._known = threading.local()
-        self._write()  # tells at once whether it can be written
+        self._write()  # raises now if the file cannot be written
 
     def begin(self, name: str) -> None:
         self._add(f'"ph":"B","name":{json.dumps(name)}')
@@ -65,7 +65,7 @@ class Tracer:
         self._add(f'"ph":"C","name":{json.dumps(name)},"args":{_args(value=value)}')
 
     def close(self) -> None:
-        """Write the rest and the end of the file. Further events are dropped."""
+        """Write the buffered events and the end of the file. Later events are dropped."""
         with self._lock:
             self._waiting.append("\n]\n")
             self._write_or_stop()
@@ -92,7 +92,7 @@ class Tracer:
                 self._written = now
 
     def _write(self) -> None:
-        # Taken before it is used, for those who come in between.
+        # Taken first, because reentrant calls may append.
         waiting, self._waiting, self._num_waiting = self._waiting, [], 0
         data = memoryview("".join(waiting).encode())
         while self._file is not None and data:
@@ -102,13 +102,13 @@ class Tracer:
         try:
             self._write()
         except OSError as exc:
-            # The program that is traced shall not fail for it.
+            # The traced program must not fail because of the trace.
             self._file = None
-            log(_LG, logging.ERROR, "cannot write the trace: %s. The rest of it is lost.", exc)
+            log(_LG, logging.ERROR, "cannot write the trace: %s. The rest of the trace is lost.", exc)
 
 
 class Event(ContextDecorator):
-    """A span of time in this thread, in the files of those who trace when it begins."""
+    """A span of time in this thread, recorded by the tracers that are active when it starts."""
 
     __slots__ = ("_name", "_tracers")
 
@@ -117,7 +117,7 @@ class Event(ContextDecorator):
         self._tracers: tuple[Tracer, ...] = ()
 
     def _recreate_cm(self) -> "Event":
-        # As a decorator: each call is an event of its own.
+        # As a decorator, each call is a separate event.
         return Event(self._name)
 
     def __enter__(self) -> None:
@@ -134,7 +134,7 @@ class Event(ContextDecorator):
 
 
 def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make the calls of a function events of its name."""
+    """Decorator that records each call of a function as an event with its name."""
     name = function.__qualname__
 
     @functools.wraps(function)
@@ -148,12 +148,12 @@ def traced(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def tracers() -> tuple[Tracer, ...]:
-    """Those who trace at the moment."""
+    """The active tracers."""
     return _tracers
 
 
 def add_tracer(tracer: Tracer) -> None:
-    """Send it the events that begin from now on."""
+    """Record the events that start from now on."""
     global _tracers
     _forget_in_children()
     with _tracers_lock:
@@ -161,7 +161,7 @@ def add_tracer(tracer: Tracer) -> None:
 
 
 def remove_tracer(tracer: Tracer) -> None:
-    """Send it no more, but for the ends of what has begun."""
+    """Record no more events, except the ends of those that have started."""
     global _tracers
     with _tracers_lock:
         _tracers = tuple(other for other in _tracers if other is not tracer)
@@ -169,12 +169,12 @@ def remove_tracer(tracer: Tracer) -> None:
 
 @functools.cache
 def _forget_in_children() -> None:
-    """See to it that a forked process does not write into its parent's files."""
+    """Ensure that a forked process does not write to its parent's files."""
 
     def forget() -> None:
         global _tracers, _tracers_lock
         for tracer in _tracers:
-            tracer._file = None  # events that have begun end nowhere
+            tracer._file = None  # drops the ends of events that have started
             tracer._lock = threading.RLock()
         _tracers = ()
         _tracers_lock = threading.Lock()
@@ -188,7 +188,7 @@ def _args(**values: Any) -> str:
 
 
 def _thread_args() -> str:
-    # threading.current_thread() would make up an object for a thread that Python did not start, and keep it.
+    # threading.current_thread() would create and keep a dummy object for a thread that Python did not start.
     ident = threading.get_ident()
     names = (thread.name for thread in threading.enumerate() if thread.ident == ident)
     return _args(name=next(names, "native thread"))

@@ -1,4 +1,4 @@
-"""Tensors to a CUDA device and back, wherever they are nested in a batch."""
+"""Moving the tensors of a nested batch to a CUDA device and back."""
 
 import threading
 import warnings
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _PerThread(threading.local):
-    """What a thread needs for transfers, by device: a stream belongs to one thread, and so does what is kept alive."""
+    """Per-thread state of transfers, by device: streams, and results that are kept alive."""
 
     def __init__(self) -> None:
         self.movers: dict[int, Mover] = {}
@@ -25,17 +25,17 @@ class _PerThread(threading.local):
 
 
 _PER_THREAD = _PerThread()
-#: Free page-locked memory: as many as there were transfers to devices at once, however many threads take turns.
+#: Free page-locked memory: as many as the largest number of concurrent transfers, however many threads there are.
 _STAGINGS: deque[Staging] = deque()
 
 
 def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
     """Move the CPU tensors of a batch to this process's CUDA device, ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``).
 
-    They may be anywhere in lists, tuples, named tuples, mappings and dataclasses. Each is copied to page-locked memory,
-    which is kept for the next call, and from there, on a stream of the calling thread's own, to the device. Called in
-    a thread of its own (as the ``transfer_fn`` of a ``DataLoader``, as a stage of a pipeline), it runs beside what the
-    consumer does on the device.
+    They may be nested in lists, tuples, named tuples, mappings and dataclasses. Each is copied to page-locked memory,
+    which is reused by later calls, and from there to the device, on a stream of the calling thread. Called in
+    a separate thread (as the ``transfer_fn`` of a ``DataLoader``, or as a stage of a pipeline), it overlaps with the
+    consumer's work on the device.
 
     .. code-block:: python
 
@@ -43,15 +43,15 @@ def transfer_tensor_h2d(batch: T, /, *, num_caches: int = 4) -> T:
 
     Args:
         batch: Any nesting of tensors and other values.
-        num_caches: How many of the last results of this thread are kept alive. It matters if results are used on
+        num_caches: Number of this thread's latest results to keep alive. It matters if results are used on
             another stream than the default one: their memory belongs to the transfer's stream, and once a result is
             dropped, the next one may be written to it, even if the consumer's stream has not finished its work on it.
             Keep at least as many as there are batches between here and the end of that work.
             ``prefetch_to_device`` needs no such number: it knows the consumer's stream.
 
     Returns:
-        The same nesting, with tensors that have arrived. What has no CPU tensor in it is the very same object. A tensor
-        that is in the batch twice is moved once.
+        The same nesting, with tensors whose copy is complete. Parts without CPU tensors are the same objects. A tensor
+        that occurs twice in the batch is moved once.
 
     Raises:
         DeviceError: There is no such device, or no CUDA; a ``RuntimeError``.
@@ -98,25 +98,25 @@ def transfer_tensor_d2h(
 
     Args:
         batch: Any nesting of tensors and other values.
-        device: Tensors of this device are moved; ``None``: ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``); ``"cuda"``:
-            the current one.
-        stream: Where to copy; ``None``: a stream of the calling thread's own.
-        producer_event: What to wait for before copying. ``None``: what the calling thread's current stream has been
-            given up to now, which is right only if the tensors are made in this thread.
+        device: Device whose tensors are moved. ``None``: ``cuda:$LOCAL_RANK`` (without it, ``cuda:0``); ``"cuda"``:
+            the current device.
+        stream: Stream for the copies. ``None``: a stream of the calling thread.
+        producer_event: Event to wait for before copying. ``None``: all work queued so far on the calling thread's
+            current stream, which is correct only if this thread computes the tensors.
 
     Returns:
-        The same nesting, with tensors that have arrived; they stay page-locked, of which there is only so much. What
-        has no tensor of that device in it is the very same object. Without CUDA: ``batch``.
+        The same nesting, with tensors whose copy is complete. They stay page-locked, which is a limited resource. Parts
+        without tensors of that device are the same objects. Without CUDA: ``batch``.
 
     Raises:
-        ValueError: A ``stream`` without a ``device``, or of another one; ``device`` is not CUDA; or ``LOCAL_RANK`` is
-            not an integer.
-        DeviceError: There is no device of that number; a ``RuntimeError``.
+        ValueError: ``stream`` is given without ``device``, or is of another device; ``device`` is not CUDA; or
+            ``LOCAL_RANK`` is not an integer.
+        DeviceError: There is no such device; a ``RuntimeError``.
 
     Safe to call from several threads. Releases the GIL while it waits.
     """
     if stream is not None and device is None:
-        raise ValueError("device must be given with stream: that of the stream")
+        raise ValueError("device must be given with stream: the device of the stream")
     torch = get_torch()
     if torch is None:
         return batch
@@ -126,7 +126,7 @@ def transfer_tensor_d2h(
         return batch
     source = _with_index(torch, device)
     if stream is not None and stream.device != source:
-        raise ValueError(f"stream must be one of {source}, which is to be copied from; got one of {stream.device}")
+        raise ValueError(f"stream must be on the source device {source}, got a stream on {stream.device}")
     if producer_event is None:
         producer_event = torch.cuda.current_stream(source).record_event()
     if stream is None:
@@ -154,7 +154,7 @@ def _copy_back(torch: Any, batch: T, device: Any, stream: Any, producer_event: A
         if id(leaf) not in made:
             if not made:
                 stream.wait_event(producer_event)
-            # torch makes a page-locked tensor for a copy that nobody waits for.
+            # torch allocates page-locked memory for a non-blocking copy to the CPU.
             made[id(leaf)] = leaf, leaf.to("cpu", non_blocking=True)
         return made[id(leaf)][1]
 
@@ -163,7 +163,7 @@ def _copy_back(torch: Any, batch: T, device: Any, stream: Any, producer_event: A
         try:
             return map_leaves(move, batch, whole=whole)
         finally:
-            # With an exception under way too: until then, copies are written to, and read from, what is let go of.
+            # Also after an exception: until then, pending copies use the memory that is about to be released.
             if made:
                 stream.synchronize()
 

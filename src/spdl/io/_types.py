@@ -1,4 +1,4 @@
-"""Words of the media package: what users bring, and small values that they get."""
+"""Types of arguments, and small types of results."""
 
 import mmap
 import os
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     #: A path or URL, a path-like, or encoded data: bytes, bytearray, memoryview, a one-dimensional ``uint8`` array.
     Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8]
 else:
-    Source: TypeAlias = Any  # collections.abc.Buffer came with Python 3.12
+    Source: TypeAlias = Any  # collections.abc.Buffer exists from Python 3.12 on
 
 #: Seconds: a number, or text such as ``"1/3"``.
 Seconds: TypeAlias = float | Fraction | Decimal | str
@@ -33,7 +33,7 @@ class Default:
         return "DEFAULT"
 
 
-#: Means "choose for me" where ``None`` means something else.
+#: Default of arguments for which ``None`` has another meaning.
 DEFAULT: Final = Default()
 
 
@@ -42,9 +42,9 @@ class LoadFailure:
     """One source of a batch that could not be loaded.
 
     Attributes:
-        index: Its position among the sources.
-        source: What was given for it.
-        error: Why.
+        index: Position among the sources.
+        source: The source, as given.
+        error: The exception.
     """
 
     index: int
@@ -52,14 +52,14 @@ class LoadFailure:
     error: Exception
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Views and mappings of memory cannot go to another process; their bytes can.
+        # Memory views and mappings cannot be pickled; their bytes can.
         source = bytes(self.source) if isinstance(self.source, memoryview | mmap.mmap) else self.source
         return LoadFailure, (self.index, source, self.error)
 
 
 @runtime_checkable
 class ArrayInterface(Protocol):
-    """An array in memory of the CPU, as NumPy's array interface (version 3) describes it."""
+    """An array in CPU memory with NumPy's array interface (version 3)."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -67,7 +67,7 @@ class ArrayInterface(Protocol):
 
 @runtime_checkable
 class CUDAArrayInterface(Protocol):
-    """An array in memory of a CUDA device, as Numba's CUDA array interface describes it."""
+    """An array in CUDA device memory with Numba's CUDA array interface."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...

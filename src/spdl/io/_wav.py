@@ -1,4 +1,4 @@
-"""WAV files in memory: their header, and their samples where they are."""
+"""WAV files in memory: header, and samples without a copy."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +19,20 @@ def load_wav(
     """View the samples of a WAV file in memory, without a copy.
 
     Args:
-        data: The whole file (RIFF or RF64), as a contiguous buffer.
-        time_offset_seconds: Where the view begins, in seconds from the first sample; ``None`` for the first. Sample
-            ``k`` has the time ``k / sample_rate``, and is inside if ``start <= time < end``.
-        duration_seconds: How long it is, in seconds; what is beyond the end is cut. ``None`` for all of the rest.
+        data: Content of the whole file (RIFF or RF64), as a contiguous buffer.
+        time_offset_seconds: Start of the view, in seconds; ``None``: the first sample. Sample ``k`` has the time
+            ``k / sample_rate``, and is in the view if ``start <= time < end``.
+        duration_seconds: Duration of the view, in seconds, cut at the end of the file. ``None``: all the rest.
 
     Returns:
         An array interface (``numpy.asarray``, ``to_numpy`` and others take it) of shape ``(samples, channels)``:
         ``uint8``, ``int16`` or ``int32`` for PCM of 8, 16 or 32 bits, ``float32`` or ``float64`` for IEEE float; not
-        scaled. It is writable if ``data`` is, and keeps ``data``, which can neither be freed nor resized while it or an
-        array made from it lives. Its ``sample_rate`` is in Hz.
+        scaled. It is writable if ``data`` is, and keeps ``data`` alive; ``data`` cannot be resized while it or an
+        array made from it exists. Its ``sample_rate`` is in Hz.
 
     Raises:
-        WAVError: The data is malformed, truncated, or of another coding (24-bit, A-law, µ-law, extensible: the message
-            names it); or a time is negative, not finite, or at the end or beyond. It is a ``ValueError``.
+        WAVError: The data is malformed, truncated, or has another encoding (24-bit, A-law, µ-law, extensible: the
+            message names it); or a time is negative, not finite, or not before the end. Also a ``ValueError``.
         TypeError: ``data`` is not a contiguous buffer, or a time is not a number.
 
     Takes about a microsecond, whatever the size. Safe to call from several threads.
@@ -41,17 +41,17 @@ def load_wav(
 
 
 def parse_wav(data: "Buffer | NDArray[Any]") -> "WAVHeader":
-    """Read what a WAV file in memory says of itself, also where ``load_wav`` cannot view its samples.
+    """Read the header of a WAV file in memory, even if ``load_wav`` does not support its encoding.
 
     Args:
-        data: The whole file (RIFF or RF64), as a contiguous buffer.
+        data: Content of the whole file (RIFF or RF64), as a contiguous buffer.
 
     Returns:
-        ``audio_format`` (1: PCM, 3: IEEE float, others are codings), ``num_channels``, ``sample_rate`` in Hz,
+        ``audio_format`` (1: PCM, 3: IEEE float, others are other encodings), ``num_channels``, ``sample_rate`` in Hz,
         ``byte_rate`` and ``block_align`` as the file states them, ``bits_per_sample``, and ``data_size`` in bytes.
 
     Raises:
-        WAVError: The data is malformed or truncated. It is a ``ValueError``.
+        WAVError: The data is malformed or truncated. Also a ``ValueError``.
         TypeError: ``data`` is not a contiguous buffer.
     """
     return _native.core.parse_wav(data)

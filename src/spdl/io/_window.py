@@ -1,4 +1,4 @@
-"""Windows of time: what users may give for one, and what it means in seconds."""
+"""Time windows: checking the user's bounds and converting them to seconds."""
 
 import math
 from decimal import Decimal
@@ -9,15 +9,15 @@ _ACCEPTED = "(start, end) in seconds, each a number, Fraction, Decimal or text s
 
 
 def as_window(window: Any, argument: str) -> tuple[float, float] | None:
-    """Start and end as the nearest floats; none stays none.
+    """Start and end as the nearest floats; ``None`` for ``None``.
 
     Args:
-        window: What the user gave.
-        argument: What the user gave it for; messages name it.
+        window: The user's window.
+        argument: Name of the argument, for messages.
 
     Raises:
         TypeError: It is not a pair, or a bound is neither a number nor text.
-        ValueError: It has not two bounds, or one is NaN or not a number.
+        ValueError: It does not have two bounds, or one is NaN or not a number.
         OverflowError: A bound is infinite.
     """
     if window is None:
@@ -31,11 +31,11 @@ def as_window(window: Any, argument: str) -> tuple[float, float] | None:
 
 
 def bounds_of(window: Any, argument: str) -> tuple[Any, Any]:
-    """The two bounds as they were given.
+    """The two bounds, unconverted.
 
     Raises:
         TypeError: It is not a pair.
-        ValueError: It has not two bounds.
+        ValueError: It does not have two bounds.
     """
     if isinstance(window, str | bytes | set | frozenset | dict):
         raise TypeError(f"{argument} must be {_ACCEPTED}, got {window!r}")
@@ -54,7 +54,7 @@ def as_seconds(bound: Any, argument: str) -> float:
     Raises:
         TypeError: It is neither a number nor text.
         ValueError: It is NaN, or text that is not a number.
-        OverflowError: It is greater than floats are.
+        OverflowError: It is beyond the range of floats.
     """
     if not isinstance(bound, str | Decimal | SupportsFloat) and not hasattr(bound, "__index__"):
         raise TypeError(f"a bound of {argument} must be a number of seconds or text such as '1/3', got {bound!r}")

@@ -1,1 +1,1 @@
-"""Built extensions and their generated stubs. Only ``spdl.io._native`` imports them."""
+"""Native extensions and their generated stubs. Only ``spdl.io._native`` imports them."""

@@ -1,4 +1,4 @@
-"""FFmpeg's versions, filters and log level; the memory cache; what the native parts are and can do; tracing."""
+"""FFmpeg's versions, filters and log level; the memory cache; information on the native parts; tracing."""
 
 from ._build import built_with_cuda as built_with_cuda
 from ._build import built_with_nvcodec as built_with_nvcodec

@@ -1,4 +1,4 @@
-"""What this build can do. Asking never raises, and loads nothing."""
+"""Optional features of this build. These functions never raise and load nothing."""
 
 
 def built_with_cuda() -> bool:

@@ -1,4 +1,4 @@
-"""What FFmpeg is here, and how much it says."""
+"""FFmpeg's versions, filters and log level."""
 
 from spdl.io import _native
 
@@ -7,7 +7,7 @@ def get_ffmpeg_versions() -> dict[str, tuple[int, int, int]]:
     """Versions of the FFmpeg libraries in use: ``{"libavcodec": (59, 37, 100), …}``.
 
     Raises:
-        NativeLibraryError: They cannot be loaded.
+        NativeLibraryError: FFmpeg cannot be loaded.
     """
     return {name: version for name, version, _ in _native.media.libraries()}
 
@@ -22,7 +22,7 @@ def get_ffmpeg_filters() -> list[str]:
 
 
 def get_ffmpeg_log_level() -> int:
-    """FFmpeg's log level in what we do, 8 unless it was changed. See :func:`set_ffmpeg_log_level`.
+    """FFmpeg's log level in calls of :mod:`spdl.io`, 8 by default. See :func:`set_ffmpeg_log_level`.
 
     Raises:
         NativeLibraryError: FFmpeg cannot be loaded.
@@ -31,15 +31,15 @@ def get_ffmpeg_log_level() -> int:
 
 
 def set_ffmpeg_log_level(val: int, /) -> None:
-    """Choose what FFmpeg prints to the standard error stream, for the whole process.
+    """Set FFmpeg's log level for messages to standard error, for the whole process.
 
-    Without this call, what is 8 or less is printed of what :mod:`spdl.io` does, and nothing changes for others in the
-    process that use the same FFmpeg: neither their level nor their callback. Errors of ours carry FFmpeg's reasons at
-    any level.
+    Without this call, messages of level 8 or less from calls of :mod:`spdl.io` are printed, and nothing changes for
+    other users of the same FFmpeg in the process: neither their level nor their callback. Exceptions contain FFmpeg's
+    reasons at any level.
 
     Args:
-        val: -8: nothing; 0: before a crash; 8: what is fatal (the default); 16: errors; 24: warnings; 32: information;
-            40: more of it; 48 and 56: for debugging FFmpeg.
+        val: Log level. -8: quiet; 0: panic; 8: fatal (the default); 16: error; 24: warning; 32: info; 40: verbose;
+            48: debug; 56: trace.
 
     Raises:
         NativeLibraryError: FFmpeg cannot be loaded.

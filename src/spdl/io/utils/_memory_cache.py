@@ -1,4 +1,4 @@
-"""How much memory of large buffers that are gone is kept for those to come."""
+"""The cache that keeps the memory of freed large buffers for new ones."""
 
 import operator
 
@@ -6,27 +6,27 @@ from spdl.io import _native
 
 
 def get_memory_cache_limit() -> int:
-    """How many bytes may be kept in this process. See :func:`set_memory_cache_limit`.
+    """The limit of this process's cache, in bytes. See :func:`set_memory_cache_limit`.
 
     Raises:
         NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.
-        ValueError: ``SPDL_IO_MEMORY_CACHE`` is no number of bytes.
+        ValueError: ``SPDL_IO_MEMORY_CACHE`` is not a number of bytes.
     """
     return _native.core.large_memory_limit()
 
 
 def set_memory_cache_limit(num_bytes: int | None) -> None:
-    """Choose how much memory of large buffers that are gone this process keeps, for buffers to come.
+    """Set how much memory of freed large buffers this process keeps for new ones.
 
-    Without this call, it is what the environment variable ``SPDL_IO_MEMORY_CACHE`` says, in bytes, also in worker
-    processes; and without that, 1 GiB or a sixteenth of the memory that the process can have (that of the machine, of
-    its control groups, of ``ulimit -v``), whichever is less. The system takes memory that is kept whenever it runs low.
+    The default is the environment variable ``SPDL_IO_MEMORY_CACHE``, in bytes, which also applies to worker
+    processes. Without it, the default is 1 GiB or a sixteenth of the available memory (that of the machine, of
+    its control groups, of ``ulimit -v``), whichever is less. The system reclaims cached memory when it runs low.
 
     Args:
-        num_bytes: What is kept beyond it is given back now. 0: keep nothing. ``None``: the same as without this call.
+        num_bytes: Limit in bytes. Cached memory beyond it is freed now. 0: no cache. ``None``: the default.
 
     Raises:
-        ValueError: ``num_bytes`` is negative; or it is ``None``, and ``SPDL_IO_MEMORY_CACHE`` is no number of bytes.
+        ValueError: ``num_bytes`` is negative; or it is ``None``, and ``SPDL_IO_MEMORY_CACHE`` is not a number of bytes.
         NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.
     """
     limit = None if num_bytes is None else operator.index(num_bytes)
@@ -36,7 +36,7 @@ def set_memory_cache_limit(num_bytes: int | None) -> None:
 
 
 def release_memory_cache() -> None:
-    """Give all memory that is kept back to the system now, such as before a long time without loading.
+    """Return all cached memory to the system now, for example before a long time without loading.
 
     Raises:
         NativeLibraryError: The native part of :mod:`spdl.io` cannot be loaded.

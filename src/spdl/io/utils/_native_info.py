@@ -1,4 +1,4 @@
-"""What the native parts are made of, for bug reports."""
+"""Information on the native parts, for bug reports."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ class LibraryInfo:
     """A library that the native parts use.
 
     Attributes:
-        name: Such as ``"libavcodec"``.
-        version: Such as ``"59.37.100"``. For libjpeg-turbo, of the headers that the build saw.
-        path: The file that it was loaded from; empty if the system cannot tell.
+        name: Name, such as ``"libavcodec"``.
+        version: Version, such as ``"59.37.100"``. For libjpeg-turbo, the version of the headers used by the build.
+        path: The file that it was loaded from; empty if unknown.
     """
 
     name: str
@@ -23,20 +23,20 @@ class LibraryInfo:
 
 @dataclass(frozen=True, slots=True)
 class NativeInfo:
-    """The native parts of :mod:`spdl.io`, or why they cannot be loaded.
+    """The native parts of :mod:`spdl.io`, or the reasons why they cannot be loaded.
 
     Attributes:
-        core_error: Why the part without FFmpeg cannot be loaded; ``None`` if it is loaded.
-        media_error: The same of the part that needs FFmpeg.
-        core_path: Where the former is; ``None`` if it cannot be loaded.
-        media_path: Where the latter is.
-        instruction_sets: Those of this processor that there is code for, slowest first.
+        core_error: Reason why the part without FFmpeg cannot be loaded; ``None`` if it is loaded.
+        media_error: Reason why the part that needs FFmpeg cannot be loaded; ``None`` if it is loaded.
+        core_path: Path of the part without FFmpeg; ``None`` if it cannot be loaded.
+        media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
+        instruction_sets: Instruction sets of this processor for which there is code, slowest first.
         libraries: libjpeg-turbo, and the libraries of FFmpeg.
         ffmpeg_license: Licence of this build of FFmpeg.
-        ffmpeg_configuration: Options that FFmpeg was configured with.
-        decoders: For each codec that was asked about, the decoders for it, the default one first.
-        encoders: The same for encoders.
-        filters: All filters.
+        ffmpeg_configuration: Configuration options of FFmpeg.
+        decoders: Decoders of each requested codec, the default one first.
+        encoders: Encoders of each requested codec, the default one first.
+        filters: Names of all filters.
     """
 
     core_error: str | None = None
@@ -53,11 +53,11 @@ class NativeInfo:
 
 
 def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...] = ()) -> NativeInfo:
-    """Load the native parts and say what they are. Never raises: what cannot be loaded is told.
+    """Load the native parts and describe them. Never raises: the result has the reasons for failures to load.
 
     Args:
-        decoders: Codecs whose decoders are wanted, by FFmpeg's names, such as ``"h264"``.
-        encoders: Codecs whose encoders are wanted.
+        decoders: Codecs whose decoders to list, by FFmpeg's names, such as ``"h264"``.
+        encoders: Codecs whose encoders to list.
     """
     try:
         core = _native.core

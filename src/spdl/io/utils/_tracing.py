@@ -1,4 +1,4 @@
-"""Recording where time goes, for https://ui.perfetto.dev."""
+"""Recording traces for https://ui.perfetto.dev."""
 
 import gc
 import math
@@ -19,23 +19,24 @@ def tracing(
     process_name: str | None = None,
     enable: bool = True,
 ) -> Iterator[None]:
-    """Record what all threads of this process do, until the ``with`` block is left.
+    """Record events of all threads of this process until the end of the ``with`` block.
 
-    The functions of :mod:`spdl.io` that read, decode, filter, convert and write show as events, besides those of
-    :func:`trace_event`. The file is text in the Trace Event Format (JSON), which https://ui.perfetto.dev opens, and
-    ``chrome://tracing`` too. It is written little by little: when the buffer is full, and about every second while
-    there are events. If the process dies, what was written can be opened, and shows what was going on.
+    Events are the calls of functions of :mod:`spdl.io` that read, decode, filter, convert and write, and those of
+    :func:`trace_event`. The file is text in the Trace Event Format (JSON), which https://ui.perfetto.dev and
+    ``chrome://tracing`` open. It is written incrementally: when the buffer is full, and about every second while
+    there are events. If the process dies, the file can still be opened.
 
-    Sessions may overlap; each has its file. A forked process does not write into it.
+    Traces may overlap; each has its own file. A forked process does not write to it.
 
     Args:
         output: Path of the file, which is replaced if it exists, or an open file descriptor, which stays open.
-        buffer_size: How much to keep in memory at most, in KiB.
-        process_name: What the process is called in the trace. Default: the name of the program.
-        enable: Whether to do anything at all.
+        buffer_size: Size of the buffer, in KiB.
+        process_name: Name of the process in the trace. Default: the name of the program.
+        enable: Whether to record. If not, nothing is done.
 
     Raises:
-        OSError: The file cannot be written. (Later, if the disk is full, that is logged and the rest is lost.)
+        OSError: The file cannot be written. (A failure to write later, such as a full disk, is logged, and the rest of
+            the trace is lost.)
         ValueError: ``buffer_size`` is less than 1.
     """
     if not enable:
@@ -58,17 +59,17 @@ def tracing(
 def trace_event(name: str) -> _trace.Event:
     """Record a block, ``with trace_event("resize"): …``, or the calls of a function, ``@trace_event("resize")``.
 
-    Events may be nested. One that is left by an exception says so. Does nothing while nobody traces.
+    Events may be nested. An event that ends with an exception records its type. Does nothing outside :func:`tracing`.
     """
     return _trace.Event(name)
 
 
 def trace_counter(i: int, val: int | float) -> None:
-    """Record a value that changes, such as a queue's length. Does nothing while nobody traces.
+    """Record a value that changes, such as a queue's length. Does nothing outside :func:`tracing`.
 
     Args:
-        i: Which of eight counters, 0 to 7.
-        val: Its value from now on. Infinity and NaN cannot be shown, and are left out.
+        i: Index of the counter, 0 to 7.
+        val: Value from now on. Infinity and NaN cannot be shown, and are ignored.
 
     Raises:
         RuntimeError: There is no such counter.
@@ -84,7 +85,7 @@ def trace_counter(i: int, val: int | float) -> None:
 
 
 def trace_gc() -> None:
-    """Record Python's garbage collections as events, until tracing ends. Does nothing while nobody traces."""
+    """Record Python's garbage collections as events until tracing ends. Does nothing outside :func:`tracing`."""
     if _trace.tracers() and _on_gc not in gc.callbacks:
         gc.callbacks.append(_on_gc)
 
