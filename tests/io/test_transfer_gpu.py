@@ -104,7 +104,7 @@ def test_what_comes_back_is_page_locked(torch: Any) -> None:
     back = spdl.io.transfer_tensor_d2h({"x": tensor, "y": 1}, producer_event=event)
     assert back["x"].is_pinned()
     assert (back["x"] == 3).all()
-    with pytest.raises(ValueError, match="stream must be one of"):
+    with pytest.raises(ValueError, match="stream must be on the source device"):
         spdl.io.transfer_tensor_d2h(tensor, device="cuda:0", stream=_Elsewhere(torch))  # type: ignore[arg-type,unused-ignore]
     with pytest.raises(RuntimeError, match="cuda:99"):
         spdl.io.transfer_tensor_d2h(tensor, device="cuda:99")

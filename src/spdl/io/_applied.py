@@ -154,11 +154,11 @@ class AppliedTransform:
 
 
 def applied_of(plan: Plan, size: tuple[int, int]) -> AppliedTransform:
-    """What native code did, in words."""
+    """The geometry from native code as an ``AppliedTransform``."""
     height, width, crop, resized, window, offset, flip, vertical_flip = plan
     return AppliedTransform(
         (height, width),
-        crop,  # type: ignore[arg-type]  # of so many numbers, which the class checks
+        crop,  # type: ignore[arg-type]  # the class checks the number of items
         resized,  # type: ignore[arg-type]
         window,  # type: ignore[arg-type]
         offset,  # type: ignore[arg-type]
