@@ -1,4 +1,4 @@
-"""Information on the native parts, for bug reports."""
+"""Information on the native parts and optional features of this build."""
 
 from dataclasses import dataclass, field
 
@@ -83,3 +83,18 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         encoders={codec: tuple(media.encoders(codec)) for codec in encoders},
         filters=tuple(media.filters()),
     )
+
+
+def built_with_cuda() -> bool:
+    """Whether the native part has code for CUDA. This version has none."""
+    return False
+
+
+def built_with_nvcodec() -> bool:
+    """Whether the native part decodes video on NVIDIA's GPUs. This version does not."""
+    return False
+
+
+def built_with_nvjpeg() -> bool:
+    """Whether the native part decodes JPEG on NVIDIA's GPUs. This version does not."""
+    return False
