@@ -199,7 +199,9 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
 def test_replay_for_another_size_is_refused() -> None:
     """The sizes of the results must agree."""
     applied = load_image_batch([JPEG], transform=ImageTransform(8)).applied
-    with pytest.raises(ValueError, match=r"replay\[0\] must have the size of the transform, \(12, 16\), got size=\(8, 8\)"):
+    with pytest.raises(
+        ValueError, match=r"replay\[0\] must have the size of the transform, \(12, 16\), got size=\(8, 8\)"
+    ):
         load([JPEG], replay=applied)
 
 

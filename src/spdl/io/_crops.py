@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 #: Largest number of pixels along one side: what a C int holds, and half of it where two are added.
-_MOST, _MOST_OF_TWO = 2**31 - 1, 2**30
+_MAX_INT, _MAX_INT_HALF = 2**31 - 1, 2**30
 
 _POSITIONS = ("center", "top_left")
 
@@ -89,10 +89,10 @@ class Crop:
 
     def __post_init__(self) -> None:
         for name, least in (("top", 0), ("left", 0), ("height", 1), ("width", 1)):
-            object.__setattr__(self, name, as_pixels(name, getattr(self, name), least=least, most=_MOST_OF_TWO))
+            object.__setattr__(self, name, as_pixels(name, getattr(self, name), least=least, most=_MAX_INT_HALF))
 
 
-def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MOST) -> int:
+def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) -> int:
     """A number of pixels.
 
     Raises:

@@ -176,7 +176,7 @@ class Demuxer:
         limits = _as_limits(duration, num_packets)
         if indices is None or isinstance(indices, int):
             index = 0 if indices is None else int(indices)
-            return _Single(self._native, {index}, limits, index)
+            return _SingleStream(self._native, {index}, limits, index)
         if isinstance(indices, str | bytes) or not isinstance(indices, Sequence | Set):
             raise TypeError(f"indices must be int, a sequence or set of them or None, got {type(indices).__name__}")
         chosen = set(indices)
@@ -185,7 +185,7 @@ class Demuxer:
                 raise TypeError(f"indices must be int, got {index!r}")
         if not chosen:
             raise ValueError("indices must have at least one index, got none")
-        return _Several(self._native, chosen, limits)
+        return _SeveralStreams(self._native, chosen, limits)
 
     def has_audio(self) -> bool:
         """Whether there is an audio stream."""
@@ -217,7 +217,7 @@ class Demuxer:
         return cast("ImageCodec", self._native.codec("image"))
 
 
-class _Reading:
+class _ChunkIterator:
     """State of an iteration over the chunks of a demuxer."""
 
     def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None]) -> None:
@@ -234,7 +234,7 @@ class _Reading:
         return cast("dict[int, AudioPackets | VideoPackets]", chunk)
 
 
-class _Single(_Reading):
+class _SingleStream(_ChunkIterator):
     """Packets of one stream."""
 
     def __init__(self, native: Any, streams: set[int], limits: tuple[float | None, int | None], index: int) -> None:
@@ -248,7 +248,7 @@ class _Single(_Reading):
         return self._next()[self._index]
 
 
-class _Several(_Reading):
+class _SeveralStreams(_ChunkIterator):
     """Packets of several streams, by index."""
 
     def __iter__(self) -> Self:
@@ -273,7 +273,7 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
     return float(duration), None
 
 
-def outside(demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float]) -> ConvertError:
+def empty_window_error(demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float]) -> ConvertError:
     """The error for a window without samples or pictures of a stream. It states the extent of the stream."""
     start, end = window
     what = "samples" if kind == "audio" else "pictures"

@@ -11,10 +11,10 @@ _DEFAULT = -1
 
 
 #: Largest C ``int`` and ``int64_t``.
-_MOST, _MOST_BITS = 2**31 - 1, 2**63 - 1
+_MAX_INT, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 
 
-def _require(config: object, *names: str, least: int, most: int = _MOST) -> None:
+def _require(config: object, *names: str, least: int, most: int = _MAX_INT) -> None:
     for name in names:
         value = getattr(config, name)
         if value is not None and not least <= value <= most:
@@ -41,10 +41,10 @@ class VideoEncodeConfig:
     def __post_init__(self) -> None:
         _require(self, "height", "width", least=1)
         _require(self, "compression_level", "qscale", "gop_size", "max_b_frames", least=0)
-        _require(self, "bit_rate", least=0, most=_MOST_BITS)
+        _require(self, "bit_rate", least=0, most=_MAX_INT64)
         if self.frame_rate is not None:
             numerator, denominator = self.frame_rate
-            if not 1 <= numerator <= _MOST or not 1 <= denominator <= _MOST:
+            if not 1 <= numerator <= _MAX_INT or not 1 <= denominator <= _MAX_INT:
                 raise ValueError(f"frame_rate must be two positive numbers of 31 bits, got {self.frame_rate}")
 
 
@@ -62,7 +62,7 @@ class AudioEncodeConfig:
     def __post_init__(self) -> None:
         _require(self, "num_channels", "sample_rate", least=1)
         _require(self, "compression_level", "qscale", least=0)
-        _require(self, "bit_rate", least=0, most=_MOST_BITS)
+        _require(self, "bit_rate", least=0, most=_MAX_INT64)
 
 
 def video_encode_config(

@@ -33,7 +33,7 @@ _DTYPES = ("uint8", "float16", "bfloat16", "float32")
 _LAYOUTS = ("NHWC", "NCHW")
 _Four: TypeAlias = tuple[float, float, float, float]
 # The largest finite float32.
-_MOST_FLOAT = 3.4028234663852886e38
+_MAX_FLOAT32 = 3.4028234663852886e38
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -165,7 +165,7 @@ class ImageTransform:
         if self.std is not None and not all(number > 0 for number in _per_channel(self.std, self.color)):
             raise ValueError(f"std must be > 0, got {self.std!r}")
         factors, summands = _normalization(self)
-        if max(map(abs, (*factors, *summands))) > _MOST_FLOAT:
+        if max(map(abs, (*factors, *summands))) > _MAX_FLOAT32:
             raise ValueError(f"mean={self.mean!r} and std={self.std!r} give values beyond float32: use a larger std")
 
     def _check_geometry(self) -> None:

@@ -7,7 +7,7 @@ from ._config import DecodeConfig, DemuxConfig
 from ._convert import convert_frames
 from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from ._decode import decode_array
-from ._demux import Demuxer, outside
+from ._demux import Demuxer, empty_window_error
 from ._errors import OpenError
 from ._filters import get_video_filter_desc
 from ._max_pixels import MAX_PIXELS, as_max_pixels
@@ -93,7 +93,7 @@ def load_audio(
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
         packets = demuxer.demux_audio(window)
         if window is not None and len(packets) == 0:
-            raise outside(demuxer, "audio", window)
+            raise empty_window_error(demuxer, "audio", window)
     return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
@@ -166,7 +166,7 @@ def load_video(
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
         packets = demuxer.demux_video(window)
         if window is not None and len(packets) == 0:
-            raise outside(demuxer, "video", window)
+            raise empty_window_error(demuxer, "video", window)
     return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 

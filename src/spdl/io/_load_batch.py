@@ -14,7 +14,7 @@ from ._filters import get_video_filter_desc
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
 from ._max_pixels import MAX_PIXELS, as_max_pixels
-from ._outcomes import as_sources, report, with_general_way
+from ._outcomes import as_sources, report_failures, with_ffmpeg_on_demand
 from ._pictures import check_arguments, load_pictures
 from ._source import as_native_sources
 from ._trace import traced
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
 
 # Keywords of only one of the two forms, and of both.
-_OF_FITTED = frozenset(
+_FITTED_ONLY = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
-_OF_TRANSFORM = frozenset(("out", "num_threads", "seeds", "replay", "on_failure", "spares"))
-_OF_BOTH = frozenset(("strict", "storage", "max_pixels"))
+_TRANSFORM_ONLY = frozenset(("out", "num_threads", "seeds", "replay", "on_failure", "spares"))
+_COMMON = frozenset(("strict", "storage", "max_pixels"))
 
 
 @overload
@@ -168,11 +168,11 @@ def load_image_batch(
     the call between images.
     """
     if transform is not None:
-        _refuse(options, _OF_FITTED, "cannot be combined with transform: see ImageTransform for the same setting")
-        _refuse_unknown(options, _OF_TRANSFORM)
+        _refuse(options, _FITTED_ONLY, "cannot be combined with transform: see ImageTransform for the same setting")
+        _refuse_unknown(options, _TRANSFORM_ONLY)
         return load_transformed(srcs, transform=transform, **options)
-    _refuse(options, _OF_TRANSFORM, "requires transform: give transform=ImageTransform(...)")
-    _refuse_unknown(options, _OF_FITTED)
+    _refuse(options, _TRANSFORM_ONLY, "requires transform: give transform=ImageTransform(...)")
+    _refuse_unknown(options, _FITTED_ONLY)
     missing = [name for name in ("width", "height") if name not in options]
     if missing:
         raise TypeError(
@@ -188,7 +188,7 @@ def _refuse(options: dict[str, Any], names: Iterable[str], why: str) -> None:
 
 
 def _refuse_unknown(options: dict[str, Any], known: frozenset[str]) -> None:
-    unknown = [name for name in options if name not in known | _OF_BOTH]
+    unknown = [name for name in options if name not in known | _COMMON]
     if unknown:
         raise TypeError(
             f"load_image_batch() got an unexpected argument {unknown[0]!r}; did you mean width/height or transform?"
@@ -219,19 +219,21 @@ def _load_fitted(
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
     is_plain = demux_config is None and decode_config is None and isinstance(filter_desc, Default)
-    by_short_way = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
-    if isinstance(filter_desc, Default) and pix_fmt is not None and not by_short_way:
+    without_filters = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
+    if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     limit = as_max_pixels(max_pixels)
     native_sources = as_native_sources(sources)
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
-    if by_short_way:
+    if without_filters:
         assert width is not None
         assert height is not None
         assert pix_fmt is not None
-        buffer = _load_by_short_way(native_sources, sources, width, height, pix_fmt, memory, limit, orient=orient)
-        report(buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1)
+        buffer = _load_without_filters(native_sources, sources, width, height, pix_fmt, memory, limit, orient=orient)
+        report_failures(
+            buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1
+        )
         return on_device(buffer, device)
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
@@ -241,14 +243,14 @@ def _load_fitted(
         for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
         if isinstance(outcome, Exception)
     )
-    report(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
+    report_failures(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
     frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
-    _tell(batch, len(sources), failures)
+    _set_outcome(batch, len(sources), failures)
     return on_device(batch, device)
 
 
-def _load_by_short_way(
+def _load_without_filters(
     native_sources: list[Any],
     sources: list[Source],
     width: int,
@@ -279,10 +281,10 @@ def _load_by_short_way(
             general_way=general_way,
         )
 
-    failures = with_general_way(load)
+    failures = with_ffmpeg_on_demand(load)
     if failures:
         _native.core.keep_slots(buffer, list(_origins(len(sources), failures)))
-    _tell(buffer, len(sources), failures)
+    _set_outcome(buffer, len(sources), failures)
     return buffer
 
 
@@ -291,7 +293,7 @@ def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, 
     return tuple(index for index in range(num_sources) if index not in failed)
 
 
-def _tell(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
+def _set_outcome(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
     """Record on the batch which images it has and which sources failed."""
     _native.core.set_failures(buffer, failures)
     _native.core.set_origins(buffer, _origins(num_sources, failures))

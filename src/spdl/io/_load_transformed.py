@@ -12,7 +12,7 @@ from ._buffers import as_storage
 from ._crops import as_integer, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
 from ._max_pixels import MAX_PIXELS, as_max_pixels
-from ._outcomes import as_sources, report, require_several, with_general_way
+from ._outcomes import as_sources, report_failures, require_several, with_ffmpeg_on_demand
 from ._source import as_native_sources
 from ._types import LoadFailure, Source
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._native import CPUBuffer
 
 # Per source. Bounds the number of attempts if an endless iterator of spares keeps failing.
-_MOST_SPARES = 100
+_MAX_SPARES_PER_SOURCE = 100
 _NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 # Formats of the buffer protocol; "E" is that of our own buffers and of ml_dtypes.
 _FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32"}
@@ -66,7 +66,7 @@ def load_transformed(
     # With "zero", all images may be missing: ranks that run in step need a batch of the same size. With "drop", one
     # image at least must be left.
     most_missing = 0 if strict else len(sources) - (on_failure == "drop")
-    report(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
+    report_failures(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
     return batch.finish(on_failure)
 
 
@@ -101,7 +101,7 @@ class _Batch:
     def fill_from(self, spares: Iterable[Source]) -> None:
         """Load spares into the empty slots, in order, as many at once as there are empty slots."""
         num_taken = 0
-        rest = islice(spares, _MOST_SPARES * self._num_sources)
+        rest = islice(spares, _MAX_SPARES_PER_SOURCE * self._num_sources)
         while self.empty:
             taken = list(islice(rest, len(self.empty)))
             if not taken:
@@ -155,7 +155,7 @@ class _Batch:
                 general_way=general_way,
             )
 
-        return with_general_way(load)
+        return with_ffmpeg_on_demand(load)
 
 
 def _as_seeds(

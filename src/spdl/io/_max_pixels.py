@@ -8,7 +8,7 @@ from ._crops import as_integer
 MAX_PIXELS = 178_956_970
 
 # FFmpeg and libjpeg use 32-bit integers.
-_MOST = 2**31 - 1
+_MAX_INT = 2**31 - 1
 
 
 def as_max_pixels(value: Any) -> int:
@@ -19,6 +19,6 @@ def as_max_pixels(value: Any) -> int:
         ValueError: It is less than 1, or 2**31 or more.
     """
     number = as_integer("max_pixels", value)
-    if not 1 <= number <= _MOST:
+    if not 1 <= number <= _MAX_INT:
         raise ValueError(f"max_pixels must be >= 1 and < 2**31, got {number}")
     return number

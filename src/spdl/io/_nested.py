@@ -70,14 +70,14 @@ def _sequence_like(obj: Any, values: list[Any]) -> Any:
         return copied
     if hasattr(obj, "_make") and hasattr(obj, "_fields"):
         return obj._make(values)
-    return _made_of(obj, values)
+    return _rebuilt(obj, values)
 
 
 def _mapping_like(obj: Any, changed: dict[Any, Any]) -> Any:
     if type(obj) is dict:
         return {**obj, **changed}
     if not isinstance(obj, MutableMapping):
-        return _made_of(obj, {**obj, **changed})
+        return _rebuilt(obj, {**obj, **changed})
     copied = copy.copy(obj)
     if copied is obj:
         raise TypeError(f"cannot change the values of {type(obj).__qualname__}: copy.copy returns the object itself")
@@ -86,7 +86,7 @@ def _mapping_like(obj: Any, changed: dict[Any, Any]) -> Any:
     return copied
 
 
-def _made_of(obj: Any, content: Any) -> Any:
+def _rebuilt(obj: Any, content: Any) -> Any:
     """Rebuild an immutable container from its items, and check that the constructor took them as items."""
     reason = "its constructor does not take them as items"
     try:

@@ -20,10 +20,10 @@ _STORED = 0
 _DEFLATED = 8
 
 #: Deflate expands two bits to at most 258 bytes.
-_MOST_INFLATION = 1032
+_MAX_INFLATION = 1032
 
 #: Compressed data goes to zlib in chunks of this size, so that the output of one stays in the CPU's caches.
-_PART = 1 << 16
+_CHUNK_SIZE = 1 << 16
 
 _DEFAULT_LIMIT = 2**30
 
@@ -190,7 +190,7 @@ def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
     import numpy as np
 
     size = entry.uncompressed_size
-    if size > len(compressed) * _MOST_INFLATION:
+    if size > len(compressed) * _MAX_INFLATION:
         raise _damage(
             f"entry {name!r} cannot have {size} bytes: {len(compressed)} compressed ones are too few for that"
         )
@@ -198,9 +198,9 @@ def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     filled = 0
     try:
-        for start in range(0, len(compressed), _PART):
+        for start in range(0, len(compressed), _CHUNK_SIZE):
             # Asking for one byte more than fits detects data that is too long.
-            part = inflater.decompress(compressed[start : start + _PART], size - filled + 1)
+            part = inflater.decompress(compressed[start : start + _CHUNK_SIZE], size - filled + 1)
             if len(part) > size - filled:
                 raise _damage(f"entry {name!r} has more than the {size} bytes it states")
             memory[filled : filled + len(part)] = part

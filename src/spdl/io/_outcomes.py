@@ -32,7 +32,7 @@ def require_several(name: str, sources: object) -> None:
         raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
 
 
-def with_general_way(load: Callable[[object], _T | None]) -> _T:
+def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     """Call ``load``, and load FFmpeg only if a source needs it.
 
     Args:
@@ -51,7 +51,7 @@ def with_general_way(load: Callable[[object], _T | None]) -> _T:
     return loaded
 
 
-def report(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int) -> None:
+def report_failures(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int) -> None:
     """Log all failures, and raise if too many images are missing.
 
     Args:

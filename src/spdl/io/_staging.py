@@ -29,7 +29,7 @@ T = TypeVar("T")
 #: Tensors start at multiples of this: the alignment of cudaMalloc, and enough for every dtype.
 _ALIGNMENT = 256
 #: Smallest allocation of page-locked memory: a smaller one takes the same time.
-_LEAST = 1 << 20
+_MIN_ALLOCATION = 1 << 20
 
 
 class Staging:
@@ -60,7 +60,7 @@ class Staging:
         num_bytes = tensor.numel() * tensor.element_size()
         num_taken = -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
         if not self._slabs or self._num_used + num_taken > len(self._slabs[-1]):
-            self._slabs.append(self._allocate(max(num_taken, _LEAST)))
+            self._slabs.append(self._allocate(max(num_taken, _MIN_ALLOCATION)))
             self._num_used = 0
         start, self._num_used = self._num_used, self._num_used + num_taken
         flat = self._slabs[-1][start : start + num_bytes].view(tensor.dtype)
