@@ -81,7 +81,7 @@ class DictReader {
 
   void expect(char c) {
     if (!accept(c)) {
-      throw damage(std::string("its header is not the dict it should be: '") + c + "' is missing at character " +
+      throw damage(std::string("its header is not a valid dict: '") + c + "' is missing at character " +
                    std::to_string(at_));
     }
   }
@@ -89,12 +89,12 @@ class DictReader {
   std::string_view string() {
     const char quote = peek();
     if (quote != '\'' && quote != '"') {
-      throw damage("its header has something else where a string should be, at character " + std::to_string(at_));
+      throw damage("its header must have a string at character " + std::to_string(at_));
     }
     const std::size_t begin = at_ + 1;
     const std::size_t end = text_.find(quote, begin);
     if (end == std::string_view::npos) {
-      throw damage("a string in its header has no end");
+      throw damage("a string in its header is not terminated");
     }
     at_ = end + 1;
     return text_.substr(begin, end - begin);
@@ -133,13 +133,13 @@ class DictReader {
 
   std::uint64_t integer() {
     if (!is_digit(peek())) {
-      throw damage("its shape has something else than sizes");
+      throw damage("its shape has an element that is not a size");
     }
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
     std::uint64_t value = 0;
     for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
       if (value > (kMost - 9) / 10) {
-        throw damage("its shape has more elements than memory has addresses");
+        throw damage("its array would be larger than the address space");
       }
       value = value * 10 + static_cast<std::uint64_t>(text_[at_] - '0');
     }
@@ -156,7 +156,7 @@ class DictReader {
       rest.remove_prefix(1);
     }
     if (rest == "O" || rest == "O8" || rest == "O4" || rest == "object") {
-      throw damage("its dtype is of Python objects, which could run anything; only plain dtypes can be viewed");
+      throw damage("its dtype holds Python objects, and loading them could run any code; only plain dtypes can be viewed");
     }
     bool is_word = !rest.empty() && (is_letter(rest.front()) || rest.front() == '?');
     bool is_in_unit = false;
@@ -166,7 +166,7 @@ class DictReader {
       is_in_unit = is_in_unit || rest[i] == '[';
     }
     if (!is_word) {
-      throw damage("its dtype is not the word for one");
+      throw damage("its dtype is not a valid dtype string");
     }
   }
 
@@ -184,7 +184,7 @@ NpyHeader read_npy_header(std::span<const std::uint8_t> file) {
   constexpr std::size_t kVersion = 6;
   constexpr std::size_t kLength = 8;
   if (bytes.size() < kLength) {
-    throw damage("it ends inside of its header");
+    throw damage("it ends inside its header");
   }
   const int version = file[kVersion];
   const int minor = file[kVersion + 1];
@@ -194,14 +194,14 @@ NpyHeader read_npy_header(std::span<const std::uint8_t> file) {
   }
   const std::size_t begin = kLength + (version == 1 ? 2 : 4);
   if (bytes.size() < begin) {
-    throw damage("it ends inside of its header");
+    throw damage("it ends inside its header");
   }
   std::size_t length = 0;
   for (std::size_t i = begin; i-- > kLength;) {  // little-endian
     length = length << 8 | file[i];
   }
   if (length > bytes.size() - begin) {
-    throw damage("it ends inside of its header");
+    throw damage("it ends inside its header");
   }
   NpyHeader header = DictReader(bytes.substr(begin, length)).read();
   header.offset = begin + length;

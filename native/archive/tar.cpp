@@ -114,13 +114,13 @@ Error tar_ends_early(const std::string& detail) { return damage("Failed to fetch
 TarParser::Step TarParser::read_header(Block block, std::uint64_t position) {
   if (is_zero(block)) {
     if (has_local_) {
-      throw damage("it ends after an extension header, without the member that it is for");
+      throw damage("it ends after an extension header, before the member that the header describes");
     }
     return {Follows::kNothing, 0};
   }
   if (!is_checksum_right(block)) {
     if (position == 0) {
-      throw damage("it is not a tar archive: its first block is no header" + describe_beginning(block));
+      throw damage("it is not a tar archive: its first block is not a header" + describe_beginning(block));
     }
     throw damage("the header at byte " + std::to_string(position) + " is damaged: its checksum is wrong");
   }

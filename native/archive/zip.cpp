@@ -156,18 +156,18 @@ std::size_t find_data(Bytes archive, const Directory& directory, std::uint64_t l
   const std::string shown = "entry '" + entry.name + "'";
   if (local > front.size() - directory.prefix || !has_room(front, local + directory.prefix, kLocalSize) ||
       load<std::uint32_t>(front, static_cast<std::size_t>(local + directory.prefix)) != kLocal) {
-    throw damage(shown + " has no header where the directory says");
+    throw damage(shown + " has no header at the offset that the directory gives");
   }
   const auto at = static_cast<std::size_t>(local + directory.prefix);
   const std::size_t name_size = load<std::uint16_t>(front, at + 26);
   const std::size_t extra_size = load<std::uint16_t>(front, at + 28);
   if (!has_room(front, at + kLocalSize, name_size + extra_size)) {
-    throw damage(shown + " has a header that is cut off");
+    throw damage(shown + " has a truncated header");
   }
   const Bytes name = front.subspan(at + kLocalSize, name_size);
   if (!std::equal(name.begin(), name.end(), entry.name.begin(), entry.name.end(),
                   [](std::uint8_t a, char b) { return a == static_cast<std::uint8_t>(b); })) {
-    throw damage(shown + " has another name in its header");
+    throw damage(shown + " has a different name in its header");
   }
   const std::size_t data = at + kLocalSize + name_size + extra_size;
   if (!has_room(front, data, compressed_size)) {
@@ -185,7 +185,7 @@ void check_overlaps(const std::vector<ZipEntry>& entries) {
   std::sort(extents.begin(), extents.end());
   for (std::size_t i = 1; i < extents.size(); ++i) {
     if (extents[i].first < extents[i - 1].second) {
-      throw damage("its entries overlap, as they do in archives made to fill memory");
+      throw damage("its entries overlap, as in a zip bomb");
     }
   }
 }
@@ -206,7 +206,7 @@ std::vector<ZipEntry> read_zip_directory(Bytes archive) {
     const std::size_t extra_size = load<std::uint16_t>(front, at + 30);
     const std::size_t comment_size = load<std::uint16_t>(front, at + 32);
     if (!has_room(front, at + kCentralSize, name_size + extra_size + comment_size)) {
-      throw damage("its directory is cut off at entry " + std::to_string(i));
+      throw damage("its directory is truncated at entry " + std::to_string(i));
     }
     ZipEntry entry;
     const auto flags = load<std::uint16_t>(front, at + 8);

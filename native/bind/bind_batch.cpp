@@ -154,10 +154,10 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
   const std::size_t count = inputs.sources.size();
   if (slots.size() != count || labels.size() != count || (!seeds.is_none() && all_seeds.size() != count) ||
       (!replay.is_none() && plans.size() != count)) {
-    throw nb::value_error("slots, sources, labels, seeds and plans must be as many");
+    throw nb::value_error("slots, sources, labels, seeds and plans must have the same length");
   }
   if (count > 0 && bytes_per_image(batch) != transform.bytes_per_image()) {
-    throw nb::value_error("the batch was not made for that transform");
+    throw nb::value_error("the batch was made for a different transform");
   }
   std::vector<std::uint8_t*> places;
   places.reserve(count);
@@ -230,7 +230,7 @@ void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
   const std::size_t size = bytes_per_image(batch);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (static_cast<std::size_t>(slots[i]) < i || (i > 0 && slots[i] <= slots[i - 1])) {
-      throw nb::value_error("slots must ascend");
+      throw nb::value_error("slots must be in ascending order");
     }
   }
   batch.change_plans([&](CpuBuffer::Plans& plans) {

@@ -212,13 +212,13 @@ nb::object get_pictures(const VideoFrames& self, const nb::object& key) {
   }
   if (PySequence_Check(key.ptr()) == 0 || nb::isinstance<nb::str>(key)) {
     const auto name = nb::cast<nb::str>(key.type().attr("__name__"));
-    throw nb::type_error((std::string("frames are picked by an int, a slice or a sequence of ints, got ") + name.c_str()).c_str());
+    throw nb::type_error((std::string("frames are indexed with an int, a slice or a sequence of ints, got ") + name.c_str()).c_str());
   }
   std::vector<Py_ssize_t> indices;
   for (const nb::handle each : key) {
     if (PyIndex_Check(each.ptr()) == 0) {
       const auto name = nb::cast<nb::str>(each.type().attr("__name__"));
-      throw nb::type_error((std::string("frames are picked by ints, got a sequence with ") + name.c_str()).c_str());
+      throw nb::type_error((std::string("frames are indexed with ints, got a sequence with ") + name.c_str()).c_str());
     }
     indices.push_back(as_index(each));
   }

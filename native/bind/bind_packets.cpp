@@ -89,7 +89,7 @@ CodecPtr complete_codec(Handle<Packets>& packets) {
 CodecPtr codec_of(Handle<Packets>& packets) {
   CodecPtr codec = complete_codec(packets);
   if (!codec) {
-    throw Error(ErrorKind::kNoCodec, "tell the format of the packets of",
+    throw Error(ErrorKind::kNoCodec, "get the format of the packets of",
                 "they carry no codec, as packets from streaming; ask the Demuxer for its codec")
         .in(packets.read("packets")->source);
   }
@@ -123,7 +123,7 @@ Packets from_memory(nb::handle object, bool is_view, const nb::args& others = nb
 template <MediaType type>
 nb::object of_type(Packets packets) {
   if (packets.type != type) {
-    throw Error(ErrorKind::kMedia, "make packets of bytes",
+    throw Error(ErrorKind::kMedia, "restore packets from bytes",
                 std::string("they are of ") + name_of(packets.type) + ", not of " + name_of(type));
   }
   return wrap(std::move(packets));

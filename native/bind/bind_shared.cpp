@@ -97,7 +97,7 @@ const Area& mapped(const Area& area) {
 
 std::uint8_t* checked_data(const Area& area, std::size_t offset, std::size_t size) {
   if (offset > area.size() || size > area.size() - offset) {
-    throw nb::value_error("it does not lie within the shared memory");
+    throw nb::value_error("the buffer does not lie within the shared memory");
   }
   return area.data() + offset;
 }
@@ -209,7 +209,7 @@ template <class Copy>
 void copy_around(const Area& area, std::size_t offset, std::size_t size, Copy&& copy) {
   mapped(area);
   if (offset > area.size() || size > area.size()) {
-    throw nb::value_error("it does not lie within the shared memory");
+    throw nb::value_error("the buffer does not lie within the shared memory");
   }
   const std::size_t first = std::min(size, area.size() - offset);
   without_gil_if(size >= kReleaseFrom, [&] {
@@ -232,7 +232,7 @@ void copy_in(Area& area, std::size_t offset, nb::handle buffer) {
 
 nb::object copy_out(const Area& area, std::size_t offset, std::size_t num_bytes) {
   if (num_bytes > area.size()) {
-    throw nb::value_error("it does not lie within the shared memory");
+    throw nb::value_error("the buffer does not lie within the shared memory");
   }
   nb::object bytes = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(num_bytes)));
   if (!bytes.is_valid()) {

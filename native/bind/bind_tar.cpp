@@ -291,7 +291,7 @@ class Iterator {
    public:
     explicit Turn(std::atomic_flag& is_in_use) : is_in_use_(is_in_use) {
       if (is_in_use.test_and_set(std::memory_order_acquire)) {
-        throw Error(ErrorKind::kMedia, "take from the iterator", "another thread, or the stream it reads, is doing that");
+        throw Error(ErrorKind::kMedia, "get the next item of the iterator", "it is in use by another thread, or by the stream that it reads");
       }
     }
     Turn(const Turn&) = delete;

@@ -154,7 +154,7 @@ Plan parse_plan(nb::handle tuple, const Transform& transform) {
   if (!is_inside(plan.crop, source_height, source_width) ||
       !is_inside(plan.window, plan.resized_height, plan.resized_width) ||
       !is_inside({plan.top, plan.left, plan.window.height, plan.window.width}, transform.height, transform.width)) {
-    throw nb::value_error("a plan to replay has a rectangle that is not inside what it is a part of");
+    throw nb::value_error("a plan to replay has a rectangle that lies outside of the picture or of the canvas");
   }
   return plan;
 }

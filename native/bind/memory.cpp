@@ -62,7 +62,7 @@ std::size_t checked_num_bytes(const CpuBuffer::Shape& shape, ElementType type) {
     const auto factor = static_cast<std::size_t>(side);
     is_empty |= factor == 0;
     if (factor != 0 && product > static_cast<std::size_t>(std::numeric_limits<Py_ssize_t>::max()) / factor) {
-      throw Error(ErrorKind::kConvert, "make an array", "it would have more bytes than memory has addresses");
+      throw Error(ErrorKind::kConvert, "make an array", "it would be larger than the address space");
     }
     product *= std::max<std::size_t>(factor, 1);
   }

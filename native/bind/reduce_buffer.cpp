@@ -68,7 +68,7 @@ void set_state(CpuBuffer& buffer, const nb::object& state) {
   const nb::tuple fields = nb::cast<nb::tuple>(state);
   const auto bytes = nb::cast<nb::bytes>(fields[2]);
   if (bytes.size() % sizeof(PlanNumbers) != 0) {
-    throw nb::value_error("plans do not have the size of plans");
+    throw nb::value_error("the size of plans is wrong");
   }
   std::vector<PlanNumbers> numbers(bytes.size() / sizeof(PlanNumbers));
   std::memcpy(numbers.data(), bytes.c_str(), bytes.size());

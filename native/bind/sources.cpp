@@ -16,7 +16,7 @@ std::string path_bytes(nb::handle text, const char* what) {
   const auto bytes = nb::borrow<nb::bytes>(encoded);
   std::string path(bytes.c_str(), bytes.size());
   if (path.find('\0') != std::string::npos) {
-    throw nb::value_error((std::string(what) + " is a path with a null character").c_str());
+    throw nb::value_error((std::string(what) + " is a path that contains a null character").c_str());
   }
   return path;
 }

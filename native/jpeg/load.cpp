@@ -183,7 +183,7 @@ void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, Af
     } catch (const std::exception& error) {
       outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
     } catch (...) {
-      outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed, and did not say why");
+      outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed with an unknown exception");
     }
     outcome.is_settled = true;
     workspace->trim();

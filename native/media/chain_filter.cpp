@@ -64,7 +64,7 @@ av::FilterInOutPtr open_end(const char* name, AVFilterContext* node) {
 ChainFilter::ChainFilter(ChainInput input, std::string description, std::string source)
     : input_(input), description_(std::move(description)), source_(std::move(source)) {
   if (description_.find('\0') != std::string::npos) {
-    throw Error(ErrorKind::kFilter, action(), "a description has no null characters").in(source_);
+    throw Error(ErrorKind::kFilter, action(), "the description contains a null character").in(source_);
   }
 }
 

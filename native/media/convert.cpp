@@ -35,7 +35,7 @@ std::string size_of(const AVFrame& frame) {
 PictureLayout pictures_of(const Frames& frames) {
   const AVFrame& first = first_of(frames);
   if (frames.type == MediaType::kImage && frames.frames.size() != 1) {
-    refuse(frames, "an image is one picture, not " + std::to_string(frames.frames.size()));
+    refuse(frames, "an image must be a single picture, got " + std::to_string(frames.frames.size()));
   }
   PictureLayout layout;
   try {
@@ -67,7 +67,7 @@ ArrayLayout layout_of_pictures(const Frames& frames) {
   }
   const std::size_t count = frames.frames.size();
   if (layout.num_bytes > kMost / count) {
-    refuse(frames, "the array would have more bytes than memory has addresses");
+    refuse(frames, "the array would be larger than the address space");
   }
   layout.shape.insert(layout.shape.begin(), static_cast<std::ptrdiff_t>(count));
   layout.num_bytes *= count;
@@ -130,7 +130,7 @@ ArrayLayout layout_of_samples(const Frames& frames) {
   const std::size_t num_samples = frames.num_frames();
   const std::size_t sample_bytes = static_cast<std::size_t>(num_channels) * static_cast<std::size_t>(layout.type.size);
   if (num_samples > kMost / sample_bytes) {
-    refuse(frames, "the array would have more bytes than memory has addresses");
+    refuse(frames, "the array would be larger than the address space");
   }
   layout.num_bytes = num_samples * sample_bytes;
   layout.shape = {num_channels, static_cast<std::ptrdiff_t>(num_samples)};

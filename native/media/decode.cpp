@@ -96,7 +96,7 @@ Frames decode_packets(Packets packets, const std::optional<std::string>& filter,
     result.frames.resize(most);
   }
   if (is_image && result.frames.empty()) {
-    throw Error(ErrorKind::kDecode, "decode", "no picture came out of it").in(packets.source).at(packets.stream_index, {});
+    throw Error(ErrorKind::kDecode, "decode", "the decoder returned no picture").in(packets.source).at(packets.stream_index, {});
   }
   result.time_base = chain.time_base();
   result.num_errors = chain.num_errors();

@@ -147,7 +147,7 @@ void RawDecoder::set_max_pixels(av::Options& options) {
   if (const auto option = options.find(kMaxPixelsOption); option != options.end()) {
     const int code = av_opt_set(context_.get(), kMaxPixelsOption, option->second.c_str(), 0);
     if (code < 0) {
-      throw av::make_error(ErrorKind::kDecode, code, kAction, source_, "max_pixels is no number: '" + option->second + "'");
+      throw av::make_error(ErrorKind::kDecode, code, kAction, source_, "max_pixels is not a number: '" + option->second + "'");
     }
     options.erase(option);
   }

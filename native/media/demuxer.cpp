@@ -371,7 +371,7 @@ av::PacketPtr Demuxer::next_read() {
 
 std::map<int, Packets> Demuxer::read_some(int round, std::optional<double> duration, std::optional<int> num_packets) {
   if (round != round_) {
-    throw Error(ErrorKind::kMedia, "read on in",
+    throw Error(ErrorKind::kMedia, "continue reading",
                 "the demuxer was used for something else meanwhile; use one Demuxer for each iterator")
         .in(input_.name());
   }

@@ -56,7 +56,7 @@ FilterGraph::FilterGraph(std::string description)
   const av::LogCapture said;
   const std::string making = action("make");
   if (description_.find('\0') != std::string::npos) {
-    throw Error(ErrorKind::kFilter, making, "a description has no null characters");
+    throw Error(ErrorKind::kFilter, making, "the description contains a null character");
   }
   av::check(avfilter_graph_parse_ptr(graph_.get(), description_.c_str(), nullptr, nullptr, nullptr), ErrorKind::kFilter,
             making, {}, said);

@@ -117,7 +117,7 @@ std::size_t read_frame(ByteReader& in, AVFrame& frame) {
   for (std::size_t left = in.size(); left > 0; --left) {
     const auto number = in.number<std::int32_t>();
     if (number < 0 || number > kMostSideDataType) {
-      in.refuse("side data is of no kind");
+      in.refuse("side data has an unknown type");
     }
     const auto type = static_cast<AVFrameSideDataType>(number);
     const Bytes data = in.block();
@@ -191,14 +191,14 @@ std::vector<Part> read_grounds(ByteReader& in, const Part& joined, std::span<con
   // Planes are followed by room in there.
   grounds.push_back(joined.bytes.empty() ? Part() : grounded(joined, 0, kAlignment));
   if (in.size() != beside.size()) {
-    in.refuse("there are more or fewer parts than they have");
+    in.refuse("the number of buffers is wrong");
   }
   for (const Part& part : beside) {
     const auto size = in.number<std::uint64_t>();
     const auto planes_end = in.number<std::uint64_t>();
     const auto alignment = in.number<std::uint8_t>();
     if (size != part.bytes.size() || planes_end > size || alignment == 0) {
-      in.refuse("a part is not theirs");
+      in.refuse("a buffer belongs to other frames");
     }
     grounds.push_back(grounded(part, static_cast<std::size_t>(planes_end), alignment));
   }
@@ -208,7 +208,7 @@ std::vector<Part> read_grounds(ByteReader& in, const Part& joined, std::span<con
 void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t num_planes, std::span<const Part> grounds) {
   const std::vector<Extent> extents = extents_of(frame, type);
   if (extents.empty() || extents.size() != num_planes) {
-    in.refuse("a frame's format, size and planes do not fit together");
+    in.refuse("a frame's format, size and planes do not match");
   }
   if (num_planes > AV_NUM_DATA_POINTERS) {
     frame.extended_data = static_cast<std::uint8_t**>(av_calloc(num_planes, sizeof(std::uint8_t*)));
@@ -223,7 +223,7 @@ void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t nu
     const auto offset = in.number<std::uint64_t>();
     if (index >= grounds.size() || offset > grounds[index].bytes.size() ||
         extents[plane].size > grounds[index].bytes.size() - offset) {
-      in.refuse("a plane is not inside of the data");
+      in.refuse("a plane lies outside of the data");
     }
     const Part& ground = grounds[index];
     auto* data = const_cast<std::uint8_t*>(ground.bytes.data()) + offset + extents[plane].before;
@@ -233,7 +233,7 @@ void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t nu
     }
     if (std::find(used.begin(), used.end(), index) == used.end()) {
       if (used.size() == AV_NUM_DATA_POINTERS) {
-        in.refuse("a frame has too many parts");
+        in.refuse("a frame has too many buffers");
       }
       frame.buf[used.size()] = reference_to(ground, ground.bytes).release();
       used.push_back(static_cast<std::size_t>(index));
@@ -246,7 +246,7 @@ Frames read_description(Bytes description, const Part& joined, std::span<const P
   Frames frames;
   const auto type = in.number<std::uint8_t>();
   if (type > static_cast<std::uint8_t>(MediaType::kImage)) {
-    in.refuse("they are of an unknown kind of media");
+    in.refuse("their media type is unknown");
   }
   frames.type = static_cast<MediaType>(type);
   frames.source = in.text();
@@ -262,7 +262,7 @@ Frames read_description(Bytes description, const Part& joined, std::span<const P
     frames.frames.push_back(std::move(frame));
   }
   if (in.num_left() != 0) {
-    in.refuse("there is more data than they take");
+    in.refuse("there is trailing data");
   }
   return frames;
 }
@@ -299,7 +299,7 @@ Frames put_together(const Part& joined, std::span<const Part> beside) {
   ByteReader in(joined.bytes, kPutTogether);
   const Bytes magic = joined.bytes.first(std::min(joined.bytes.size(), kMagic.size()));
   if (!std::equal(magic.begin(), magic.end(), kMagic.begin(), kMagic.end())) {
-    in.refuse("they do not begin as frames do");
+    in.refuse("the data does not begin with the signature of frames");
   }
   in.bytes(kMagic.size());
   const auto description_size = in.number<std::uint64_t>();

@@ -116,10 +116,10 @@ AVStream& Muxer::add_stream(const AVCodecParameters& parameters, AVRational time
 void Muxer::open(const av::Options& options) {
   expect(State::kNew, kOpen);
   if (context_->nb_streams == 0) {
-    throw Error(ErrorKind::kMux, kOpen, "it has no streams; add one before").in(name_);
+    throw Error(ErrorKind::kMux, kOpen, "it has no streams; add one first").in(name_);
   }
   if (memory_ && (context_->oformat->flags & AVFMT_NOFILE) != 0) {
-    throw Error(ErrorKind::kMux, kOpen, "the format " + std::string(context_->oformat->name) + " is not one of a file")
+    throw Error(ErrorKind::kMux, kOpen, "the format " + std::string(context_->oformat->name) + " is not a file format")
         .in(name_);
   }
   check_options(options);
@@ -319,9 +319,9 @@ void Muxer::expect(State wanted, const char* action) const {
   }
   switch (state_) {
     case State::kNew:
-      throw Error(ErrorKind::kMux, action, "it is not open; call open() before").in(name_);
+      throw Error(ErrorKind::kMux, action, "it is not open; call open() first").in(name_);
     case State::kOpen:
-      throw Error(ErrorKind::kMux, action, "it is open already").in(name_);
+      throw Error(ErrorKind::kMux, action, "it is already open").in(name_);
     case State::kFinished:
       throw Error(ErrorKind::kMux, action, "it is finished: it was flushed").in(name_);
     case State::kClosed:

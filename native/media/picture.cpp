@@ -98,7 +98,7 @@ Frames load(const ImageSource& source, const std::string& name, const PictureOpt
     filter.filter(nullptr, result.frames);
   }
   if (result.frames.empty()) {
-    throw Error(ErrorKind::kFilter, "filter", "no picture came out of '" + description.value_or("") + "'");
+    throw Error(ErrorKind::kFilter, "filter", "the filter returned no picture: '" + description.value_or("") + "'");
   }
   result.frames.resize(1);
   result.time_base = filter.time_base();

@@ -94,7 +94,7 @@ Stretch stretch_of(const AVFrame& frame, std::size_t plane, const Extent& extent
   stretch.planes_end = stretch.begin + extent.size;
   stretch.reference = find_reference(frame, stretch.begin, stretch.planes_end);
   if (stretch.reference == nullptr) {
-    throw Error(ErrorKind::kMedia, kAction, "their memory is not counted by references");
+    throw Error(ErrorKind::kMedia, kAction, "their memory is not reference-counted");
   }
   const std::uintptr_t limit = address(stretch.reference->data) + stretch.reference->size;
   stretch.is_joined = limit - stretch.planes_end < kPromisedOverread;
@@ -171,7 +171,7 @@ PlaneMap map_planes(const Frames& frames) {
     refuse_hardware(*frame, frames.source);
     const std::vector<Extent> extents = extents_of(*frame, frames.type);
     if (extents.empty()) {
-      throw Error(ErrorKind::kMedia, kAction, "the layout of their format is not known").in(frames.source);
+      throw Error(ErrorKind::kMedia, kAction, "the memory layout of their format is unknown").in(frames.source);
     }
     for (std::size_t i = 0; i < extents.size(); ++i) {
       planes.push_back(stretch_of(*frame, i, extents[i]));

@@ -270,7 +270,7 @@ void PlaneMaker::settle_alpha(bool premultiply, Picture& picture) {
 Picture PlaneMaker::make(const AVFrame& frame, const PlanesWanted& wanted) {
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   if (format == nullptr || frame.width < 1 || frame.height < 1) {
-    throw Error(ErrorKind::kDecode, "decode", "the decoder gave a picture without a size or format");
+    throw Error(ErrorKind::kDecode, "decode", "the decoder returned a picture without a size or format");
   }
   const bool with_alpha = wanted.keep_alpha && has(*format, AV_PIX_FMT_FLAG_ALPHA);
   Picture picture;

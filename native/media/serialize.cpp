@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr const char* kAction = "make packets of bytes";
+constexpr const char* kAction = "restore packets from bytes";
 constexpr std::array<std::uint8_t, 7> kName = {'S', 'P', 'D', 'L', 'P', 'K', 'T'};
 constexpr std::uint8_t kAllJoined = 1;
 constexpr std::uint8_t kSomeBeside = 2;
@@ -190,7 +190,7 @@ Packets read_description(Bytes description) {
   Packets packets;
   const auto type = in.number<std::uint8_t>();
   if (type > static_cast<std::uint8_t>(MediaType::kImage)) {
-    in.refuse("they are of an unknown kind of media");
+    in.refuse("their media type is unknown");
   }
   packets.type = static_cast<MediaType>(type);
   packets.source = in.text();
@@ -214,7 +214,7 @@ Packets read_description(Bytes description) {
     packets.packets.push_back(read_packet(in, packets.stream_index));
   }
   if (in.num_left() != 0) {
-    in.refuse("there is more data than they take");
+    in.refuse("there is trailing data");
   }
   return packets;
 }
@@ -307,12 +307,12 @@ Packets deserialize(const Part& joined, std::span<const Part> beside) {
   ByteReader in(joined.bytes, kAction);
   const Bytes name = joined.bytes.first(std::min(joined.bytes.size(), kName.size()));
   if (!std::equal(name.begin(), name.end(), kName.begin(), kName.end())) {
-    in.refuse("they do not begin as packets do");
+    in.refuse("the data does not begin with the signature of packets");
   }
   in.bytes(kName.size());
   const auto version = in.number<std::uint8_t>();
   if (version != kAllJoined && version != kSomeBeside) {
-    in.refuse("they are of another version");
+    in.refuse("they have an unsupported version");
   }
   const auto description_size = in.number<std::uint64_t>();
   const auto expected = in.number<std::uint64_t>();
@@ -334,7 +334,7 @@ Packets deserialize(const Part& joined, std::span<const Part> beside) {
       data = in.bytes(size);
     } else {
       if (beside.empty() || beside.front().bytes.size() != size) {
-        in.refuse("the data beside them is not theirs");
+        in.refuse("an out-of-band buffer belongs to other packets");
       }
       part = &beside.front();
       data = part->bytes;
@@ -346,7 +346,7 @@ Packets deserialize(const Part& joined, std::span<const Part> beside) {
     attach(packet, data, *part);
   }
   if (in.num_left() != 0 || !beside.empty()) {
-    in.refuse("there is more data than they take");
+    in.refuse("there is trailing data");
   }
   return packets;
 }

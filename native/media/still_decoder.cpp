@@ -166,7 +166,7 @@ av::FramePtr place(const WebpFrame& animated, av::FramePtr frame, std::int64_t m
   }
   require_pixels(animated.canvas_width, animated.canvas_height, max_pixels);
   if (animated.left > animated.canvas_width - frame->width || animated.top > animated.canvas_height - frame->height) {
-    throw Error(ErrorKind::kDecode, "decode", "its first frame does not lie on its canvas");
+    throw Error(ErrorKind::kDecode, "decode", "its first frame lies outside of its canvas");
   }
   av::FramePtr canvas = new_canvas(*frame, animated.canvas_width, animated.canvas_height);
   paste(*frame, animated.left, animated.top, *canvas);
@@ -201,7 +201,7 @@ class GridDecoder {
       is_sound = is_sound && is_inside(tile.left, 1, grid_.canvas_width) && is_inside(tile.top, 1, grid_.canvas_height);
     }
     if (!is_sound) {
-      throw Error(ErrorKind::kDecode, "decode", "its tiles do not lie on its canvas");
+      throw Error(ErrorKind::kDecode, "decode", "its tiles lie outside of its canvas");
     }
   }
 
@@ -219,7 +219,7 @@ class GridDecoder {
       canvas_ = new_canvas(*frame, grid_.canvas_width, grid_.canvas_height);
     }
     if (frame->format != canvas_->format) {
-      throw Error(ErrorKind::kDecode, "decode", "its tiles are of different formats");
+      throw Error(ErrorKind::kDecode, "decode", "its tiles have different formats");
     }
     for (const av::TileGrid::Tile& tile : grid_.tiles) {
       if (tile.stream == packet.stream_index) {

@@ -48,7 +48,7 @@ bool read_riff(Bytes file) {
     throw damage("it is not a WAV file: it does not begin with RIFF");
   }
   if (id_at(file, 8) != "WAVE") {
-    throw damage("it is a RIFF file of another kind than WAVE");
+    throw damage("it is a RIFF file, but not WAVE");
   }
   return is_rf64;
 }
@@ -128,7 +128,7 @@ WavHeader read_wav_header(Bytes file) {
     const std::size_t left = file.size() - at;
     if (id == "data") {
       if (!has_format) {
-        throw damage("its samples come before their format");
+        throw damage("its data chunk comes before its format chunk");
       }
       if (is_rf64 && size == kSizeUnknown) {
         size = data_size64;
@@ -163,7 +163,7 @@ WavHeader read_wav_header(Bytes file) {
     // Chunks begin at even places.
     at += static_cast<std::size_t>(std::min<std::uint64_t>(size + size % 2, left));
   }
-  throw damage(has_format ? "it is truncated: it has no samples" : "it has no format and no samples");
+  throw damage(has_format ? "it is truncated: it has no samples" : "it has neither a format chunk nor samples");
 }
 
 WavSamples find_wav_samples(const WavHeader& header, std::optional<double> start, std::optional<double> duration) {

@@ -51,7 +51,7 @@ def test_chain_gives_what_the_tool_gives(chain: str) -> None:
         ("crop=5000:5000", "Invalid too big or non positive size"),
         ("split", "not connected to any (destination|source)"),
         ("aresample=8000", "Media type mismatch"),
-        ("hflip\0", "no null characters"),
+        ("hflip\0", "contains a null character"),
     ],
 )
 def test_bad_chain_is_an_error_with_the_reasons_of_ffmpeg(chain: str, words: str) -> None:

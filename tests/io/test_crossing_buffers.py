@@ -126,7 +126,7 @@ def test_memory_of_another_size_is_refused() -> None:
         restore(memory, shape, "<c8", *rest)
     with pytest.raises(ValueError, match=">= 0"):
         restore(memory, (-6,), typestr, *rest)
-    with pytest.raises(spdl.io.ConvertError, match="more bytes than memory"):
+    with pytest.raises(spdl.io.ConvertError, match="larger than the address space"):
         restore(memory, (2**62, 4), typestr, *rest)
 
 
@@ -270,7 +270,7 @@ def test_wrong_memory_of_packets_is_refused() -> None:
     damaged[-1] = 1
     wrong.append([memories[0], bytes(damaged), *memories[2:]])
     for each in wrong:
-        with pytest.raises(spdl.io.MediaError, match="make packets of bytes"):
+        with pytest.raises(spdl.io.MediaError, match="restore packets from bytes"):
             pickle.loads(head, buffers=each)
     restore, _ = mixed_video().__reduce_ex__(5)
     for each in (memories[:1], memories[:-1], [*memories, b"more"]):

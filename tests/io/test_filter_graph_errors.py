@@ -26,7 +26,7 @@ from tests.io.filtering import INPUT, decoded, sound, video
         ("buffer=1,buffersink", "Invalid parameters provided|Option not found|Error"),
         ("movie=/nowhere.mp4,buffersink", "nowhere"),
         ("sine,aeval,abuffersink", "expressions|aeval"),  # FFmpeg says that it has no memory
-        ("testsrc\0,buffersink", "no null characters"),
+        ("testsrc\0,buffersink", "contains a null character"),
     ],
 )
 def test_bad_description_is_an_error_with_the_reasons_of_ffmpeg(description: str, words: str) -> None:

@@ -21,9 +21,9 @@ def test_calls_out_of_order_are_errors(tmp_path: Path) -> None:
     with pytest.raises(spdl.io.MuxError, match="it is not open; call open"):
         muxer.flush()
     muxer.open()
-    with pytest.raises(spdl.io.MuxError, match="it is open already"):
+    with pytest.raises(spdl.io.MuxError, match="it is already open"):
         muxer.open()
-    with pytest.raises(spdl.io.MuxError, match="it is open already"):
+    with pytest.raises(spdl.io.MuxError, match="it is already open"):
         muxer.add_encode_stream(CONFIG, encoder="ffv1")
     muxer.flush()
     with pytest.raises(spdl.io.MuxError, match="it was flushed"):

@@ -221,12 +221,12 @@ DIRECTORY = GOOD.index(b"PK\1\2")
     ("at", "value", "reason"),
     [
         (DIRECTORY, b"XX", "its directory is damaged at entry 0"),
-        (DIRECTORY + 28, b"\xff\xff", "its directory is cut off at entry 0"),
-        (DIRECTORY + 42, b"\1", "has no header where the directory says"),
-        (DIRECTORY + 42, b"\xf0\xff\xff\xff", "has no header where the directory says"),
+        (DIRECTORY + 28, b"\xff\xff", "its directory is truncated at entry 0"),
+        (DIRECTORY + 42, b"\1", "has no header at the offset"),
+        (DIRECTORY + 42, b"\xf0\xff\xff\xff", "has no header at the offset"),
         (DIRECTORY + 20, b"\xf0\xff\xff\x7f", "more than there are"),
-        (30, b"b", "has another name in its header"),
-        (28, b"\xff\xff", "has a header that is cut off"),
+        (30, b"b", "has a different name in its header"),
+        (28, b"\xff\xff", "has a truncated header"),
     ],
 )
 def test_damaged_directory(at: int, value: bytes, reason: str) -> None:

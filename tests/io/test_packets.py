@@ -238,7 +238,7 @@ def test_another_kind_of_media_is_refused() -> None:
 @pytest.mark.parametrize("data", [b"", b"SPDLPKT", b"SPDLPKT\x01", b"SPDLPKT\x02" + bytes(100), bytes(500)])
 def test_other_bytes_are_refused(data: bytes) -> None:
     """Short, of a later version, or something else."""
-    with pytest.raises(spdl.io.MediaError, match="cannot make packets of bytes"):
+    with pytest.raises(spdl.io.MediaError, match="cannot restore packets from bytes"):
         spdl.io.VideoPackets.deserialize(data)
 
 

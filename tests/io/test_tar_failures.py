@@ -143,7 +143,7 @@ def test_extension_of_too_many_bytes(read: Callable[[bytes], Members], type: byt
 @BOTH
 def test_extension_without_its_member(read: Callable[[bytes], Members]) -> None:
     """Something is missing there."""
-    with pytest.raises(spdl.io.ArchiveError, match="without the member that it is for"):
+    with pytest.raises(spdl.io.ArchiveError, match="before the member that the header describes"):
         read(pax(("path", "a")) + END)
     with pytest.raises(spdl.io.ArchiveError, match=r"Failed to fetch data\."):
         read(pax(("path", "a")))
@@ -220,7 +220,7 @@ def test_stream_that_iterates_over_itself() -> None:
     """Taking from the iterator inside of ``read`` is an error, not a crash."""
     stream = Answering(lambda size: next(members))
     members: Iterator[Any] = spdl.io.iter_tarfile(stream)
-    with pytest.raises(spdl.io.MediaError, match="another thread, or the stream it reads, is doing that"):
+    with pytest.raises(spdl.io.MediaError, match="it is in use by another thread, or by the stream that it reads"):
         next(members)
 
 
