@@ -26,7 +26,7 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kNewDoc = R"(A batch for ``count`` images of that transform, whose elements are still to be written.
+constexpr const char* kNewDoc = R"(A batch with room for ``count`` images of that transform, uninitialized.
 
 Args:
     storage: Writable memory for the array, or None for memory of its own.)";
@@ -35,39 +35,39 @@ constexpr const char* kLoadDoc = R"(Load pictures into slots of a batch: JPEG wi
 
 Args:
     buffer: From ``new_batch``.
-    slots: For each source the position of its image. No slot twice.
-    sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
-    labels: For each picture what its failure is to carry as ``source``.
-    first_index: What the failure of the first source is to carry as ``index``.
-    seeds: For each source 64 bits that decide what is random, or None for zeros.
-    replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
-    max_pixels: How many of them a picture may have.
-    num_threads: How many threads work, the caller's among them; 0 is that one alone.
+    slots: The slot of each source's image, without duplicates.
+    sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
+    labels: The ``source`` attribute of each picture's ``LoadFailure``.
+    first_index: The ``index`` attribute of a failure of the first source.
+    seeds: The 64-bit seed of each source's random choices, or None for zeros.
+    replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
+    max_pixels: The largest number of pixels that a picture may have.
+    num_threads: The number of threads, including the caller's; 0 means the caller's alone.
     general_way: ``_media.general_way()``, the loader for other formats; None; or why there is none, as text, which is
         then the reason of each failure.
 
 Returns:
-    What could not be loaded. None if a source needs the other loader and ``general_way`` is None.
+    The failures. None if a source needs the other loader and ``general_way`` is None.
 
-Releases the GIL; safe to call from several threads, for different slots.)";
+Releases the GIL; thread-safe for different slots.)";
 
-constexpr const char* kLoadJpegDoc = R"(Load one JPEG of its own size, as RGB.
+constexpr const char* kLoadJpegDoc = R"(Load one JPEG at full size, as RGB.
 
 Args:
     source: A path, or encoded data as a contiguous buffer of bytes.
-    name: What messages call it, or None for its path or address.
-    max_pixels: How many of them it may have.
-    orient: Whether to turn it upright.
+    name: The name of the source in messages, or None for its path or address.
+    max_pixels: The largest number of pixels that it may have.
+    orient: Whether to apply the EXIF orientation.
 
 Returns:
-    None for what is no JPEG, or one that libjpeg-turbo does not decode, and for a URL.
+    The image; None for a source that is not a JPEG, a JPEG that libjpeg-turbo does not decode, and a URL.
 
-Releases the GIL; safe to call from several threads.)";
+Releases the GIL; thread-safe.)";
 
-constexpr const char* kKeepDoc = R"(Move these images together, and shorten the batch to them.
+constexpr const char* kKeepDoc = R"(Compact the batch to the images in these slots.
 
 Args:
-    slots: Ascending.)";
+    slots: The slots to keep, in ascending order.)";
 
 // Sources as native code takes them, with what keeps their memory in place.
 struct Inputs {
@@ -278,7 +278,7 @@ void register_batch(nb::module_& module) {
         std::error_code ignored;
         return looks_like_url(path) && !std::filesystem::exists(path, ignored);
       },
-      "path"_a, "Whether it names something for FFmpeg to fetch, and no file.");
+      "path"_a, "Whether it is a URL that FFmpeg can fetch, and not the path of a file.");
   module.def("load_jpeg", &load_jpeg, "source"_a, nb::kw_only(), "name"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_jpeg(source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
                      "name: str | None, max_pixels: int, orient: bool) -> CPUBuffer | None"),
@@ -287,12 +287,12 @@ void register_batch(nb::module_& module) {
              nb::sig("def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None"), kKeepDoc);
   module.def("clear_slots", &clear, "buffer"_a, "slots"_a,
              nb::sig("def clear_slots(buffer: CPUBuffer, slots: list[int]) -> None"),
-             "Make these images all zero bytes, of which nothing is known.");
+             "Fill these images with zero bytes and clear what is recorded of them.");
   module.def(
       "set_failures", [](const nb::object& buffer, const nb::tuple& failures) { buffer_in(buffer).failures = failures; },
       "buffer"_a, "failures"_a,
       nb::sig("def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None"),
-      "What a batch that was put together elsewhere is to have as ``failures``.");
+      "Set ``failures`` of a batch that was assembled elsewhere.");
 }
 
 }  // namespace spdl::bind

@@ -54,10 +54,10 @@ void register_bsf(nb::module_& module) {
           "packets"_a, "flush"_a,
           nb::sig((std::string("def filter(self, packets: ") + kPackets + ", flush: bool) -> " + kPackets + " | None")
                       .c_str()),
-          "What comes out for these packets, and with ``flush`` what the filter still held.")
+          "Filter packets. With ``flush``, return the filter's remaining packets as well.")
       .def(
           "flush", [](BsfObject& self) { return packets_from([&] { return self.own("the filter")->flush(); }); },
-          nb::sig((std::string("def flush(self) -> ") + kPackets + " | None").c_str()), "What the filter still holds.");
+          nb::sig((std::string("def flush(self) -> ") + kPackets + " | None").c_str()), "Return the filter's remaining packets.");
   module.def(
       "apply_bsf",
       [](nb::handle packets, const std::string& bsf) {
@@ -66,7 +66,7 @@ void register_bsf(nb::module_& module) {
       },
       "packets"_a, "bsf"_a,
       nb::sig((std::string("def apply_bsf(packets: ") + kPackets + ", bsf: str) -> " + kPackets + " | None").c_str()),
-      "The packets after bit stream filters, once.");
+      "Apply bit stream filters to packets, in one call.");
 }
 
 }  // namespace spdl::bind

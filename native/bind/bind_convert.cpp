@@ -24,10 +24,10 @@ constexpr const char* kConvertDoc = R"(Copy frames into one array.
 
 Args:
     frames: Frames of one class; all are consumed.
-    is_batch: Whether the array gets an axis for them in front; else there must be one.
+    is_batch: Whether the array gets a leading axis for the frames; if not, there must be exactly one.
     storage: Writable memory for the array, or None for memory of its own.
 
-Releases the GIL; safe to call from several threads.)";
+Releases the GIL; thread-safe.)";
 
 using FrameHandles = std::vector<Handle<Frames>*>;
 
@@ -107,14 +107,16 @@ nb::object convert_frames(const nb::list& objects, bool is_batch, const nb::obje
 
 // ---------------------------------------------------------------------------------------------------- reference frames
 
-void release_array(void* owner, std::uint8_t*) { drop_soon(std::unique_ptr<DeferredExport>(static_cast<DeferredExport*>(owner))); }
+void release_array(void* owner, std::uint8_t*) {
+  drop_soon(std::unique_ptr<DeferredExport>(static_cast<DeferredExport*>(owner)));
+}
 
-constexpr const char* kReferencePicturesDoc = R"(Pictures whose planes are the array's.
+constexpr const char* kReferencePicturesDoc = R"(Make frames of pictures whose planes are the array's memory.
 
 Args:
-    array: A C-contiguous array.
-    element: Kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
-    shape: Its shape.)";
+    array: The C-contiguous array.
+    element: The kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
+    shape: The shape of the array.)";
 
 // The array's memory for libav, and what it looks like.
 class Referenced {
@@ -171,7 +173,7 @@ void register_convert(nb::module_& module) {
              nb::sig("def create_reference_samples(array: numpy.typing.NDArray[typing.Any], *, "
                      "element: tuple[str, int], shape: tuple[int, ...], sample_fmt: str, sample_rate: int, "
                      "pts: int) -> AudioFrames"),
-             "Samples whose planes are the array's; arguments as for pictures.");
+             "Make frames of samples whose planes are the array's memory; arguments as for pictures.");
 }
 
 }  // namespace spdl::bind

@@ -26,10 +26,10 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kDecodeDoc = R"(Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.)";
+constexpr const char* kDecodeDoc = R"(Decode packets of any media type, which are consumed. See ``spdl.io.decode_packets``.)";
 constexpr const char* kArrayDoc =
-    R"(What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.)";
-constexpr const char* kSampleDoc = R"(Decode some pictures of a video. ``spdl.io.sample_decode_video`` says the rest.)";
+    R"(Decode packets to an array: ``decode_packets`` and ``convert_frames`` in one call, without frames in between if possible.)";
+constexpr const char* kSampleDoc = R"(Decode some pictures of a video. See ``spdl.io.sample_decode_video``.)";
 
 constexpr const char* kDecoderDoc = R"(Decodes the packets of a stream as they come. Made by ``spdl.io.Decoder``.
 
@@ -38,8 +38,8 @@ One thread at a time may use a decoder and its iterators.)";
 constexpr const char* kStreamingDoc = R"(Give packets to the decoder, and iterate over the frames that are ready after them.
 
 Args:
-    packets: Consumed. They are decoded as the iterator is advanced. If it is dropped before its end, the next
-        iterator of this decoder goes on there.
+    packets: The packets, which are consumed. They are decoded as the iterator advances. If it is dropped before its
+        end, the next iterator of this decoder continues there.
 
 Returns:
     Iterator of frames: one batch, none if no frame is ready yet, or several batches where a buffer size is set.
@@ -48,14 +48,14 @@ Raises:
     ClosedError: The decoder was flushed.
     DecodeError: While iterating: the data is damaged. The rest of the packets is dropped.)";
 
-constexpr const char* kFlushDoc = R"(Tell the decoder that nothing will follow, and iterate over the frames it held back.
+constexpr const char* kFlushDoc = R"(Signal the end of the packets to the decoder, and iterate over the remaining frames.
 
-A second flush gives nothing.)";
+A second flush returns no frames.)";
 
-constexpr const char* kBufferDoc = R"(Limit batches to that many frames, which bounds the memory for decoded pictures.
+constexpr const char* kBufferDoc = R"(Limit the number of frames in a batch, which limits the memory for decoded pictures.
 
 Args:
-    buffer_size: Frames of a batch at most. 0: no limit, which is how a decoder starts.)";
+    buffer_size: The largest number of frames in a batch. 0, the default, means no limit.)";
 
 constexpr const char* kWhatPackets = "packets";
 constexpr const char* kWhatDecoder = "the decoder";

@@ -28,24 +28,24 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kDemuxerDoc = R"(An opened container. ``spdl.io.Demuxer`` says what can be done with it.
+constexpr const char* kDemuxerDoc = R"(An open container; see ``spdl.io.Demuxer``.
 
-Data in memory is read in place and held until ``close()``. All methods release the GIL. One thread at a time:
-another one gets a ``MediaError``.)";
+Data in memory is read in place and kept alive until ``close()``. All methods release the GIL. One thread at a time:
+a call from a second thread raises ``MediaError``.)";
 
-constexpr const char* kDemuxDoc = R"(The packets of the best stream of that kind.
-
-Args:
-    kind: ``"audio"``, ``"video"`` or ``"image"``.
-    window: Start and end in seconds.
-    bsf: A description of bit stream filters.)";
-
-constexpr const char* kReadDoc = R"(The next packets of each stream; none at the end of the data.
+constexpr const char* kDemuxDoc = R"(Read the packets of the best stream of a media type.
 
 Args:
-    reading: What ``start_reading`` gave.
-    duration: At least so many seconds, up to the end of a decodable group.
-    num_packets: Until there are so many of one stream.)";
+    kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
+    window: The start and end in seconds.
+    bsf: The description of bit stream filters.)";
+
+constexpr const char* kReadDoc = R"(Read the next packets of each stream; none at the end of the data.
+
+Args:
+    reading: The return value of ``start_reading``.
+    duration: The minimum duration in seconds. Reading continues to the end of a decodable group.
+    num_packets: The number of packets of one stream after which to stop.)";
 
 MediaType parse_kind(const std::string& kind) {
   for (const MediaType type : {MediaType::kAudio, MediaType::kVideo, MediaType::kImage}) {
@@ -169,18 +169,18 @@ void register_demuxer(nb::module_& module) {
           nb::sig("def __init__(self, source: str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8], *, "
                   "name: str | None, format: str | None, format_options: dict[str, str], buffer_size: int, "
                   "tolerate_errors: bool, protocols: list[str] | None, timeout: float | None) -> None"))
-      .def("close", &DemuxerObject::close, "Close the container and let go of the source. Once more does nothing.")
+      .def("close", &DemuxerObject::close, "Close the container and release the source. Idempotent.")
       .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(),
            nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None) "
                    "-> AudioPackets | VideoPackets | ImagePackets"),
            kDemuxDoc)
       .def(
           "has", [](DemuxerObject& self, const std::string& kind) { return self.use()->has(parse_kind(kind)); },
-          "kind"_a, nb::call_guard<GilReleased>(), "Whether there is a stream of that kind.")
+          "kind"_a, nb::call_guard<GilReleased>(), "Whether there is a stream of that media type.")
       .def(
           "stream_index",
           [](DemuxerObject& self, const std::string& kind) { return self.use()->stream_index(parse_kind(kind)); },
-          "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that kind.")
+          "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that media type.")
       .def(
           "extent",
           [](DemuxerObject& self, const std::string& kind) -> std::optional<std::pair<double, double>> {
@@ -188,17 +188,17 @@ void register_demuxer(nb::module_& module) {
             return extent ? std::optional(std::pair(extent->start, extent->end)) : std::nullopt;
           },
           "kind"_a, nb::call_guard<GilReleased>(),
-          "From when to when the best stream of that kind lasts, in seconds; None if the container does not tell.")
+          "Start and end of the best stream of that media type in seconds; None if the container does not state them.")
       .def_prop_ro(
-          "name", [](DemuxerObject& self) { return self.name(); }, "What messages call the source.")
+          "name", [](DemuxerObject& self) { return self.name(); }, "Name of the source in messages.")
       .def("codec", &codec, "kind"_a,
            nb::sig("def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec"),
-           "Codec of the best stream of that kind.")
+           "Codec of the best stream of that media type.")
       .def(
           "start_reading",
           [](DemuxerObject& self, const std::set<int>& streams) { return self.use()->start_reading(streams); },
           "streams"_a, nb::call_guard<Interruptible, GilReleased>(),
-          "Go to the beginning, to read these streams by and by; the result is for ``read_some``.")
+          "Seek to the beginning, to read these streams incrementally; pass the result to ``read_some``.")
       .def("read_some", &read_some, "reading"_a, nb::kw_only(), "duration"_a.none(), "num_packets"_a.none(),
            nb::sig("def read_some(self, reading: int, *, duration: float | None, num_packets: int | None) "
                    "-> dict[int, AudioPackets | VideoPackets]"),

@@ -24,62 +24,63 @@ namespace {
 
 constexpr const char* kVideoDoc = R"(Turns pictures into packets of one stream; made by ``Muxer.add_encode_stream``.
 
-It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.)";
+It is independent of the muxer once made. One thread at a time: a call from a second thread raises ``MediaError``.)";
 
 constexpr const char* kAudioDoc = R"(Turns samples into packets of one stream; made by ``Muxer.add_encode_stream``.
 
-It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.)";
+It is independent of the muxer once made. One thread at a time: a call from a second thread raises ``MediaError``.)";
 
 constexpr const char* kEncodeVideoDoc = R"(Encode pictures.
 
 Args:
-    frames: Of the encoder's size and pixel format. Consumed, also where this fails.
-        Time stamps are rounded to ticks of one frame (``1 / frame_rate``) and must grow by one at least.
-        ``VideoFrames`` without time stamps, and ``ImageFrames``, follow the frame before.
+    frames: The pictures, of the encoder's size and pixel format. Consumed, even if encoding fails.
+        Timestamps are rounded to multiples of ``1 / frame_rate`` and must increase by at least one of them.
+        ``VideoFrames`` without timestamps, and ``ImageFrames``, follow the previous frame.
 
 Returns:
     ``VideoPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
 
 Raises:
     EncodeError: The frames differ in size or format from what the encoder was made for (the message names both,
-        and none of them was encoded), time stamps do not grow, the encoder was flushed, or it refuses.
-    ConsumedError: The frames were consumed before.
-    TypeError: They are not of pictures.
+        and none of them was encoded), timestamps do not increase, the encoder was flushed, or it fails.
+    ConsumedError: The frames were already consumed.
+    TypeError: The frames are not pictures.
 
 Releases the GIL.)";
 
 constexpr const char* kEncodeAudioDoc = R"(Encode samples.
 
 Args:
-    frames: Of the encoder's sample format, sample rate and number of channels; any number of samples, which are
-        regrouped where the encoder takes a fixed number at a time. Consumed, also where this fails.
-        Frames without time stamps follow the samples before. Where time stamps leave a gap, so do the packets,
-        after silence up to the end of a packet; where they overlap, this is an error. Rounding is neither.
+    frames: The samples, in the encoder's sample format, sample rate and number of channels; any number of them,
+        which are regrouped if the encoder takes a fixed number at a time. Consumed, even if encoding fails. Frames
+        without timestamps follow the previous samples. A gap in the timestamps becomes a gap between packets, after
+        silence up to the end of a packet; an overlap is an error. Rounding is neither.
 
 Returns:
     ``AudioPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
 
 Raises:
     EncodeError: The frames differ from what the encoder was made for (the message names both, and none of them
-        was encoded), time stamps overlap, the encoder was flushed, or it refuses.
-    ConsumedError: The frames were consumed before.
-    TypeError: They are not of samples.
+        was encoded), timestamps overlap, the encoder was flushed, or it fails.
+    ConsumedError: The frames were already consumed.
+    TypeError: The frames are not samples.
 
 Releases the GIL.)";
 
-constexpr const char* kFlushDoc = R"(The packets that the encoder held back, or None. A second call gives None.
+constexpr const char* kFlushDoc = R"(Return the remaining packets of the encoder, or None. A second call returns None.
 
 Raises:
-    EncodeError: The encoder refuses.
+    EncodeError: The encoder fails.
 
 Releases the GIL.)";
 
-constexpr const char* kPictureDoc = R"(A picture as the bytes of an image file.
+constexpr const char* kPictureDoc = R"(Encode a picture to the bytes of an image file.
 
 Args:
-    pixels: Planes one after the other, rows without padding; of the size and pixel format of ``config``.
-    config: What the picture is, and how to encode it. A pixel format that the encoder does not take is converted.
-    name: Of the file; its extension means the format.
+    pixels: The planes one after the other, rows without padding, in the size and pixel format of ``config``.
+    config: The format of the picture, and how to encode it. A pixel format that the encoder does not support is
+        converted.
+    name: The name of the file, whose extension selects the format.
 
 Releases the GIL.)";
 
@@ -165,11 +166,11 @@ nb::object flush(EncoderObject<type>& self) {
 }  // namespace
 
 void register_encoder(nb::module_& module) {
-  nb::class_<VideoEncodeConfig>(module, "VideoEncodeConfig", "What ``spdl.io.VideoEncodeConfig`` hands to native code.")
+  nb::class_<VideoEncodeConfig>(module, "VideoEncodeConfig", "The native form of ``spdl.io.VideoEncodeConfig``.")
       .def("__init__", &set_video, nb::kw_only(), "height"_a, "width"_a, "frame_rate"_a.none(), "pix_fmt"_a,
            "bit_rate"_a.none(), "compression_level"_a.none(), "qscale"_a.none(), "gop_size"_a.none(),
            "max_b_frames"_a.none(), "colorspace"_a.none(), "color_primaries"_a.none(), "color_trc"_a.none());
-  nb::class_<AudioEncodeConfig>(module, "AudioEncodeConfig", "What ``spdl.io.AudioEncodeConfig`` hands to native code.")
+  nb::class_<AudioEncodeConfig>(module, "AudioEncodeConfig", "The native form of ``spdl.io.AudioEncodeConfig``.")
       .def("__init__", &set_audio, nb::kw_only(), "num_channels"_a, "sample_rate"_a, "sample_fmt"_a,
            "bit_rate"_a.none(), "compression_level"_a.none(), "qscale"_a.none());
   nb::class_<VideoEncoder>(module, "VideoEncoder", nb::is_weak_referenceable(), kVideoDoc)

@@ -12,9 +12,9 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kExporterDoc = R"(A buffer of bytes in memory that another object keeps alive, and it that.
+constexpr const char* kExporterDoc = R"(A buffer of bytes in memory that another object owns; the buffer keeps that object alive.
 
-``exporter`` makes them.)";
+Made by ``exporter``.)";
 
 struct Exporter {
   std::uint8_t* data;
@@ -91,7 +91,7 @@ void register_exporter(nb::module_& module) {
                      "-> Exporter"),
              R"(The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
 
-``as_writable``: say so of read-only memory too, to somebody who will not write.)");
+``as_writable``: export read-only memory as writable too, for consumers that will not write.)");
   module.def("copy_to_bytes", &copy_to_bytes, "view"_a,
              nb::sig("def copy_to_bytes(view: typing_extensions.Buffer) -> bytes"),
              "Copy a contiguous buffer, once, and without the GIL if it is large.");

@@ -19,9 +19,9 @@ namespace {
 
 constexpr const char* kClassDoc = R"(A graph of FFmpeg's filters, with any number of inputs and outputs.
 
-Inputs are nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
+Inputs are the nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
 write ``buffer@name`` to name one. :func:`get_buffer_desc` and :func:`get_abuffer_desc` write inputs for the frames
-of a decoder. Sound may go in and pictures come out. Runs in the thread that calls it.
+of a decoder. A graph may turn samples into pictures. It runs in the thread that calls it.
 
 .. code-block:: python
 
@@ -31,42 +31,42 @@ of a decoder. Sound may go in and pictures come out. Runs in the thread that cal
    flipped = graph.get_frames()
 
 Args:
-    filter_desc: The description, in FFmpeg's language.
+    filter_desc: The description, in FFmpeg's syntax.
 
 Raises:
-    FilterError: FFmpeg refuses the description; the message ends with its reasons.
+    FilterError: FFmpeg rejects the description; the message ends with FFmpeg's own.
 
-Releases the GIL. A call while another thread is in one raises ``MediaError``.)";
+Releases the GIL. A call while another thread is using the graph raises ``MediaError``.)";
 
-constexpr const char* kAddDoc = R"(Give frames to an input.
+constexpr const char* kAddDoc = R"(Pass frames to an input.
 
 Args:
-    frames: What the input was declared for: size and pixel format, or rate, channels and sample format.
-        Consumed. Their time stamps are converted to the time base of the input.
-    key: Name of the input, such as ``buffer@in0``; needed where there are several.
+    frames: Frames that match the input: in size and pixel format, or in sample rate, channels and sample format.
+        They are consumed. Their timestamps are converted to the time base of the input.
+    key: The name of the input, such as ``buffer@in0``; required if there are several.
 
 Raises:
-    UnknownNodeError: There is no such input; the message lists those that there are.
+    UnknownNodeError: There is no such input; the message lists the existing ones.
     FilterError: The frames do not match; the graph was flushed; there are several inputs and no key.
-    ConsumedError: The frames were used up before.)";
+    ConsumedError: The frames were already consumed.)";
 
-constexpr const char* kGetDoc = R"(Take what is ready at an output.
+constexpr const char* kGetDoc = R"(Return the frames that are ready at an output.
 
 Args:
-    key: Name of the output, such as ``buffersink@out1``; needed where there are several.
+    key: The name of the output, such as ``buffersink@out1``; required if there are several.
 
 Returns:
     ``AudioFrames`` or ``VideoFrames``; ``None`` if nothing is ready, which after :meth:`flush` means the end.
-    A graph can give more than it was given, even without end: one call returns at most 256 frames, and 16
+    A graph can output more frames than it got, even without end: one call returns at most 256 frames, and 16
     more for each frame that was added. Call until ``None`` to get all.
 
 Raises:
-    UnknownNodeError: There is no such output; the message lists those that there are.
+    UnknownNodeError: There is no such output; the message lists the existing ones.
     FilterError: A filter failed; there are several outputs and no key.)";
 
-constexpr const char* kFlushDoc = R"(Tell the graph that its inputs have ended, so that it gives what it held back.)";
+constexpr const char* kFlushDoc = R"(Signal the end of the inputs, so that the graph outputs its remaining frames.)";
 
-constexpr const char* kDumpDoc = R"(FFmpeg's drawing of the graph: nodes, their links, and what flows through them.)";
+constexpr const char* kDumpDoc = R"(FFmpeg's text diagram of the graph: nodes, links, and the format of each link.)";
 
 constexpr const char* kWhat = "the filter graph";
 

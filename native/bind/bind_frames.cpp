@@ -47,17 +47,17 @@ Converting, filtering and encoding consume it: using it again raises ``ConsumedE
 and is consumed on its own.)";
 
 constexpr const char* kErrorsDoc =
-    "How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.";
+    "Number of errors that the decoder skipped, if ``decode_config`` has ``tolerate_errors=True``.";
 
 constexpr const char* kCloneDoc = "Frames of their own that share the data.";
 
-constexpr const char* kTransportDoc = R"(As ``__reduce__``, for the way to another process of the same program.
+constexpr const char* kTransportDoc = R"(Like ``__reduce__``, but for transport to another process of the same program.
 
-A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
-consumed.
+Returns a function and its arguments: ``pickle.PickleBuffer`` objects that refer to the planes, without a copy. The
+frames are not consumed.
 
 Raises:
-    UnsupportedFormatError: They are in memory of a GPU.)";
+    UnsupportedFormatError: The frames are in GPU memory.)";
 
 // What a Frames says of its format by its first frame. Without frames: nothing, and no format.
 const AVFrame& first_of(const Frames& frames) {
@@ -310,7 +310,7 @@ void register_frames(nb::module_& module) {
                      const AVRational base = self.read(kWhat)->time_base;
                      return std::pair(base.num, base.den);
                    },
-                   "Numerator and denominator of the seconds that one tick of ``get_pts()`` lasts.")
+                   "Unit of ``get_pts()`` in seconds: numerator and denominator.")
       .def("get_timestamps",
            [](const VideoFrames& self) {
              const auto frames = self.read(kWhat);
@@ -320,7 +320,7 @@ void register_frames(nb::module_& module) {
              }
              return times;
            },
-           "Presentation time of each picture in seconds; NaN where the source tells none.")
+           "Presentation time of each picture in seconds; NaN if the source has none.")
       .def("get_pts",
            [](const VideoFrames& self) {
              const auto frames = self.read(kWhat);
@@ -343,19 +343,19 @@ void register_frames(nb::module_& module) {
   define_picture(image);
   image
       .def_prop_ro("metadata", &metadata, nb::sig("def metadata(self) -> dict[str, str]"),
-                   "What the decoder or the file says of the picture, such as EXIF or PNG text.")
+                   "Metadata of the picture from the decoder or the file, such as EXIF or PNG text.")
       .def_prop_ro("pts",
                    [](const ImageFrames& self) {
                      const auto frames = self.read(kWhat);
                      return seconds_or_nan(first_of(*frames), frames->time_base);
                    },
-                   "Presentation time in the source, in seconds; NaN where it tells none.")
+                   "Presentation time in the source, in seconds; NaN if it has none.")
       .def("__repr__", &repr_image);
 
   module.def("restore_frames", &restore_frames, "data"_a, "others"_a,
              nb::sig("def restore_frames(data: typing_extensions.Buffer, *others: typing_extensions.Buffer) -> "
                      "AudioFrames | VideoFrames | ImageFrames"),
-             "Frames of the buffers that ``__reduce_transport__`` gave; their planes stay in there.");
+             "Restore frames from the buffers of ``__reduce_transport__``, without copying planes.");
 }
 
 }  // namespace spdl::bind

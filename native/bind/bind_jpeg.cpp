@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kDecodeDoc = R"(Decode a JPEG to planes of its full size, drop them, and return their sizes.
 
-It is the part of loading that libjpeg-turbo alone does: the yardstick of benchmarks. Releases the GIL.)";
+This is the part of loading that libjpeg-turbo does, for benchmarks to compare with. Releases the GIL.)";
 
 nb::list decode_planes(const nb::object& data) {
   const Export held(data, false, "data");

@@ -32,29 +32,29 @@ void register_large_memory(nb::module_& module) {
         return nb::make_tuple(kept.num_blocks, kept.num_bytes);
       },
       nb::sig("def large_memory() -> tuple[int, int]"),
-      "Large blocks of memory that were freed and are kept for reuse: their number, and their bytes.");
+      "Number and total bytes of the large blocks that were freed and are kept for reuse.");
   module.def(
       "release_large_memory", [] { large_memory().release(); }, nb::call_guard<GilReleased>(),
       "Free them.");
   module.def(
-      "large_memory_limit", [] { return large_memory().limit(); }, "How many bytes of them may be kept.");
+      "large_memory_limit", [] { return large_memory().limit(); }, "Limit on the bytes that are kept.");
   module.def(
       "set_large_memory_limit",
       [](std::optional<std::size_t> num_bytes) {
         large_memory().set_limit(num_bytes ? *num_bytes : LargeMemory::default_limit());
       },
       "num_bytes"_a.none(), nb::call_guard<GilReleased>(),
-      "Keep no more than that; None: as much as without this call. What is kept beyond it is freed.");
+      "Set the limit on the bytes that are kept; None restores the default. Excess memory is freed.");
   module.def(
       "set_large_memory_patience",
       [](double seconds) {
         large_memory().set_longest(
             std::chrono::duration_cast<LargeMemory::Clock::duration>(std::chrono::duration<double>(seconds)));
       },
-      "seconds"_a, "Free those that were kept so long, once others are made or freed.");
+      "seconds"_a, "Set the age at which kept blocks are freed, when others are allocated or freed.");
   module.def(
       "memory_limit", [](const std::string& root) { return memory_limit(root); }, "root"_a = "/",
-      "How many bytes of memory this process can have, by what the system's files below ``root`` say.");
+      "Number of bytes of memory that this process can have, according to the system's files below ``root``.");
 }
 
 void share_large_memory_of(nb::handle core) {

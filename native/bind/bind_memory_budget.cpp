@@ -17,10 +17,10 @@ void register_memory_budget(nb::module_& module) {
   module.attr(kAttribute) = nb::capsule(&memory_budget(), kCapsule);
   module.def(
       "set_memory_budget", [](std::size_t num_bytes) { return memory_budget().set_limit(num_bytes); }, "num_bytes"_a,
-      "How much memory all threads together may use for decoding large pictures. Returns how much it was.");
+      "Set how much memory all threads together may use for decoding large pictures. Returns the previous limit.");
   module.def(
       "take_memory_peak", [] { return memory_budget().take_peak(); },
-      "How much of it was in use at most since this was last asked.");
+      "Peak of that memory since the last call.");
 }
 
 void share_memory_budget_of(nb::handle core) {

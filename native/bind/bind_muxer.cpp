@@ -22,12 +22,12 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-constexpr const char* kMuxerDoc = R"(What ``spdl.io.Muxer`` is built on.
+constexpr const char* kMuxerDoc = R"(The native part of ``spdl.io.Muxer``.
 
 Args:
-    destination: A path in the file system's encoding, or a URL.
-    name: The same for messages.
-    format: Instead of the one that the extension means.)";
+    destination: The path in the file system's encoding, or a URL.
+    name: The name of the destination in messages.
+    format: The container format, instead of the one that the extension selects.)";
 
 struct MuxerObject : Handle<Muxer> {
   MuxerObject(const nb::bytes& destination, std::string name, const Name& format)

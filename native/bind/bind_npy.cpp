@@ -20,22 +20,22 @@ namespace {
 constexpr const char* kNpyDoc = R"(Read the header of an npy file in memory.
 
 Returns:
-    dtype as NumPy's word for it (neither structured nor of objects), whether the order is Fortran's, shape, and the
-    offset of the data. Whether the data is all there is for the caller to check.
+    The dtype as NumPy's string for it (neither structured nor of objects), whether the order is Fortran's, the
+    shape, and the offset of the data. The caller has to check that the data is complete.
 
 Raises:
-    ArchiveError: It is none, or damaged.
+    ArchiveError: The data is of another format, or damaged.
 
-Looks at the header only, and holds the GIL meanwhile.)";
+Reads the header only, and holds the GIL.)";
 
 constexpr const char* kZipDoc = R"(Read the directory of a zip archive in memory.
 
 Returns:
     For each entry: name, offset of the data, compressed size, uncompressed size, method, CRC-32, whether it is
-    encrypted. The data is inside of the archive, and no two entries share any.
+    encrypted. The data lies inside the archive, and no two entries overlap.
 
 Raises:
-    ArchiveError: It is none, or damaged.
+    ArchiveError: The data is of another format, or damaged.
 
 Releases the GIL.)";
 

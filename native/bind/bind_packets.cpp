@@ -28,41 +28,41 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kAudioDoc = R"(Encoded sound of one stream: what a decoder takes.
+constexpr const char* kAudioDoc = R"(Encoded audio of one stream, the input of a decoder.
 
-``len()`` counts packets; with a window, those with something in it. Decoding consumes packets: using them again
+``len()`` counts packets; with a window, those that overlap it. Decoding consumes packets: using them again
 raises ``ConsumedError``. Two clones may be used by two threads.)";
 
-constexpr const char* kVideoDoc = R"(Encoded pictures of one stream: what a decoder takes.
+constexpr const char* kVideoDoc = R"(Encoded pictures of one stream, the input of a decoder.
 
-``len()`` counts packets; with a window, those in it, and not the ones from the key frame before it, which decoding
+``len()`` counts packets; with a window, those in it, without the ones from the preceding key frame on, which decoding
 needs too. Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two
 threads.)";
 
-constexpr const char* kImageDoc = R"(One encoded picture: what a decoder takes.
+constexpr const char* kImageDoc = R"(One encoded picture, the input of a decoder.
 
 Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two threads.)";
 
-constexpr const char* kTimestampsDoc = R"(Presentation times in seconds, in display order, of those in the window.
+constexpr const char* kTimestampsDoc = R"(Presentation times in seconds, in display order, of the packets in the window.
 
 Args:
-    raw: Of all packets instead, in the order of decoding.)";
+    raw: Whether to return those of all packets instead, in decoding order.)";
 
-constexpr const char* kDeserializeDoc = R"(Packets of the bytes that ``__getstate__`` gave; they keep them.
-
-Raises:
-    MediaError: The bytes are something else, or packets of another kind of media.)";
-
-constexpr const char* kDeserializeViewDoc = R"(Packets whose encoded data stays in a buffer, such as shared memory.
-
-They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+constexpr const char* kDeserializeDoc = R"(Restore packets from the bytes that ``__getstate__`` returned, without a copy; the packets keep the bytes alive.
 
 Raises:
-    TypeError: It is no contiguous buffer.
-    MediaError: The bytes are something else, or packets of another kind of media.)";
+    MediaError: The bytes are not serialized packets, or packets of another media type.)";
+
+constexpr const char* kDeserializeViewDoc = R"(Restore packets whose encoded data stays in a buffer, such as shared memory.
+
+The packets keep the buffer alive; it must not change. A clone has its own memory.
+
+Raises:
+    TypeError: The argument is not a contiguous buffer.
+    MediaError: The bytes are not serialized packets, or packets of another media type.)";
 
 constexpr const char* kCloneDoc =
-    "The same packets once more, to be decoded on their own. The encoded data is shared, not copied.";
+    "A clone of the packets, which is consumed on its own. The encoded data is shared, not copied.";
 
 std::pair<int, int> pair_of(AVRational value) { return {value.num, value.den}; }
 
@@ -183,10 +183,10 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
           nb::sig(type == MediaType::kAudio   ? "def codec(self) -> AudioCodec | None"
                   : type == MediaType::kVideo ? "def codec(self) -> VideoCodec | None"
                                               : "def codec(self) -> ImageCodec | None"),
-          "What a decoder has to know; ``None`` for packets from streaming.")
+          "Codec parameters; ``None`` for packets from streaming.")
       .def_prop_ro(
           "num_errors", [](const Self& self) { return self.read("packets")->num_errors; },
-          "How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.")
+          "Number of read errors that were skipped: 0 unless ``tolerate_errors`` is set.")
       .def(
           "clone",
           [](const Self& self) {
@@ -203,7 +203,7 @@ nb::class_<PacketsObject<type>> register_packets_class(nb::module_& module, cons
           kCloneDoc)
       .def(
           "__getstate__", [](const Self& self) { return as_bytes(*self.read("packets")); },
-          "All of it as bytes, which ``deserialize`` takes.")
+          "The packets as bytes, for ``deserialize``.")
       .def("__reduce_ex__", &reduce<Self>, "protocol"_a, nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) "
                                                           "-> tuple[typing.Any, ...]"))
       .def_static(
@@ -260,7 +260,7 @@ void add_picture(nb::class_<PacketsObject<type>>& packets) {
 }
 
 void register_codecs(nb::module_& module) {
-  register_codec<MediaType::kAudio>(module, "AudioCodec", "What a decoder has to know of a stream of sound. Immutable.")
+  register_codec<MediaType::kAudio>(module, "AudioCodec", "Codec parameters of an audio stream. Immutable.")
       .def_prop_ro("sample_rate", [](const AudioCodec& self) { return self.codec->parameters->sample_rate; }, "In Hz.")
       .def_prop_ro("num_channels",
                    [](const AudioCodec& self) { return self.codec->parameters->ch_layout.nb_channels; })
@@ -272,11 +272,11 @@ void register_codecs(nb::module_& module) {
           [](const AudioCodec& self) { return av::channel_layout_spec(self.codec->parameters->ch_layout); },
           "The channel layout as filters take it: ``\"0x3\"``, the mask of stereo; ``\"2c\"`` if only the number is known.");
   register_picture_codec<MediaType::kVideo>(module, "VideoCodec",
-                                            "What a decoder has to know of a stream of pictures. Immutable.")
+                                            "Codec parameters of a video stream. Immutable.")
       .def_prop_ro(
           "frame_rate", [](const VideoCodec& self) { return pair_of(self.codec->frame_rate); },
           "Frames per second: numerator and denominator; ``(0, 1)`` if it is not known.");
-  register_picture_codec<MediaType::kImage>(module, "ImageCodec", "What a decoder has to know of a picture. Immutable.");
+  register_picture_codec<MediaType::kImage>(module, "ImageCodec", "Codec parameters of an image. Immutable.");
 }
 
 }  // namespace
@@ -317,7 +317,7 @@ void register_packets(nb::module_& module) {
       "data"_a, "others"_a,
       nb::sig("def deserialize(data: typing_extensions.Buffer, *others: typing_extensions.Buffer) -> "
               "AudioPackets | VideoPackets | ImagePackets"),
-      "Packets of any kind of media, of the bytes that their ``__getstate__`` or their ``__reduce_ex__`` gave.");
+      "Restore packets of any media type from the bytes that their ``__getstate__`` or ``__reduce_ex__`` returned.");
 
   auto image = register_packets_class<MediaType::kImage>(module, "ImagePackets", kImageDoc);
   add_picture(image);

@@ -27,23 +27,23 @@ namespace {
 constexpr const char* kResampleDoc = R"(Resample one plane.
 
 Args:
-    kernels: One of ``instruction_sets()``; they all give the same result.
+    kernels: The instruction set, one of ``instruction_sets()``; all give the same result.
     interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
-    exact: Whether in Pillow's way, bit for bit.
-    crop: What of the plane is resampled, ``(top, left, height, width)``, or None for all of it.
-    window: What of the result is wanted, ``(top, left, height, width)``, or None for all of it.
-    flip, vertical_flip: Whether what is wanted is mirrored.
+    exact: Whether to compute the same bytes as Pillow.
+    crop: The part of the plane to resample, ``(top, left, height, width)``, or None for all of it.
+    window: The part of the result to return, ``(top, left, height, width)``, or None for all of it.
+    flip, vertical_flip: Whether to mirror the returned part.
 
 Returns:
     One byte per sample, row by row.)";
 
-constexpr const char* kElementsDoc = R"(Turn levels into ``level * factor + summand``, as elements of arrays.
+constexpr const char* kElementsDoc = R"(Convert levels to array elements: ``level * factor + summand``.
 
 Args:
-    levels: Levels of packed pixels; those of channel ``c`` are at ``len(factor) * i + c``.
-    kernels: One of ``instruction_sets()``; they all give the same result.
+    levels: The levels of packed pixels; those of channel ``c`` are at ``len(factor) * i + c``.
+    kernels: The instruction set, one of ``instruction_sets()``; all give the same result.
     dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
-    factor, summand: One of each channel; 1, 3 or 4 channels.
+    factor, summand: One number for each channel; 1, 3 or 4 channels.
 
 Returns:
     The elements' bytes in the order of this machine.)";

@@ -29,33 +29,33 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kAreaDoc = R"(Memory that this process shares with another: blocks with counts, and a few words.
+constexpr const char* kAreaDoc = R"(Memory that this process shares with another: reference-counted blocks, and a few atomic words.
 
 Args:
-    num_bytes: Room for data. Only what is written takes memory.
-    num_blocks: How many blocks it may be divided into.
+    num_bytes: The capacity for data. Only pages that are written take memory.
+    num_blocks: The largest number of blocks.
     has_bell: Whether one side will wait for the other.
 
 Raises:
-    OSError: The system has no such memory, or no descriptor, left.)";
+    OSError: The system is out of memory or of file descriptors.)";
 
-constexpr const char* kSenderDoc = R"(The sending side of an area, which decides what lies where. One for each area.
+constexpr const char* kSenderDoc = R"(The sending side of an area, which allocates its blocks. One for each area.
 
-Safe to use from several threads. In the child of a fork it never has room.)";
+Thread-safe. In a forked child it never has room.)";
 
 constexpr const char* kViewDoc = R"(A writable buffer of bytes in shared memory.
 
-It keeps the mapping, and holds a reference to its block, if it has one, until it and all that was made of it is
+It keeps the mapping, and holds a reference to its block, if it has one, until it and all objects made from it are
 gone.)";
 
-constexpr const char* kPutDoc = R"(Copy each buffer to a block of its own; one that lies in a slot stays where it is.
+constexpr const char* kPutDoc = R"(Copy each buffer to a block of its own; a buffer that lies in a slot is not copied.
 
 Args:
-    buffers: Contiguous buffers, of any type and in either order.
+    buffers: The contiguous buffers, of any type and in C or Fortran order.
 
 Returns:
-    For each buffer its block, its offset in the data and its size in bytes.
-    None, and nothing is put, if there is no room.)";
+    The block, the offset in the data and the size in bytes of each buffer.
+    None, and nothing is copied, if there is no room.)";
 
 struct View {
   std::shared_ptr<Area> area;
@@ -275,14 +275,14 @@ void register_area(nb::module_& module) {
       .def(
           "for_this_process",
           [](const std::shared_ptr<Area>& area) { return area->is_inherited() ? area->duplicate() : area; },
-          "Itself; in the child of a fork, where it counts nothing, one of its own. OSError: no descriptor is left.")
+          "The area itself; in a forked child, where this one does not count references, a new mapping. OSError: out of file descriptors.")
       .def("close", &Area::close, "Close the descriptors. The memory stays until the last view of it is gone.")
       .def("get", &get, "spans"_a,
            nb::sig("def get(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> list[View]"),
-           "A view for each span, which takes its reference over. ValueError for what is no span of this area.")
+           "A view for each span, which takes over its reference. ValueError for a span of another area.")
       .def("drop", &drop, "spans"_a,
            nb::sig("def drop(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> None"),
-           "Drop the references of spans that nobody will get.")
+           "Drop the references of spans that will not be received.")
       .def(
           "view",
           [](const std::shared_ptr<Area>& area, std::size_t offset, std::size_t num_bytes) {
@@ -291,13 +291,13 @@ void register_area(nb::module_& module) {
           "offset"_a, "num_bytes"_a, nb::sig("def view(self, offset: int, num_bytes: int) -> View"),
           "A part of the data. It holds no reference to a block.")
       .def("reserve", &reserve, "offset"_a, "num_bytes"_a,
-           "Have the system give a part of the data memory, so that writing cannot fail. OSError if it has none.")
+           "Reserve memory for a part of the data, so that writing cannot fail. OSError if there is none.")
       .def("copy_in", &copy_in, "offset"_a, "buffer"_a,
            nb::sig("def copy_in(self, offset: int, buffer: typing_extensions.Buffer) -> None"),
-           "Copy a buffer to the data. What does not fit before its end goes on at its beginning.")
+           "Copy a buffer to the data, wrapping around at its end.")
       .def("copy_out", &copy_out, "offset"_a, "num_bytes"_a,
            nb::sig("def copy_out(self, offset: int, num_bytes: int) -> bytearray"),
-           "Copy a part of the data, which may go on at its beginning likewise.")
+           "Copy a part of the data, wrapping around at its end.")
       .def(
           "count_up",
           [](const Area& area, std::uint32_t block, std::uint32_t count) {
@@ -306,7 +306,7 @@ void register_area(nb::module_& module) {
           "block"_a, "count"_a = 1, "Count more references to a block.")
       .def(
           "count_down", [](Area& area, std::uint32_t block) { area.drop(checked_block(area, block)); }, "block"_a,
-          "Drop one. The last one frees the block, and rings.")
+          "Drop a reference. The last one frees the block, and rings the bell.")
       .def(
           "collect",
           [](const Area& area) {
@@ -327,11 +327,11 @@ void register_area(nb::module_& module) {
           [](const Area& area, std::uint32_t word, std::uint64_t value) {
             return checked_word(area, word).fetch_add(value) + value;
           },
-          "word"_a, "value"_a, "Add to a word, and tell the sum.")
-      .def("announce_wait", &Area::announce_wait, "Say that this side will wait. Look at the state after it.")
+          "word"_a, "value"_a, "Add to a word, and return the sum.")
+      .def("announce_wait", &Area::announce_wait, "Announce that this side will wait. Check the shared state again after it.")
       .def("wait", &wait_for_bell, "seconds"_a,
-           "Wait until the other side rings, or the area is closed; False if neither was in time. ValueError if closed.")
-      .def("ring", &Area::ring, "Wake the other side, if it said that it waits.");
+           "Wait until the other side rings, or the area is closed; False after a timeout. ValueError if already closed.")
+      .def("ring", &Area::ring, "Wake the other side, if it announced that it waits.");
 }
 
 }  // namespace
@@ -365,16 +365,16 @@ void register_shared(nb::module_& module) {
           "take_back",
           [](Sender& sender, const nb::sequence& spans) { sender.take_back(checked_spans(*sender.area(), spans)); },
           "spans"_a, nb::sig("def take_back(self, spans: collections.abc.Sequence[tuple[int, int, int]]) -> None"),
-          "Undo a put that nobody was told of.")
+          "Undo a put that was not sent.")
       .def("slot", &slot, "num_bytes"_a, nb::sig("def slot(self, num_bytes: int) -> View | None"),
            "A block to be filled in place, aligned to 64 bytes; None if there is no room.")
       .def("trim", &Sender::trim, nb::call_guard<GilReleased>(),
-           "Give the memory of everything that is free back to the system.")
-      .def("close", &Sender::close, "Close its descriptor. From now on there is no room.")
-      .def_prop_ro("num_bytes_used", &Sender::num_bytes_used, "Bytes in blocks that somebody refers to.")
+           "Return all free memory to the system.")
+      .def("close", &Sender::close, "Close the descriptor. After that there is no room.")
+      .def_prop_ro("num_bytes_used", &Sender::num_bytes_used, "Bytes in blocks that have references.")
       .def_prop_ro("num_bytes_reserved", &Sender::num_bytes_reserved, "Bytes of the system's memory for data.");
   module.def("exit_on_hangup", &exit_on_hangup, "fd"_a, "grace_seconds"_a,
-             R"(End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` is gone.
+             R"(End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` was closed.
 
 A native thread watches a duplicate of ``fd`` for as long as the process lives; it needs no GIL. Nothing is cleaned
 up.)");

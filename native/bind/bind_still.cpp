@@ -35,19 +35,19 @@ namespace {
 constexpr const char* kLoadDoc = R"(Load pictures, each through the same filter.
 
 Args:
-    sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
-    name: What messages call the sources, or None for their paths or addresses.
-    filter: A description of one input and one output, or None.
-    demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
-        ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
-    decode: Decoder, its options, whether errors are tolerated; or None.
-    max_pixels: How many of them a picture may have.
-    orient: Whether to turn them upright before the filter.
+    sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
+    name: The name of the sources in messages, or None for their paths or addresses.
+    filter: The description of a filter with one input and one output, or None.
+    demux: The format, its options, the buffer size, whether errors are tolerated, protocols, timeout; or None, with
+        ``decode`` None too, to load still images, without a demuxer if the format needs none.
+    decode: The decoder, its options, whether errors are tolerated; or None.
+    max_pixels: The largest number of pixels that a picture may have.
+    orient: Whether to apply the EXIF orientation before the filter.
 
 Returns:
-    For each source frames, or the exception that says why there are none.
+    For each source its frames, or the exception with which loading it failed.
 
-Releases the GIL; safe to call from several threads.)";
+Releases the GIL; thread-safe.)";
 
 using Options = std::map<std::string, std::string>;
 using DemuxFields = std::tuple<std::optional<std::string>, Options, int, bool,
@@ -123,7 +123,7 @@ void check_pix_fmt(const std::string& pix_fmt, int width, int height) {
 void register_still(nb::module_& module) {
   module.def(
       "general_way", [] { return nb::capsule(&fallback_loader(), kFallbackLoaderCapsule); },
-      nb::sig("def general_way() -> object"), "What ``_core.load_batch`` needs to load images that are not JPEG.");
+      nb::sig("def general_way() -> object"), "The loader of images that are not JPEG, for ``_core.load_slots``.");
   module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
              "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
@@ -133,7 +133,7 @@ void register_still(nb::module_& module) {
                      "-> list[ImageFrames | spdl.io._errors.MediaError]"),
              kLoadDoc);
   module.def("read_url", &read, "url"_a, nb::sig("def read_url(url: str) -> spdl.io.lib._core.CPUBuffer"),
-             "All that a URL names, as bytes. Releases the GIL.");
+             "Read the whole resource at a URL, as bytes. Releases the GIL.");
   module.def("check_pix_fmt", &check_pix_fmt, "pix_fmt"_a, "width"_a, "height"_a,
              "Raise UnsupportedFormatError if pictures of that format and size have no array layout.");
 }

@@ -22,12 +22,12 @@ namespace {
 
 constexpr const char* kMembersDoc = R"(Iterates over the regular files of a tar archive in memory: name, view of the data.
 
-Headers are read ahead, a growing number at a time; without the GIL where they are many. Releasing it for a few
-would cost threads that iterate side by side more than the reading does.)";
+Headers are read ahead, a growing number at a time; without the GIL if they are many. Releasing it for a few
+would cost threads that iterate in parallel more than the reading itself.)";
 
 constexpr const char* kStreamDoc = R"(Iterates over the regular files of a tar archive that is read from a stream: name, data.
 
-Reads no further than the end of the member that it gave last.)";
+Reads no further than the end of the member that it returned last.)";
 
 // Members read ahead at first and at most; the number doubles in between. A header takes some 50 ns to read, and what
 // is made of it for Python some 300 ns. The GIL changes hands in 5 to 50 us, so it is let go for batches that take long

@@ -19,18 +19,18 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kTransformDoc = R"(What becomes of pictures: the native form of ``spdl.io.ImageTransform``, which checks its arguments.
+constexpr const char* kTransformDoc = R"(The native form of ``spdl.io.ImageTransform``, which checks the arguments.
 
-``factor`` and ``summand`` make elements of levels (0 to 255), for each channel. Immutable.)";
+``factor`` and ``summand`` convert levels (0 to 255) to elements, per channel. Immutable.)";
 
-constexpr const char* kPlanDoc = R"(What it does with an upright picture of that size.
+constexpr const char* kPlanDoc = R"(Return the plan for an upright picture of that size.
 
 Returns:
-    Height and width of the picture; crop; height and width it becomes; window of that; top and left of the
-    window; whether it is flipped, and vertically. Rectangles are top, left, height, width.
+    The height and width of the picture; the crop; its height and width after resizing; the window of that; top and
+    left of the window; whether it is flipped horizontally, and vertically. Rectangles are top, left, height, width.
 
 Raises:
-    DecodeError: A given crop leaves the picture.)";
+    DecodeError: A given crop does not lie inside the picture.)";
 
 template <class Value, std::size_t kCount>
 Value parse_word(const std::array<std::pair<std::string_view, Value>, kCount>& words, const std::string& word,

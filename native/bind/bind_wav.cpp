@@ -18,14 +18,14 @@ using namespace nb::literals;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kHeaderDoc = R"(What a WAV file says of itself. Read only.)";
+constexpr const char* kHeaderDoc = R"(The header of a WAV file. Read-only.)";
 
-constexpr const char* kArrayDoc = R"(Samples of a WAV file, ``(samples, channels)``, where the file has them in memory.
+constexpr const char* kArrayDoc = R"(Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can
-neither be freed nor resized meanwhile, and they keep it.)";
+neither be freed nor resized meanwhile; the arrays keep it alive.)";
 
-constexpr const char* kParseDoc = R"(Read what a WAV file says of itself, whatever its coding.
+constexpr const char* kParseDoc = R"(Read the header of a WAV file of any coding.
 
 Args:
     data: The whole file, as a contiguous buffer.
@@ -33,19 +33,19 @@ Args:
 Raises:
     WAVError: The data is malformed or truncated. It is a ``ValueError``.
 
-Looks at a few dozen bytes, and holds the GIL meanwhile.)";
+Reads a few dozen bytes, and holds the GIL.)";
 
 constexpr const char* kLoadDoc = R"(View the samples of a WAV file in memory.
 
 Args:
     data: The whole file, as a contiguous buffer.
-    time_offset_seconds: Where the view begins, or None for the beginning.
-    duration_seconds: How long it is at most, or None for all of the rest.
+    time_offset_seconds: The start of the view, or None for the beginning.
+    duration_seconds: The maximum length of the view, or None for the rest of the file.
 
 Raises:
-    WAVError: As ``spdl.io.load_wav`` says.
+    WAVError: See ``spdl.io.load_wav``.
 
-Looks at a few dozen bytes, and holds the GIL meanwhile.)";
+Reads a few dozen bytes, and holds the GIL.)";
 
 std::span<const std::uint8_t> bytes_of(const Export& held) noexcept { return {held.data(), held.size()}; }
 
@@ -139,7 +139,7 @@ void register_wav(nb::module_& module) {
       .def_ro("audio_format", &WavHeader::audio_format, "1: PCM; 3: IEEE float; others are codings.")
       .def_ro("num_channels", &WavHeader::num_channels)
       .def_ro("sample_rate", &WavHeader::sample_rate, "In Hz.")
-      .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes of a second, as the file states them.")
+      .def_ro("byte_rate", &WavHeader::byte_rate, "Bytes per second, as stated in the file.")
       .def_ro("block_align", &WavHeader::block_align, "Bytes of one sample of all channels.")
       .def_ro("bits_per_sample", &WavHeader::bits_per_sample)
       .def_ro("data_size", &WavHeader::data_size, "Bytes of all samples.")

@@ -21,22 +21,22 @@ namespace {
 
 constexpr const char* kWriterDoc = R"(Writes to a socket on a thread of its own, which needs no GIL.
 
-What comes fast is gathered for 100 us and leaves in one write; what comes after a pause, or is
-urgent, leaves at once.
-Safe to use from several threads. It does not keep the socket open for the other side once that is shut down.
+Puts in quick succession are gathered for 100 us and written together; a put after a pause, or one that is
+urgent, is written at once.
+Thread-safe. It does not keep the socket open for the other side once that is shut down.
 
 Args:
-    fd: A connected stream socket; a duplicate is used.
-    max_bytes_pending: While more than that is not written yet, ``put`` waits; None: it never does.)";
+    fd: The connected stream socket; a duplicate is used.
+    max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None: it never waits.)";
 
-constexpr const char* kPutDoc = R"(Have a copy of all pieces written, in order and in one piece.
+constexpr const char* kPutDoc = R"(Write a copy of all pieces, in order and contiguously.
 
-Waits only while more than ``max_bytes_pending`` is not written yet, without the GIL, until the other side
+Waits only while more than ``max_bytes_pending`` bytes are unwritten, without the GIL, until the other side
 reads, the writer is closed, or the connection ends.
 
 Args:
-    pieces: Contiguous buffers.
-    urgent: Somebody waits for this: do not gather.
+    pieces: The contiguous buffers.
+    urgent: Whether to write at once, without gathering, because the receiver is waiting.
 
 Raises:
     OSError: A write has failed; nothing is written any more.)";
@@ -80,8 +80,8 @@ void register_writer(nb::module_& module) {
           "drain",
           [](Writer& writer, double timeout) { return writer.drain(std::chrono::duration<double>(timeout)); },
           "timeout"_a, nb::call_guard<GilReleased>(),
-          "Wait, at most ``timeout`` seconds, until all is written; False if it is not.")
-      .def("close", &Writer::close, "Write nothing more. Does not wait. Idempotent.")
+          "Wait at most ``timeout`` seconds until all bytes are written; False after a timeout.")
+      .def("close", &Writer::close, "Stop writing. Does not wait. Idempotent.")
       .def_prop_ro("num_bytes_pending", &Writer::num_bytes_pending, "Bytes that are not written yet.");
 }
 

@@ -21,28 +21,28 @@ constexpr const char* kBufferDoc = R"(An array in C order, in memory of its own 
 
 Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
 
-It pickles, with all that it has. From protocol 5 on its memory may travel beside the pickle; what comes back is a
-view of the memory that came, read-only if that is.)";
+It can be pickled, with all its attributes. From protocol 5 on its memory may travel out of band; the restored
+buffer is a view of the memory that arrived, read-only if that memory is.)";
 
 constexpr const char* kOriginsDoc =
-    R"(Where each image of a batch that a transform made comes from; empty for every other buffer.
+    R"(The source of each image in a batch that a transform made; empty for every other buffer.
 
 The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.)";
 
 constexpr const char* kAppliedDoc =
-    R"(What became of each image of a batch that a transform made: one ``AppliedTransform`` each.
+    R"(The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
 
-None for an image that is only zeros. Empty for every other buffer. Made when it is first asked for.)";
+None for an image that is only zeros. Empty for every other buffer. Computed on first access.)";
 
-constexpr const char* kStorageDoc = R"(A block of memory to put results in; ``cpu_storage`` makes it.
+constexpr const char* kStorageDoc = R"(A block of memory for results, made by ``cpu_storage``.
 
-It is a writable buffer of bytes. What is put into it is a view of it and keeps it alive; putting in something else
-changes what earlier results show.)";
+It is a writable buffer of bytes. A result stored in it is a view of it and keeps it alive; storing another result
+overwrites earlier ones.)";
 
-constexpr const char* kNewBufferDoc = R"(A buffer whose elements are still to be written.
+constexpr const char* kNewBufferDoc = R"(Make an uninitialized buffer.
 
 Args:
-    shape: Any number of sizes, none of them negative.
+    shape: The sizes, any number of them, none negative.
     typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
         "bfloat16", which has none.
     storage: Writable memory for the array, or None for memory of its own.)";
@@ -365,7 +365,7 @@ void register_memory(nb::module_& module) {
       .def_prop_ro(
           "failures", [](const CpuBuffer& self) { return self.failures; },
           nb::sig("def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]"),
-          "What could not be loaded, in order of ``index``; empty when all went well.")
+          "The sources that could not be loaded, in order of ``index``; empty if all were loaded.")
       .def_prop_ro(
           "origins", [](const CpuBuffer& self) { return self.origins; },
           nb::sig("def origins(self) -> tuple[int | None, ...]"), kOriginsDoc)
@@ -389,11 +389,11 @@ void register_memory(nb::module_& module) {
       .def("__repr__", [](const CpuStorage& self) { return "CPUStorage<size=" + std::to_string(self.size) + ">"; });
   module.def(
       "new_storage", [](std::size_t size) { return new CpuStorage(size); }, "size"_a, nb::rv_policy::take_ownership,
-      "A block of so many bytes, whose contents are undefined.");
+      "An uninitialized block of that many bytes.");
   module.def(
       "set_origins", [](const nb::object& buffer, const nb::tuple& origins) { buffer_in(buffer).origins = origins; },
       "buffer"_a, "origins"_a, nb::sig("def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None"),
-      "What a batch is to have as ``origins``.");
+      "Set ``origins`` of a batch.");
   module.def("new_buffer", &new_buffer, "shape"_a, "typestr"_a, "storage"_a.none(),
              nb::sig("def new_buffer(shape: tuple[int, ...], typestr: str, "
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),

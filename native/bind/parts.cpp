@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace spdl::bind {
 namespace {
 
-constexpr const char* kDoc = "Memory of packets or frames on its way to another process: a read-only buffer of bytes.";
+constexpr const char* kDoc = "Memory of packets or frames in transport to another process: a read-only buffer of bytes.";
 
 // What Python knows as MemoryPart.
 struct MemoryPart {
@@ -46,8 +46,9 @@ nb::tuple as_pickle_buffers(Parts parts) {
 Part part_of(nb::handle object, const char* what) {
   auto exported = std::make_unique<DeferredExport>(object, what);
   const std::span<const std::uint8_t> bytes(exported->memory.data(), exported->memory.size());
-  // Dropped by whoever is done with the last of it, with or without the GIL.
-  return {bytes, std::shared_ptr<const void>(exported.release(), [](DeferredExport* done) { drop_soon(std::unique_ptr<DeferredExport>(done)); })};
+  // The last user drops it, with or without the GIL.
+  const auto drop = [](DeferredExport* done) { drop_soon(std::unique_ptr<DeferredExport>(done)); };
+  return {bytes, std::shared_ptr<const void>(exported.release(), drop)};
 }
 
 std::vector<Part> parts_of(const nb::args& objects, const char* what) {

@@ -16,8 +16,8 @@ class CPUBuffer:
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are views that keep it alive.
 
-    It pickles, with all that it has. From protocol 5 on its memory may travel beside the pickle; what comes back is a
-    view of the memory that came, read-only if that is.
+    It can be pickled, with all its attributes. From protocol 5 on its memory may travel out of band; the restored
+    buffer is a view of the memory that arrived, read-only if that memory is.
     """
 
     @property
@@ -33,13 +33,13 @@ class CPUBuffer:
     @property
     def failures(self) -> tuple[spdl.io._types.LoadFailure, ...]:
         """
-        What could not be loaded, in order of ``index``; empty when all went well.
+        The sources that could not be loaded, in order of ``index``; empty if all were loaded.
         """
 
     @property
     def origins(self) -> tuple[int | None, ...]:
         """
-        Where each image of a batch that a transform made comes from; empty for every other buffer.
+        The source of each image in a batch that a transform made; empty for every other buffer.
 
         The position of the image's source, or ``len(srcs) + k`` for spare ``k``; None for an image that is only zeros.
         """
@@ -47,9 +47,9 @@ class CPUBuffer:
     @property
     def applied(self) -> tuple[spdl.io._applied.AppliedTransform | None, ...]:
         """
-        What became of each image of a batch that a transform made: one ``AppliedTransform`` each.
+        The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
 
-        None for an image that is only zeros. Empty for every other buffer. Made when it is first asked for.
+        None for an image that is only zeros. Empty for every other buffer. Computed on first access.
         """
 
     @property
@@ -64,10 +64,10 @@ class CPUBuffer:
 
 class CPUStorage:
     """
-    A block of memory to put results in; ``cpu_storage`` makes it.
+    A block of memory for results, made by ``cpu_storage``.
 
-    It is a writable buffer of bytes. What is put into it is a view of it and keeps it alive; putting in something else
-    changes what earlier results show.
+    It is a writable buffer of bytes. A result stored in it is a view of it and keeps it alive; storing another result
+    overwrites earlier ones.
     """
 
     def __len__(self) -> int:
@@ -77,17 +77,17 @@ class CPUStorage:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def new_storage(size: int) -> CPUStorage:
-    """A block of so many bytes, whose contents are undefined."""
+    """An uninitialized block of that many bytes."""
 
 def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None:
-    """What a batch is to have as ``origins``."""
+    """Set ``origins`` of a batch."""
 
 def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
     """
-    A buffer whose elements are still to be written.
+    Make an uninitialized buffer.
 
     Args:
-        shape: Any number of sizes, none of them negative.
+        shape: The sizes, any number of them, none negative.
         typestr: NumPy's type string of an integer or a floating point type, in the byte order of this machine; or
             "bfloat16", which has none.
         storage: Writable memory for the array, or None for memory of its own.
@@ -113,41 +113,43 @@ def restore_buffer(
 
 def large_memory() -> tuple[int, int]:
     """
-    Large blocks of memory that were freed and are kept for reuse: their number, and their bytes.
+    Number and total bytes of the large blocks that were freed and are kept for reuse.
     """
 
 def release_large_memory() -> None:
     """Free them."""
 
 def large_memory_limit() -> int:
-    """How many bytes of them may be kept."""
+    """Limit on the bytes that are kept."""
 
 def set_large_memory_limit(num_bytes: int | None) -> None:
     """
-    Keep no more than that; None: as much as without this call. What is kept beyond it is freed.
+    Set the limit on the bytes that are kept; None restores the default. Excess memory is freed.
     """
 
 def set_large_memory_patience(seconds: float) -> None:
-    """Free those that were kept so long, once others are made or freed."""
+    """
+    Set the age at which kept blocks are freed, when others are allocated or freed.
+    """
 
 def memory_limit(root: str = "/") -> int:
     """
-    How many bytes of memory this process can have, by what the system's files below ``root`` say.
+    Number of bytes of memory that this process can have, according to the system's files below ``root``.
     """
 
 def set_memory_budget(num_bytes: int) -> int:
     """
-    How much memory all threads together may use for decoding large pictures. Returns how much it was.
+    Set how much memory all threads together may use for decoding large pictures. Returns the previous limit.
     """
 
 def take_memory_peak() -> int:
-    """How much of it was in use at most since this was last asked."""
+    """Peak of that memory since the last call."""
 
 class Transform:
     """
-    What becomes of pictures: the native form of ``spdl.io.ImageTransform``, which checks its arguments.
+    The native form of ``spdl.io.ImageTransform``, which checks the arguments.
 
-    ``factor`` and ``summand`` make elements of levels (0 to 255), for each channel. Immutable.
+    ``factor`` and ``summand`` convert levels (0 to 255) to elements, per channel. Immutable.
     """
 
     def __init__(
@@ -180,14 +182,14 @@ class Transform:
         int, int, tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], tuple[int, int], bool, bool
     ]:
         """
-        What it does with an upright picture of that size.
+        Return the plan for an upright picture of that size.
 
         Returns:
-            Height and width of the picture; crop; height and width it becomes; window of that; top and left of the
-            window; whether it is flipped, and vertically. Rectangles are top, left, height, width.
+            The height and width of the picture; the crop; its height and width after resizing; the window of that; top and
+            left of the window; whether it is flipped horizontally, and vertically. Rectangles are top, left, height, width.
 
         Raises:
-            DecodeError: A given crop leaves the picture.
+            DecodeError: A given crop does not lie inside the picture.
         """
 
     @property
@@ -200,7 +202,7 @@ class Transform:
 
 def new_batch(transform: Transform, count: int, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
     """
-    A batch for ``count`` images of that transform, whose elements are still to be written.
+    A batch with room for ``count`` images of that transform, uninitialized.
 
     Args:
         storage: Writable memory for the array, or None for memory of its own.
@@ -221,68 +223,67 @@ def load_slots(
     general_way: object | str | None,
 ) -> tuple[spdl.io._types.LoadFailure, ...] | None:
     """
-    Load pictures into slots of a batch: JPEG here, others by the general way.
+    Load pictures into slots of a batch: JPEG with libjpeg-turbo, other formats with FFmpeg.
 
     Args:
         buffer: From ``new_batch``.
-        slots: For each source the position of its image. No slot twice.
-        sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
-        labels: For each picture what its failure is to carry as ``source``.
-        first_index: What the failure of the first source is to carry as ``index``.
-        seeds: For each source 64 bits that decide what is random, or None for zeros.
-        replay: For each source a plan (what ``Transform.plan`` gives) in place of one of its own, or None.
-        max_pixels: How many of them a picture may have.
-        num_threads: How many threads work, the caller's among them; 0 is that one alone.
-        general_way: ``_media.general_way()``, or None; or why there is none, which is the reason of failures then.
+        slots: The slot of each source's image, without duplicates.
+        sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
+        labels: The ``source`` attribute of each picture's ``LoadFailure``.
+        first_index: The ``index`` attribute of a failure of the first source.
+        seeds: The 64-bit seed of each source's random choices, or None for zeros.
+        replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
+        max_pixels: The largest number of pixels that a picture may have.
+        num_threads: The number of threads, including the caller's; 0 means the caller's alone.
+        general_way: ``_media.general_way()``, the loader for other formats; None; or why there is none, as text, which is
+            then the reason of each failure.
 
     Returns:
-        What could not be loaded. None if a source needs the general way and ``general_way`` is None.
+        The failures. None if a source needs the other loader and ``general_way`` is None.
 
-    Releases the GIL; safe to call from several threads, for different slots.
+    Releases the GIL; thread-safe for different slots.
     """
 
 def is_url(path: str) -> bool:
-    """Whether it names something for FFmpeg to fetch, and no file."""
+    """Whether it is a URL that FFmpeg can fetch, and not the path of a file."""
 
 def load_jpeg(
     source: str | Buffer | numpy.typing.NDArray[numpy.uint8], *, name: str | None, max_pixels: int, orient: bool
 ) -> CPUBuffer | None:
     """
-    Load one JPEG of its own size, as RGB.
+    Load one JPEG at full size, as RGB.
 
     Args:
         source: A path, or encoded data as a contiguous buffer of bytes.
-        name: What messages call it, or None for its path or address.
-        max_pixels: How many of them it may have.
-        orient: Whether to turn it upright.
+        name: The name of the source in messages, or None for its path or address.
+        max_pixels: The largest number of pixels that it may have.
+        orient: Whether to apply the EXIF orientation.
 
     Returns:
-        None for what is no JPEG, or one that libjpeg-turbo does not decode, and for a URL.
+        The image; None for a source that is not a JPEG, a JPEG that libjpeg-turbo does not decode, and a URL.
 
-    Releases the GIL; safe to call from several threads.
+    Releases the GIL; thread-safe.
     """
 
 def keep_slots(buffer: CPUBuffer, slots: list[int]) -> None:
     """
-    Move these images together, and shorten the batch to them.
+    Compact the batch to the images in these slots.
 
     Args:
-        slots: Ascending.
+        slots: The slots to keep, in ascending order.
     """
 
 def clear_slots(buffer: CPUBuffer, slots: list[int]) -> None:
-    """Make these images all zero bytes, of which nothing is known."""
+    """Fill these images with zero bytes and clear what is recorded of them."""
 
 def set_failures(buffer: CPUBuffer, failures: tuple[spdl.io._types.LoadFailure, ...]) -> None:
-    """
-    What a batch that was put together elsewhere is to have as ``failures``.
-    """
+    """Set ``failures`` of a batch that was assembled elsewhere."""
 
 def decode_planes(data: Buffer) -> list[tuple[int, int]]:
     """
     Decode a JPEG to planes of its full size, drop them, and return their sizes.
 
-    It is the part of loading that libjpeg-turbo alone does: the yardstick of benchmarks. Releases the GIL.
+    This is the part of loading that libjpeg-turbo does, for benchmarks to compare with. Releases the GIL.
     """
 
 def libjpeg_turbo_version() -> str:
@@ -296,13 +297,13 @@ def read_npy_header(data: Buffer | numpy.typing.NDArray[Any]) -> tuple[str, bool
     Read the header of an npy file in memory.
 
     Returns:
-        dtype as NumPy's word for it (neither structured nor of objects), whether the order is Fortran's, shape, and the
-        offset of the data. Whether the data is all there is for the caller to check.
+        The dtype as NumPy's string for it (neither structured nor of objects), whether the order is Fortran's, the
+        shape, and the offset of the data. The caller has to check that the data is complete.
 
     Raises:
-        ArchiveError: It is none, or damaged.
+        ArchiveError: The data is of another format, or damaged.
 
-    Looks at the header only, and holds the GIL meanwhile.
+    Reads the header only, and holds the GIL.
     """
 
 def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[str, int, int, int, int, int, bool]]:
@@ -311,10 +312,10 @@ def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[s
 
     Returns:
         For each entry: name, offset of the data, compressed size, uncompressed size, method, CRC-32, whether it is
-        encrypted. The data is inside of the archive, and no two entries share any.
+        encrypted. The data lies inside the archive, and no two entries overlap.
 
     Raises:
-        ArchiveError: It is none, or damaged.
+        ArchiveError: The data is of another format, or damaged.
 
     Releases the GIL.
     """
@@ -336,12 +337,12 @@ def resample(
     Resample one plane.
 
     Args:
-        kernels: One of ``instruction_sets()``; they all give the same result.
+        kernels: The instruction set, one of ``instruction_sets()``; all give the same result.
         interpolation: ``"nearest"``, ``"box"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
-        exact: Whether in Pillow's way, bit for bit.
-        crop: What of the plane is resampled, ``(top, left, height, width)``, or None for all of it.
-        window: What of the result is wanted, ``(top, left, height, width)``, or None for all of it.
-        flip, vertical_flip: Whether what is wanted is mirrored.
+        exact: Whether to compute the same bytes as Pillow.
+        crop: The part of the plane to resample, ``(top, left, height, width)``, or None for all of it.
+        window: The part of the result to return, ``(top, left, height, width)``, or None for all of it.
+        flip, vertical_flip: Whether to mirror the returned part.
 
     Returns:
         One byte per sample, row by row.
@@ -356,13 +357,13 @@ def to_elements(
     summand: Sequence[float],
 ) -> bytes:
     """
-    Turn levels into ``level * factor + summand``, as elements of arrays.
+    Convert levels to array elements: ``level * factor + summand``.
 
     Args:
-        levels: Levels of packed pixels; those of channel ``c`` are at ``len(factor) * i + c``.
-        kernels: One of ``instruction_sets()``; they all give the same result.
+        levels: The levels of packed pixels; those of channel ``c`` are at ``len(factor) * i + c``.
+        kernels: The instruction set, one of ``instruction_sets()``; all give the same result.
         dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
-        factor, summand: One of each channel; 1, 3 or 4 channels.
+        factor, summand: One number for each channel; 1, 3 or 4 channels.
 
     Returns:
         The elements' bytes in the order of this machine.
@@ -377,8 +378,8 @@ class TarMembers:
     """
     Iterates over the regular files of a tar archive in memory: name, view of the data.
 
-    Headers are read ahead, a growing number at a time; without the GIL where they are many. Releasing it for a few
-    would cost threads that iterate side by side more than the reading does.
+    Headers are read ahead, a growing number at a time; without the GIL if they are many. Releasing it for a few
+    would cost threads that iterate in parallel more than the reading itself.
     """
 
     def __init__(self, src: Buffer | numpy.typing.NDArray[Any]) -> None: ...
@@ -389,7 +390,7 @@ class TarStream:
     """
     Iterates over the regular files of a tar archive that is read from a stream: name, data.
 
-    Reads no further than the end of the member that it gave last.
+    Reads no further than the end of the member that it returned last.
     """
 
     def __init__(self, src: Any) -> None: ...
@@ -397,7 +398,7 @@ class TarStream:
     def __next__(self) -> tuple[str, bytes]: ...
 
 class WAVHeader:
-    """What a WAV file says of itself. Read only."""
+    """The header of a WAV file. Read-only."""
 
     @property
     def audio_format(self) -> int:
@@ -411,7 +412,7 @@ class WAVHeader:
 
     @property
     def byte_rate(self) -> int:
-        """Bytes of a second, as the file states them."""
+        """Bytes per second, as stated in the file."""
 
     @property
     def block_align(self) -> int:
@@ -427,10 +428,10 @@ class WAVHeader:
 
 class WAVArray:
     """
-    Samples of a WAV file, ``(samples, channels)``, where the file has them in memory.
+    Samples of a WAV file, ``(samples, channels)``, as a view of the file in memory.
 
     Arrays made from it (``to_numpy``, ``to_torch``, ``numpy.asarray``) are views. It keeps the file's memory, which can
-    neither be freed nor resized meanwhile, and they keep it.
+    neither be freed nor resized meanwhile; the arrays keep it alive.
     """
 
     @property
@@ -449,7 +450,7 @@ class WAVArray:
 
 def parse_wav(data: Buffer | numpy.typing.NDArray[Any]) -> WAVHeader:
     """
-    Read what a WAV file says of itself, whatever its coding.
+    Read the header of a WAV file of any coding.
 
     Args:
         data: The whole file, as a contiguous buffer.
@@ -457,7 +458,7 @@ def parse_wav(data: Buffer | numpy.typing.NDArray[Any]) -> WAVHeader:
     Raises:
         WAVError: The data is malformed or truncated. It is a ``ValueError``.
 
-    Looks at a few dozen bytes, and holds the GIL meanwhile.
+    Reads a few dozen bytes, and holds the GIL.
     """
 
 def load_wav(
@@ -468,11 +469,11 @@ def load_wav(
 
     Args:
         data: The whole file, as a contiguous buffer.
-        time_offset_seconds: Where the view begins, or None for the beginning.
-        duration_seconds: How long it is at most, or None for all of the rest.
+        time_offset_seconds: The start of the view, or None for the beginning.
+        duration_seconds: The maximum length of the view, or None for the rest of the file.
 
     Raises:
-        WAVError: As ``spdl.io.load_wav`` says.
+        WAVError: See ``spdl.io.load_wav``.
 
-    Looks at a few dozen bytes, and holds the GIL meanwhile.
+    Reads a few dozen bytes, and holds the GIL.
     """

@@ -45,13 +45,13 @@ def set_log_level(level: int) -> None:
 
 class MemoryPart:
     """
-    Memory of packets or frames on its way to another process: a read-only buffer of bytes.
+    Memory of packets or frames in transport to another process: a read-only buffer of bytes.
     """
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class AudioCodec:
-    """What a decoder has to know of a stream of sound. Immutable."""
+    """Codec parameters of an audio stream. Immutable."""
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class AudioCodec:
         """
 
 class VideoCodec:
-    """What a decoder has to know of a stream of pictures. Immutable."""
+    """Codec parameters of a video stream. Immutable."""
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ class VideoCodec:
         """
 
 class ImageCodec:
-    """What a decoder has to know of a picture. Immutable."""
+    """Codec parameters of an image. Immutable."""
 
     @property
     def name(self) -> str:
@@ -146,50 +146,50 @@ class ImageCodec:
 
 class AudioPackets:
     """
-    Encoded sound of one stream: what a decoder takes.
+    Encoded audio of one stream, the input of a decoder.
 
-    ``len()`` counts packets; with a window, those with something in it. Decoding consumes packets: using them again
+    ``len()`` counts packets; with a window, those that overlap it. Decoding consumes packets: using them again
     raises ``ConsumedError``. Two clones may be used by two threads.
     """
 
     @property
     def codec(self) -> AudioCodec | None:
-        """What a decoder has to know; ``None`` for packets from streaming."""
+        """Codec parameters; ``None`` for packets from streaming."""
 
     @property
     def num_errors(self) -> int:
         """
-        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        Number of read errors that were skipped: 0 unless ``tolerate_errors`` is set.
         """
 
     def clone(self) -> AudioPackets:
         """
-        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        A clone of the packets, which is consumed on its own. The encoded data is shared, not copied.
         """
 
     def __getstate__(self) -> bytes:
-        """All of it as bytes, which ``deserialize`` takes."""
+        """The packets as bytes, for ``deserialize``."""
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
     @staticmethod
     def deserialize(data: bytes) -> AudioPackets:
         """
-        Packets of the bytes that ``__getstate__`` gave; they keep them.
+        Restore packets from the bytes that ``__getstate__`` returned, without a copy; the packets keep the bytes alive.
 
         Raises:
-            MediaError: The bytes are something else, or packets of another kind of media.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     @staticmethod
     def deserialize_view(data: Buffer) -> AudioPackets:
         """
-        Packets whose encoded data stays in a buffer, such as shared memory.
+        Restore packets whose encoded data stays in a buffer, such as shared memory.
 
-        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+        The packets keep the buffer alive; it must not change. A clone has its own memory.
 
         Raises:
-            TypeError: It is no contiguous buffer.
-            MediaError: The bytes are something else, or packets of another kind of media.
+            TypeError: The argument is not a contiguous buffer.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     def __repr__(self) -> str: ...
@@ -207,51 +207,51 @@ class AudioPackets:
 
 class VideoPackets:
     """
-    Encoded pictures of one stream: what a decoder takes.
+    Encoded pictures of one stream, the input of a decoder.
 
-    ``len()`` counts packets; with a window, those in it, and not the ones from the key frame before it, which decoding
+    ``len()`` counts packets; with a window, those in it, without the ones from the preceding key frame on, which decoding
     needs too. Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two
     threads.
     """
 
     @property
     def codec(self) -> VideoCodec | None:
-        """What a decoder has to know; ``None`` for packets from streaming."""
+        """Codec parameters; ``None`` for packets from streaming."""
 
     @property
     def num_errors(self) -> int:
         """
-        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        Number of read errors that were skipped: 0 unless ``tolerate_errors`` is set.
         """
 
     def clone(self) -> VideoPackets:
         """
-        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        A clone of the packets, which is consumed on its own. The encoded data is shared, not copied.
         """
 
     def __getstate__(self) -> bytes:
-        """All of it as bytes, which ``deserialize`` takes."""
+        """The packets as bytes, for ``deserialize``."""
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
     @staticmethod
     def deserialize(data: bytes) -> VideoPackets:
         """
-        Packets of the bytes that ``__getstate__`` gave; they keep them.
+        Restore packets from the bytes that ``__getstate__`` returned, without a copy; the packets keep the bytes alive.
 
         Raises:
-            MediaError: The bytes are something else, or packets of another kind of media.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     @staticmethod
     def deserialize_view(data: Buffer) -> VideoPackets:
         """
-        Packets whose encoded data stays in a buffer, such as shared memory.
+        Restore packets whose encoded data stays in a buffer, such as shared memory.
 
-        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+        The packets keep the buffer alive; it must not change. A clone has its own memory.
 
         Raises:
-            TypeError: It is no contiguous buffer.
-            MediaError: The bytes are something else, or packets of another kind of media.
+            TypeError: The argument is not a contiguous buffer.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     def __repr__(self) -> str: ...
@@ -280,62 +280,62 @@ class VideoPackets:
 
     def get_timestamps(self, *, raw: bool = False) -> list[float]:
         """
-        Presentation times in seconds, in display order, of those in the window.
+        Presentation times in seconds, in display order, of the packets in the window.
 
         Args:
-            raw: Of all packets instead, in the order of decoding.
+            raw: Whether to return those of all packets instead, in decoding order.
         """
 
 def deserialize(data: Buffer, *others: Buffer) -> AudioPackets | VideoPackets | ImagePackets:
     """
-    Packets of any kind of media, of the bytes that their ``__getstate__`` or their ``__reduce_ex__`` gave.
+    Restore packets of any media type from the bytes that their ``__getstate__`` or ``__reduce_ex__`` returned.
     """
 
 class ImagePackets:
     """
-    One encoded picture: what a decoder takes.
+    One encoded picture, the input of a decoder.
 
     Decoding consumes packets: using them again raises ``ConsumedError``. Two clones may be used by two threads.
     """
 
     @property
     def codec(self) -> ImageCodec | None:
-        """What a decoder has to know; ``None`` for packets from streaming."""
+        """Codec parameters; ``None`` for packets from streaming."""
 
     @property
     def num_errors(self) -> int:
         """
-        How often reading failed and was allowed to: 0, unless ``tolerate_errors`` was asked for.
+        Number of read errors that were skipped: 0 unless ``tolerate_errors`` is set.
         """
 
     def clone(self) -> ImagePackets:
         """
-        The same packets once more, to be decoded on their own. The encoded data is shared, not copied.
+        A clone of the packets, which is consumed on its own. The encoded data is shared, not copied.
         """
 
     def __getstate__(self) -> bytes:
-        """All of it as bytes, which ``deserialize`` takes."""
+        """The packets as bytes, for ``deserialize``."""
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]: ...
     @staticmethod
     def deserialize(data: bytes) -> ImagePackets:
         """
-        Packets of the bytes that ``__getstate__`` gave; they keep them.
+        Restore packets from the bytes that ``__getstate__`` returned, without a copy; the packets keep the bytes alive.
 
         Raises:
-            MediaError: The bytes are something else, or packets of another kind of media.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     @staticmethod
     def deserialize_view(data: Buffer) -> ImagePackets:
         """
-        Packets whose encoded data stays in a buffer, such as shared memory.
+        Restore packets whose encoded data stays in a buffer, such as shared memory.
 
-        They keep the buffer, which must not change meanwhile. A clone has memory of its own.
+        The packets keep the buffer alive; it must not change. A clone has its own memory.
 
         Raises:
-            TypeError: It is no contiguous buffer.
-            MediaError: The bytes are something else, or packets of another kind of media.
+            TypeError: The argument is not a contiguous buffer.
+            MediaError: The bytes are not serialized packets, or packets of another media type.
         """
 
     def __repr__(self) -> str: ...
@@ -353,10 +353,10 @@ class ImagePackets:
 
 class Demuxer:
     """
-    An opened container. ``spdl.io.Demuxer`` says what can be done with it.
+    An open container; see ``spdl.io.Demuxer``.
 
-    Data in memory is read in place and held until ``close()``. All methods release the GIL. One thread at a time:
-    another one gets a ``MediaError``.
+    Data in memory is read in place and kept alive until ``close()``. All methods release the GIL. One thread at a time:
+    a call from a second thread raises ``MediaError``.
     """
 
     def __init__(
@@ -372,53 +372,53 @@ class Demuxer:
         timeout: float | None,
     ) -> None: ...
     def close(self) -> None:
-        """Close the container and let go of the source. Once more does nothing."""
+        """Close the container and release the source. Idempotent."""
 
     def demux(
         self, kind: str, *, window: tuple[float, float] | None, bsf: str | None
     ) -> AudioPackets | VideoPackets | ImagePackets:
         """
-        The packets of the best stream of that kind.
+        Read the packets of the best stream of a media type.
 
         Args:
-            kind: ``"audio"``, ``"video"`` or ``"image"``.
-            window: Start and end in seconds.
-            bsf: A description of bit stream filters.
+            kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
+            window: The start and end in seconds.
+            bsf: The description of bit stream filters.
         """
 
     def has(self, kind: str) -> bool:
-        """Whether there is a stream of that kind."""
+        """Whether there is a stream of that media type."""
 
     def stream_index(self, kind: str) -> int:
-        """Index of the best stream of that kind."""
+        """Index of the best stream of that media type."""
 
     def extent(self, kind: str) -> tuple[float, float] | None:
         """
-        From when to when the best stream of that kind lasts, in seconds; None if the container does not tell.
+        Start and end of the best stream of that media type in seconds; None if the container does not state them.
         """
 
     @property
     def name(self) -> str:
-        """What messages call the source."""
+        """Name of the source in messages."""
 
     def codec(self, kind: str) -> AudioCodec | VideoCodec | ImageCodec:
-        """Codec of the best stream of that kind."""
+        """Codec of the best stream of that media type."""
 
     def start_reading(self, streams: Set[int]) -> int:
         """
-        Go to the beginning, to read these streams by and by; the result is for ``read_some``.
+        Seek to the beginning, to read these streams incrementally; pass the result to ``read_some``.
         """
 
     def read_some(
         self, reading: int, *, duration: float | None, num_packets: int | None
     ) -> dict[int, AudioPackets | VideoPackets]:
         """
-        The next packets of each stream; none at the end of the data.
+        Read the next packets of each stream; none at the end of the data.
 
         Args:
-            reading: What ``start_reading`` gave.
-            duration: At least so many seconds, up to the end of a decodable group.
-            num_packets: Until there are so many of one stream.
+            reading: The return value of ``start_reading``.
+            duration: The minimum duration in seconds. Reading continues to the end of a decodable group.
+            num_packets: The number of packets of one stream after which to stop.
         """
 
 class BSF:
@@ -429,16 +429,16 @@ class BSF:
         self, packets: AudioPackets | VideoPackets | ImagePackets, flush: bool
     ) -> AudioPackets | VideoPackets | ImagePackets | None:
         """
-        What comes out for these packets, and with ``flush`` what the filter still held.
+        Filter packets. With ``flush``, return the filter's remaining packets as well.
         """
 
     def flush(self) -> AudioPackets | VideoPackets | ImagePackets | None:
-        """What the filter still holds."""
+        """Return the filter's remaining packets."""
 
 def apply_bsf(
     packets: AudioPackets | VideoPackets | ImagePackets, bsf: str
 ) -> AudioPackets | VideoPackets | ImagePackets | None:
-    """The packets after bit stream filters, once."""
+    """Apply bit stream filters to packets, in one call."""
 
 class AudioFrames:
     """
@@ -451,7 +451,7 @@ class AudioFrames:
     @property
     def num_errors(self) -> int:
         """
-        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        Number of errors that the decoder skipped, if ``decode_config`` has ``tolerate_errors=True``.
         """
 
     def clone(self) -> AudioFrames:
@@ -460,13 +460,13 @@ class AudioFrames:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
         """
-        As ``__reduce__``, for the way to another process of the same program.
+        Like ``__reduce__``, but for transport to another process of the same program.
 
-        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
-        consumed.
+        Returns a function and its arguments: ``pickle.PickleBuffer`` objects that refer to the planes, without a copy. The
+        frames are not consumed.
 
         Raises:
-            UnsupportedFormatError: They are in memory of a GPU.
+            UnsupportedFormatError: The frames are in GPU memory.
         """
 
     def __len__(self) -> int: ...
@@ -502,7 +502,7 @@ class VideoFrames:
     @property
     def num_errors(self) -> int:
         """
-        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        Number of errors that the decoder skipped, if ``decode_config`` has ``tolerate_errors=True``.
         """
 
     def clone(self) -> VideoFrames:
@@ -511,13 +511,13 @@ class VideoFrames:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
         """
-        As ``__reduce__``, for the way to another process of the same program.
+        Like ``__reduce__``, but for transport to another process of the same program.
 
-        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
-        consumed.
+        Returns a function and its arguments: ``pickle.PickleBuffer`` objects that refer to the planes, without a copy. The
+        frames are not consumed.
 
         Raises:
-            UnsupportedFormatError: They are in memory of a GPU.
+            UnsupportedFormatError: The frames are in GPU memory.
         """
 
     @property
@@ -545,13 +545,11 @@ class VideoFrames:
 
     @property
     def time_base(self) -> tuple[int, int]:
-        """
-        Numerator and denominator of the seconds that one tick of ``get_pts()`` lasts.
-        """
+        """Unit of ``get_pts()`` in seconds: numerator and denominator."""
 
     def get_timestamps(self) -> list[float]:
         """
-        Presentation time of each picture in seconds; NaN where the source tells none.
+        Presentation time of each picture in seconds; NaN if the source has none.
         """
 
     def get_pts(self) -> list[int]:
@@ -575,7 +573,7 @@ class ImageFrames:
     @property
     def num_errors(self) -> int:
         """
-        How often the decoder met damage and went on, where ``decode_config`` has ``tolerate_errors=True``.
+        Number of errors that the decoder skipped, if ``decode_config`` has ``tolerate_errors=True``.
         """
 
     def clone(self) -> ImageFrames:
@@ -584,13 +582,13 @@ class ImageFrames:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
     def __reduce_transport__(self) -> tuple[Any, ...]:
         """
-        As ``__reduce__``, for the way to another process of the same program.
+        Like ``__reduce__``, but for transport to another process of the same program.
 
-        A function and its arguments, which are ``pickle.PickleBuffer`` of the planes where they lie. The frames are not
-        consumed.
+        Returns a function and its arguments: ``pickle.PickleBuffer`` objects that refer to the planes, without a copy. The
+        frames are not consumed.
 
         Raises:
-            UnsupportedFormatError: They are in memory of a GPU.
+            UnsupportedFormatError: The frames are in GPU memory.
         """
 
     @property
@@ -614,18 +612,18 @@ class ImageFrames:
     @property
     def metadata(self) -> dict[str, str]:
         """
-        What the decoder or the file says of the picture, such as EXIF or PNG text.
+        Metadata of the picture from the decoder or the file, such as EXIF or PNG text.
         """
 
     @property
     def pts(self) -> float:
-        """Presentation time in the source, in seconds; NaN where it tells none."""
+        """Presentation time in the source, in seconds; NaN if it has none."""
 
     def __repr__(self) -> str: ...
 
 def restore_frames(data: Buffer, *others: Buffer) -> AudioFrames | VideoFrames | ImageFrames:
     """
-    Frames of the buffers that ``__reduce_transport__`` gave; their planes stay in there.
+    Restore frames from the buffers of ``__reduce_transport__``, without copying planes.
     """
 
 def decode_packets(
@@ -638,7 +636,7 @@ def decode_packets(
     cuts_sound: bool,
 ) -> AudioFrames | VideoFrames | ImageFrames:
     """
-    Decode packets of any kind, which are consumed. ``spdl.io.decode_packets`` says the rest.
+    Decode packets of any media type, which are consumed. See ``spdl.io.decode_packets``.
     """
 
 def decode_array(
@@ -650,7 +648,7 @@ def decode_array(
     cuts_sound: bool,
 ) -> spdl.io.lib._core.CPUBuffer:
     """
-    What ``convert_frames`` gives of what ``decode_packets`` gives, without frames in between where that can be.
+    Decode packets to an array: ``decode_packets`` and ``convert_frames`` in one call, without frames in between if possible.
     """
 
 def sample_video(
@@ -661,9 +659,7 @@ def sample_video(
     options: Mapping[str, str],
     tolerate_errors: bool,
 ) -> list[ImageFrames]:
-    """
-    Decode some pictures of a video. ``spdl.io.sample_decode_video`` says the rest.
-    """
+    """Decode some pictures of a video. See ``spdl.io.sample_decode_video``."""
 
 class AudioFramesIterator:
     """Frames of a decoder, batch by batch."""
@@ -693,8 +689,8 @@ class AudioDecoder:
         Give packets to the decoder, and iterate over the frames that are ready after them.
 
         Args:
-            packets: Consumed. They are decoded as the iterator is advanced. If it is dropped before its end, the next
-                iterator of this decoder goes on there.
+            packets: The packets, which are consumed. They are decoded as the iterator advances. If it is dropped before its
+                end, the next iterator of this decoder continues there.
 
         Returns:
             Iterator of frames: one batch, none if no frame is ready yet, or several batches where a buffer size is set.
@@ -706,9 +702,9 @@ class AudioDecoder:
 
     def flush(self) -> AudioFramesIterator:
         """
-        Tell the decoder that nothing will follow, and iterate over the frames it held back.
+        Signal the end of the packets to the decoder, and iterate over the remaining frames.
 
-        A second flush gives nothing.
+        A second flush returns no frames.
         """
 
 class VideoFramesIterator:
@@ -729,8 +725,8 @@ class VideoDecoder:
         Give packets to the decoder, and iterate over the frames that are ready after them.
 
         Args:
-            packets: Consumed. They are decoded as the iterator is advanced. If it is dropped before its end, the next
-                iterator of this decoder goes on there.
+            packets: The packets, which are consumed. They are decoded as the iterator advances. If it is dropped before its
+                end, the next iterator of this decoder continues there.
 
         Returns:
             Iterator of frames: one batch, none if no frame is ready yet, or several batches where a buffer size is set.
@@ -742,26 +738,26 @@ class VideoDecoder:
 
     def flush(self) -> VideoFramesIterator:
         """
-        Tell the decoder that nothing will follow, and iterate over the frames it held back.
+        Signal the end of the packets to the decoder, and iterate over the remaining frames.
 
-        A second flush gives nothing.
+        A second flush returns no frames.
         """
 
     def set_buffer_size(self, buffer_size: int) -> None:
         """
-        Limit batches to that many frames, which bounds the memory for decoded pictures.
+        Limit the number of frames in a batch, which limits the memory for decoded pictures.
 
         Args:
-            buffer_size: Frames of a batch at most. 0: no limit, which is how a decoder starts.
+            buffer_size: The largest number of frames in a batch. 0, the default, means no limit.
         """
 
 class FilterGraph:
     """
     A graph of FFmpeg's filters, with any number of inputs and outputs.
 
-    Inputs are nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
+    Inputs are the nodes ``buffer`` (pictures) and ``abuffer`` (samples), outputs ``buffersink`` and ``abuffersink``;
     write ``buffer@name`` to name one. :func:`get_buffer_desc` and :func:`get_abuffer_desc` write inputs for the frames
-    of a decoder. Sound may go in and pictures come out. Runs in the thread that calls it.
+    of a decoder. A graph may turn samples into pictures. It runs in the thread that calls it.
 
     .. code-block:: python
 
@@ -771,55 +767,55 @@ class FilterGraph:
        flipped = graph.get_frames()
 
     Args:
-        filter_desc: The description, in FFmpeg's language.
+        filter_desc: The description, in FFmpeg's syntax.
 
     Raises:
-        FilterError: FFmpeg refuses the description; the message ends with its reasons.
+        FilterError: FFmpeg rejects the description; the message ends with FFmpeg's own.
 
-    Releases the GIL. A call while another thread is in one raises ``MediaError``.
+    Releases the GIL. A call while another thread is using the graph raises ``MediaError``.
     """
 
     def __init__(self, filter_desc: str) -> None: ...
     def add_frames(self, frames: AudioFrames | VideoFrames | ImageFrames, *, key: str | None = None) -> None:
         """
-        Give frames to an input.
+        Pass frames to an input.
 
         Args:
-            frames: What the input was declared for: size and pixel format, or rate, channels and sample format.
-                Consumed. Their time stamps are converted to the time base of the input.
-            key: Name of the input, such as ``buffer@in0``; needed where there are several.
+            frames: Frames that match the input: in size and pixel format, or in sample rate, channels and sample format.
+                They are consumed. Their timestamps are converted to the time base of the input.
+            key: The name of the input, such as ``buffer@in0``; required if there are several.
 
         Raises:
-            UnknownNodeError: There is no such input; the message lists those that there are.
+            UnknownNodeError: There is no such input; the message lists the existing ones.
             FilterError: The frames do not match; the graph was flushed; there are several inputs and no key.
-            ConsumedError: The frames were used up before.
+            ConsumedError: The frames were already consumed.
         """
 
     def get_frames(self, *, key: str | None = None) -> AudioFrames | VideoFrames | None:
         """
-        Take what is ready at an output.
+        Return the frames that are ready at an output.
 
         Args:
-            key: Name of the output, such as ``buffersink@out1``; needed where there are several.
+            key: The name of the output, such as ``buffersink@out1``; required if there are several.
 
         Returns:
             ``AudioFrames`` or ``VideoFrames``; ``None`` if nothing is ready, which after :meth:`flush` means the end.
-            A graph can give more than it was given, even without end: one call returns at most 256 frames, and 16
+            A graph can output more frames than it got, even without end: one call returns at most 256 frames, and 16
             more for each frame that was added. Call until ``None`` to get all.
 
         Raises:
-            UnknownNodeError: There is no such output; the message lists those that there are.
+            UnknownNodeError: There is no such output; the message lists the existing ones.
             FilterError: A filter failed; there are several outputs and no key.
         """
 
     def flush(self) -> None:
         """
-        Tell the graph that its inputs have ended, so that it gives what it held back.
+        Signal the end of the inputs, so that the graph outputs its remaining frames.
         """
 
     def dump(self) -> str:
         """
-        FFmpeg's drawing of the graph: nodes, their links, and what flows through them.
+        FFmpeg's text diagram of the graph: nodes, links, and the format of each link.
         """
 
     def __repr__(self) -> str: ...
@@ -835,10 +831,10 @@ def convert_frames(
 
     Args:
         frames: Frames of one class; all are consumed.
-        is_batch: Whether the array gets an axis for them in front; else there must be one.
+        is_batch: Whether the array gets a leading axis for the frames; if not, there must be exactly one.
         storage: Writable memory for the array, or None for memory of its own.
 
-    Releases the GIL; safe to call from several threads.
+    Releases the GIL; thread-safe.
     """
 
 def create_reference_pictures(
@@ -851,12 +847,12 @@ def create_reference_pictures(
     pts: int,
 ) -> VideoFrames:
     """
-    Pictures whose planes are the array's.
+    Make frames of pictures whose planes are the array's memory.
 
     Args:
-        array: A C-contiguous array.
-        element: Kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
-        shape: Its shape.
+        array: The C-contiguous array.
+        element: The kind and size of its elements, as NumPy's ``dtype.kind`` and ``dtype.itemsize``.
+        shape: The shape of the array.
     """
 
 def create_reference_samples(
@@ -868,10 +864,12 @@ def create_reference_samples(
     sample_rate: int,
     pts: int,
 ) -> AudioFrames:
-    """Samples whose planes are the array's; arguments as for pictures."""
+    """
+    Make frames of samples whose planes are the array's memory; arguments as for pictures.
+    """
 
 class VideoEncodeConfig:
-    """What ``spdl.io.VideoEncodeConfig`` hands to native code."""
+    """The native form of ``spdl.io.VideoEncodeConfig``."""
 
     def __init__(
         self,
@@ -891,7 +889,7 @@ class VideoEncodeConfig:
     ) -> None: ...
 
 class AudioEncodeConfig:
-    """What ``spdl.io.AudioEncodeConfig`` hands to native code."""
+    """The native form of ``spdl.io.AudioEncodeConfig``."""
 
     def __init__(
         self,
@@ -908,7 +906,7 @@ class VideoEncoder:
     """
     Turns pictures into packets of one stream; made by ``Muxer.add_encode_stream``.
 
-    It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.
+    It is independent of the muxer once made. One thread at a time: a call from a second thread raises ``MediaError``.
     """
 
     def encode(self, frames: VideoFrames | ImageFrames) -> VideoPackets | None:
@@ -916,28 +914,28 @@ class VideoEncoder:
         Encode pictures.
 
         Args:
-            frames: Of the encoder's size and pixel format. Consumed, also where this fails.
-                Time stamps are rounded to ticks of one frame (``1 / frame_rate``) and must grow by one at least.
-                ``VideoFrames`` without time stamps, and ``ImageFrames``, follow the frame before.
+            frames: The pictures, of the encoder's size and pixel format. Consumed, even if encoding fails.
+                Timestamps are rounded to multiples of ``1 / frame_rate`` and must increase by at least one of them.
+                ``VideoFrames`` without timestamps, and ``ImageFrames``, follow the previous frame.
 
         Returns:
             ``VideoPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
 
         Raises:
             EncodeError: The frames differ in size or format from what the encoder was made for (the message names both,
-                and none of them was encoded), time stamps do not grow, the encoder was flushed, or it refuses.
-            ConsumedError: The frames were consumed before.
-            TypeError: They are not of pictures.
+                and none of them was encoded), timestamps do not increase, the encoder was flushed, or it fails.
+            ConsumedError: The frames were already consumed.
+            TypeError: The frames are not pictures.
 
         Releases the GIL.
         """
 
     def flush(self) -> VideoPackets | None:
         """
-        The packets that the encoder held back, or None. A second call gives None.
+        Return the remaining packets of the encoder, or None. A second call returns None.
 
         Raises:
-            EncodeError: The encoder refuses.
+            EncodeError: The encoder fails.
 
         Releases the GIL.
         """
@@ -946,7 +944,7 @@ class AudioEncoder:
     """
     Turns samples into packets of one stream; made by ``Muxer.add_encode_stream``.
 
-    It is independent of the muxer once made. One thread at a time: a second one gets ``MediaError``.
+    It is independent of the muxer once made. One thread at a time: a call from a second thread raises ``MediaError``.
     """
 
     def encode(self, frames: AudioFrames) -> AudioPackets | None:
@@ -954,29 +952,29 @@ class AudioEncoder:
         Encode samples.
 
         Args:
-            frames: Of the encoder's sample format, sample rate and number of channels; any number of samples, which are
-                regrouped where the encoder takes a fixed number at a time. Consumed, also where this fails.
-                Frames without time stamps follow the samples before. Where time stamps leave a gap, so do the packets,
-                after silence up to the end of a packet; where they overlap, this is an error. Rounding is neither.
+            frames: The samples, in the encoder's sample format, sample rate and number of channels; any number of them,
+                which are regrouped if the encoder takes a fixed number at a time. Consumed, even if encoding fails. Frames
+                without timestamps follow the previous samples. A gap in the timestamps becomes a gap between packets, after
+                silence up to the end of a packet; an overlap is an error. Rounding is neither.
 
         Returns:
             ``AudioPackets`` with the codec, which can be written, decoded or remuxed; or None, as encoders look ahead.
 
         Raises:
             EncodeError: The frames differ from what the encoder was made for (the message names both, and none of them
-                was encoded), time stamps overlap, the encoder was flushed, or it refuses.
-            ConsumedError: The frames were consumed before.
-            TypeError: They are not of samples.
+                was encoded), timestamps overlap, the encoder was flushed, or it fails.
+            ConsumedError: The frames were already consumed.
+            TypeError: The frames are not samples.
 
         Releases the GIL.
         """
 
     def flush(self) -> AudioPackets | None:
         """
-        The packets that the encoder held back, or None. A second call gives None.
+        Return the remaining packets of the encoder, or None. A second call returns None.
 
         Raises:
-            EncodeError: The encoder refuses.
+            EncodeError: The encoder fails.
 
         Releases the GIL.
         """
@@ -989,24 +987,25 @@ class AudioEncoder:
 
 def encode_picture(pixels: Buffer | numpy.typing.NDArray[Any], config: VideoEncodeConfig, name: str) -> bytes:
     """
-    A picture as the bytes of an image file.
+    Encode a picture to the bytes of an image file.
 
     Args:
-        pixels: Planes one after the other, rows without padding; of the size and pixel format of ``config``.
-        config: What the picture is, and how to encode it. A pixel format that the encoder does not take is converted.
-        name: Of the file; its extension means the format.
+        pixels: The planes one after the other, rows without padding, in the size and pixel format of ``config``.
+        config: The format of the picture, and how to encode it. A pixel format that the encoder does not support is
+            converted.
+        name: The name of the file, whose extension selects the format.
 
     Releases the GIL.
     """
 
 class Muxer:
     """
-    What ``spdl.io.Muxer`` is built on.
+    The native part of ``spdl.io.Muxer``.
 
     Args:
-        destination: A path in the file system's encoding, or a URL.
-        name: The same for messages.
-        format: Instead of the one that the extension means.
+        destination: The path in the file system's encoding, or a URL.
+        name: The name of the destination in messages.
+        format: The container format, instead of the one that the extension selects.
     """
 
     def __init__(self, destination: bytes, name: str, format: str | None) -> None: ...
@@ -1025,7 +1024,7 @@ class Muxer:
     def close(self) -> None: ...
 
 def general_way() -> object:
-    """What ``_core.load_batch`` needs to load images that are not JPEG."""
+    """The loader of images that are not JPEG, for ``_core.load_slots``."""
 
 def load_pictures(
     sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
@@ -1041,23 +1040,23 @@ def load_pictures(
     Load pictures, each through the same filter.
 
     Args:
-        sources: For each picture a path, or encoded data as a contiguous buffer of bytes.
-        name: What messages call the sources, or None for their paths or addresses.
-        filter: A description of one input and one output, or None.
-        demux: Format, its options, size of the buffer, whether errors are tolerated, protocols, timeout; or None, with
-            ``decode`` None too, for the way of still images, without a demuxer where the format needs none.
-        decode: Decoder, its options, whether errors are tolerated; or None.
-        max_pixels: How many of them a picture may have.
-        orient: Whether to turn them upright before the filter.
+        sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
+        name: The name of the sources in messages, or None for their paths or addresses.
+        filter: The description of a filter with one input and one output, or None.
+        demux: The format, its options, the buffer size, whether errors are tolerated, protocols, timeout; or None, with
+            ``decode`` None too, to load still images, without a demuxer if the format needs none.
+        decode: The decoder, its options, whether errors are tolerated; or None.
+        max_pixels: The largest number of pixels that a picture may have.
+        orient: Whether to apply the EXIF orientation before the filter.
 
     Returns:
-        For each source frames, or the exception that says why there are none.
+        For each source its frames, or the exception with which loading it failed.
 
-    Releases the GIL; safe to call from several threads.
+    Releases the GIL; thread-safe.
     """
 
 def read_url(url: str) -> spdl.io.lib._core.CPUBuffer:
-    """All that a URL names, as bytes. Releases the GIL."""
+    """Read the whole resource at a URL, as bytes. Releases the GIL."""
 
 def check_pix_fmt(pix_fmt: str, width: int, height: int) -> None:
     """

@@ -6,9 +6,9 @@ from typing_extensions import Buffer
 
 class Exporter:
     """
-    A buffer of bytes in memory that another object keeps alive, and it that.
+    A buffer of bytes in memory that another object owns; the buffer keeps that object alive.
 
-    ``exporter`` makes them.
+    Made by ``exporter``.
     """
 
     def __len__(self) -> int: ...
@@ -23,7 +23,7 @@ def exporter_of(buffer: Buffer, owner: object, as_writable: bool = False) -> Exp
     """
     The bytes of a contiguous buffer, which ``owner`` keeps alive and in place.
 
-    ``as_writable``: say so of read-only memory too, to somebody who will not write.
+    ``as_writable``: export read-only memory as writable too, for consumers that will not write.
     """
 
 def copy_to_bytes(view: Buffer) -> bytes:
@@ -33,7 +33,7 @@ class View:
     """
     A writable buffer of bytes in shared memory.
 
-    It keeps the mapping, and holds a reference to its block, if it has one, until it and all that was made of it is
+    It keeps the mapping, and holds a reference to its block, if it has one, until it and all objects made from it are
     gone.
     """
 
@@ -42,15 +42,15 @@ class View:
 
 class Area:
     """
-    Memory that this process shares with another: blocks with counts, and a few words.
+    Memory that this process shares with another: reference-counted blocks, and a few atomic words.
 
     Args:
-        num_bytes: Room for data. Only what is written takes memory.
-        num_blocks: How many blocks it may be divided into.
+        num_bytes: The capacity for data. Only pages that are written take memory.
+        num_blocks: The largest number of blocks.
         has_bell: Whether one side will wait for the other.
 
     Raises:
-        OSError: The system has no such memory, or no descriptor, left.
+        OSError: The system is out of memory or of file descriptors.
     """
 
     def __init__(self, num_bytes: int, num_blocks: int, *, has_bell: bool) -> None: ...
@@ -89,7 +89,7 @@ class Area:
 
     def for_this_process(self) -> Area:
         """
-        Itself; in the child of a fork, where it counts nothing, one of its own. OSError: no descriptor is left.
+        The area itself; in a forked child, where this one does not count references, a new mapping. OSError: out of file descriptors.
         """
 
     def close(self) -> None:
@@ -99,33 +99,31 @@ class Area:
 
     def get(self, spans: Sequence[tuple[int, int, int]]) -> list[View]:
         """
-        A view for each span, which takes its reference over. ValueError for what is no span of this area.
+        A view for each span, which takes over its reference. ValueError for a span of another area.
         """
 
     def drop(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Drop the references of spans that nobody will get."""
+        """Drop the references of spans that will not be received."""
 
     def view(self, offset: int, num_bytes: int) -> View:
         """A part of the data. It holds no reference to a block."""
 
     def reserve(self, offset: int, num_bytes: int) -> None:
         """
-        Have the system give a part of the data memory, so that writing cannot fail. OSError if it has none.
+        Reserve memory for a part of the data, so that writing cannot fail. OSError if there is none.
         """
 
     def copy_in(self, offset: int, buffer: Buffer) -> None:
-        """
-        Copy a buffer to the data. What does not fit before its end goes on at its beginning.
-        """
+        """Copy a buffer to the data, wrapping around at its end."""
 
     def copy_out(self, offset: int, num_bytes: int) -> bytearray:
-        """Copy a part of the data, which may go on at its beginning likewise."""
+        """Copy a part of the data, wrapping around at its end."""
 
     def count_up(self, block: int, count: int = 1) -> None:
         """Count more references to a block."""
 
     def count_down(self, block: int) -> None:
-        """Drop one. The last one frees the block, and rings."""
+        """Drop a reference. The last one frees the block, and rings the bell."""
 
     def collect(self) -> list[int]:
         """The blocks that were freed since the last call."""
@@ -137,41 +135,43 @@ class Area:
         """Set a word."""
 
     def add(self, word: int, value: int) -> int:
-        """Add to a word, and tell the sum."""
+        """Add to a word, and return the sum."""
 
     def announce_wait(self) -> None:
-        """Say that this side will wait. Look at the state after it."""
+        """
+        Announce that this side will wait. Check the shared state again after it.
+        """
 
     def wait(self, seconds: float) -> bool:
         """
-        Wait until the other side rings, or the area is closed; False if neither was in time. ValueError if closed.
+        Wait until the other side rings, or the area is closed; False after a timeout. ValueError if already closed.
         """
 
     def ring(self) -> None:
-        """Wake the other side, if it said that it waits."""
+        """Wake the other side, if it announced that it waits."""
 
 class Sender:
     """
-    The sending side of an area, which decides what lies where. One for each area.
+    The sending side of an area, which allocates its blocks. One for each area.
 
-    Safe to use from several threads. In the child of a fork it never has room.
+    Thread-safe. In a forked child it never has room.
     """
 
     def __init__(self, area: Area) -> None: ...
     def put(self, buffers: Sequence[Buffer]) -> list[tuple[int, int, int]] | None:
         """
-        Copy each buffer to a block of its own; one that lies in a slot stays where it is.
+        Copy each buffer to a block of its own; a buffer that lies in a slot is not copied.
 
         Args:
-            buffers: Contiguous buffers, of any type and in either order.
+            buffers: The contiguous buffers, of any type and in C or Fortran order.
 
         Returns:
-            For each buffer its block, its offset in the data and its size in bytes.
-            None, and nothing is put, if there is no room.
+            The block, the offset in the data and the size in bytes of each buffer.
+            None, and nothing is copied, if there is no room.
         """
 
     def take_back(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Undo a put that nobody was told of."""
+        """Undo a put that was not sent."""
 
     def slot(self, num_bytes: int) -> View | None:
         """
@@ -179,14 +179,14 @@ class Sender:
         """
 
     def trim(self) -> None:
-        """Give the memory of everything that is free back to the system."""
+        """Return all free memory to the system."""
 
     def close(self) -> None:
-        """Close its descriptor. From now on there is no room."""
+        """Close the descriptor. After that there is no room."""
 
     @property
     def num_bytes_used(self) -> int:
-        """Bytes in blocks that somebody refers to."""
+        """Bytes in blocks that have references."""
 
     @property
     def num_bytes_reserved(self) -> int:
@@ -194,7 +194,7 @@ class Sender:
 
 def exit_on_hangup(fd: int, grace_seconds: float) -> None:
     """
-    End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` is gone.
+    End this process, with exit code 1, ``grace_seconds`` after the other end of ``fd`` was closed.
 
     A native thread watches a duplicate of ``fd`` for as long as the process lives; it needs no GIL. Nothing is cleaned
     up.
@@ -204,26 +204,26 @@ class Writer:
     """
     Writes to a socket on a thread of its own, which needs no GIL.
 
-    What comes fast is gathered for 100 us and leaves in one write; what comes after a pause, or is
-    urgent, leaves at once.
-    Safe to use from several threads. It does not keep the socket open for the other side once that is shut down.
+    Puts in quick succession are gathered for 100 us and written together; a put after a pause, or one that is
+    urgent, is written at once.
+    Thread-safe. It does not keep the socket open for the other side once that is shut down.
 
     Args:
-        fd: A connected stream socket; a duplicate is used.
-        max_bytes_pending: While more than that is not written yet, ``put`` waits; None: it never does.
+        fd: The connected stream socket; a duplicate is used.
+        max_bytes_pending: The number of unwritten bytes above which ``put`` waits; None: it never waits.
     """
 
     def __init__(self, fd: int, max_bytes_pending: int | None = None) -> None: ...
     def put(self, pieces: Sequence[Buffer], urgent: bool = False) -> None:
         """
-        Have a copy of all pieces written, in order and in one piece.
+        Write a copy of all pieces, in order and contiguously.
 
-        Waits only while more than ``max_bytes_pending`` is not written yet, without the GIL, until the other side
+        Waits only while more than ``max_bytes_pending`` bytes are unwritten, without the GIL, until the other side
         reads, the writer is closed, or the connection ends.
 
         Args:
-            pieces: Contiguous buffers.
-            urgent: Somebody waits for this: do not gather.
+            pieces: The contiguous buffers.
+            urgent: Whether to write at once, without gathering, because the receiver is waiting.
 
         Raises:
             OSError: A write has failed; nothing is written any more.
@@ -231,11 +231,11 @@ class Writer:
 
     def drain(self, timeout: float) -> bool:
         """
-        Wait, at most ``timeout`` seconds, until all is written; False if it is not.
+        Wait at most ``timeout`` seconds until all bytes are written; False after a timeout.
         """
 
     def close(self) -> None:
-        """Write nothing more. Does not wait. Idempotent."""
+        """Stop writing. Does not wait. Idempotent."""
 
     @property
     def num_bytes_pending(self) -> int:
