@@ -18,8 +18,8 @@ from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
-from spdl.pipeline._engine._drain import Drain
 from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._region_reader import RegionReader
 from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
 from spdl.pipeline._errors import PipelineFailure
@@ -117,7 +117,7 @@ class _Received:
     def __init__(self, stage: str) -> None:
         self.stage = stage
         self.frames: SimpleQueue[Frame | None] = SimpleQueue()  # ``None``: the pipeline is stopped
-        self.drain: Drain | None = None
+        self.drain: RegionReader | None = None
 
     def __iter__(self) -> _Received:
         return self
@@ -181,7 +181,7 @@ class _Conversation:
             max_failures=spec.max_failures,
             report_stats_interval=spec.interval,
         )
-        self.drain = self.received.drain = Drain(self.pipeline._engine)
+        self.drain = self.received.drain = RegionReader(self.pipeline._engine)
         self.pipeline.start()
 
     # -- on the main thread

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from ._channel import Entry
     from ._engine import Engine
 
-__all__ = ["Drain"]
+__all__ = ["RegionReader"]
 
 
 class _ReportedPositions(Positions):
     """Notes what is consumed until it is asked for. ``num_issued`` is set before each item. Guarded by the lock."""
 
-    __slots__ = ("consumed", "drain", "num_consumed_before", "num_given")
+    __slots__ = ("consumed", "num_consumed_before", "num_given", "reader")
 
-    def __init__(self, drain: Drain) -> None:
+    def __init__(self, reader: RegionReader) -> None:
         super().__init__()
-        self.drain = drain
+        self.reader = reader
         self.consumed: list[int] = []
         self.num_consumed_before = 0
         self.num_given = 0  # written by the source's thread
@@ -41,7 +41,7 @@ class _ReportedPositions(Positions):
     def consume(self, index: int) -> None:
         self.consumed.append(index)
         if self.is_idle():
-            self.drain.note_news()
+            self.reader.note_news()
 
     def is_idle(self) -> bool:
         """Nothing is left of all that was given. Then what was dropped last is told without waiting for outputs."""
@@ -62,7 +62,7 @@ class _Place(SourcePosition):
         return f"<{self.position} of the region>"
 
 
-class Drain:
+class RegionReader:
     """The consumer of a pipeline with one source, which calls ``next_position`` before each item it gives.
 
     Made before the pipeline starts. ``take``, ``wait`` and ``report`` are for one thread.
