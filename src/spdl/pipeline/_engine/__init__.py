@@ -1,8 +1,8 @@
 """The engine: runs a graph of stages on threads, an event loop and the user's executors.
 
-``_graph`` turns descriptions into stages and channels, ``_engine`` holds the one lock and decides what may run,
-``_stages`` say what a stage does with the outcome of a call, ``_lanes`` are where calls run. It starts no process,
-formats no report and knows nothing of the handle that owns it.
+``_graph`` turns descriptions into nodes and channels, ``_engine`` holds the lock and the state of the whole graph,
+``_stages`` handle the outcomes of calls, and ``_lanes`` run the calls. The engine starts no process, formats no report
+and does not depend on the handle that owns it.
 """
 
 from ._engine import Engine as Engine

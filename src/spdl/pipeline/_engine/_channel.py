@@ -1,10 +1,10 @@
 """The bounded buffer between two stages.
 
-A channel has one producing and one consuming stage. Its deque may hold more than ``capacity``: what is beyond it are
-results of finished calls that wait for room. Such a result keeps the concurrency slot of its call (see
-``Stage.has_slot``), so at most ``capacity`` items wait in the channel and each call in flight holds one more.
-``closed`` is state, not an item; an epoch mark takes a place like an item, so that a source of empty epochs cannot
-run away. Everything here is guarded by the engine's lock.
+A channel has one producer and one consumer. Its deque may hold more than ``capacity`` entries: the excess are results
+of finished calls that wait for room. Such a result keeps the concurrency slot of its call (see
+``CallStage.has_slot``), so at most ``capacity`` items are buffered, plus one per call in flight. ``closed`` is state,
+not an item. An epoch mark occupies a place like an item, so that a source of empty epochs is bounded too. The engine's
+lock guards everything here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARK: Final[Entry] = ("end of epoch", ())
 
 
 class Channel:
-    """FIFO of ``(value, origin)`` entries, with the times that observers read."""
+    """FIFO of ``(value, origin)`` entries, with timing counters for observers."""
 
     __slots__ = (
         "capacity",
@@ -38,8 +38,8 @@ class Channel:
         "num_get",
         "num_marks",
         "occupied",
+        "occupied_seen",
         "occupied_since",
-        "occupied_told",
         "producer",
     )
 
@@ -49,12 +49,12 @@ class Channel:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.items: deque[Entry] = deque()
-        self.closed = False  # the producer will put nothing more
-        self.num_marks = 0  # marks among the items
+        self.closed = False  # no more entries will be put
+        self.num_marks = 0  # number of marks among the items
         self.num_get = 0
         self.occupied = 0.0
         self.occupied_since = 0.0
-        self.occupied_told = 0.0
+        self.occupied_seen = 0.0
 
     def put(self, entry: Entry, now: float) -> None:
         """Append an entry; never blocks. The producer checked for a slot when it took its input."""
@@ -74,9 +74,9 @@ class Channel:
         self.consumer.on_input(now)
 
     def take(self, now: float | None = None) -> Entry:
-        """Remove the oldest entry and tell the producer that there is room.
+        """Remove the oldest entry and notify the producer of the room.
 
-        Without ``now`` the clock is read if needed.
+        Without ``now``, the clock is read if needed.
         """
         items = self.items
         entry = items.popleft()
@@ -91,9 +91,9 @@ class Channel:
         return entry
 
     def made_room(self, now: float | None) -> None:
-        """An entry was taken.
+        """Notify the producer that an entry was taken.
 
-        Nobody waits for room below ``capacity - 1``: a call waits beyond it, a generator at it.
+        Only needed at lengths of ``capacity - 1`` and more: calls wait for room above ``capacity``, generators at it.
         """
         producer = self.producer
         if producer.counters.blocked_since is not None and len(self.items) == self.capacity:
@@ -101,13 +101,13 @@ class Channel:
         producer.on_room()
 
     def close(self, now: float) -> None:
-        """No more input will come. Idempotent, cannot block."""
+        """Close the channel: no more entries will be put. Idempotent, never blocks."""
         if not self.closed:
             self.closed = True
             self.consumer.on_input(now)
 
     def discard(self, keep: int = 0) -> None:
-        """Forget all entries but the oldest ``keep``. Their positions stay pending."""
+        """Discard all entries but the oldest ``keep``. Their positions stay pending."""
         items = self.items
         while len(items) > keep:
             if items.pop() is MARK:
@@ -117,14 +117,14 @@ class Channel:
 
     @property
     def overflow(self) -> int:
-        """Finished results that wait for room."""
+        """Number of finished results that wait for room."""
         n = len(self.items) - self.capacity
         return n if n > 0 else 0
 
     def occupied_until(self, now: float) -> float:
         total = self.occupied + (now - self.occupied_since if self.items else 0.0)
-        self.occupied_told = max(total, self.occupied_told)  # see Counters.starved_until
-        return self.occupied_told
+        self.occupied_seen = max(total, self.occupied_seen)  # see Counters.starved_until
+        return self.occupied_seen
 
     def counts(self, started: float, now: float) -> ChannelCounts:
         put, get = self.producer.counters, self.consumer.counters

@@ -1,7 +1,7 @@
-"""What the engine adds up about one stage, while it holds its lock anyway. Guarded by the engine's lock.
+"""Counters of one stage, guarded by the engine's lock, which is held anyway where they are updated.
 
-``starved`` is time with a free slot and no input; ``blocked`` is time with a finished result and no room for it. Both
-are kept as an open period (``*_since``) plus a sum, so nothing is computed while a state lasts.
+``starved`` is time with a free slot and no input; ``blocked`` is time with a finished result and no room for it. Each
+is stored as a sum plus the start of the current period (``*_since``), so nothing is computed while a state lasts.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["Counters"]
 
 _RECENT = 1024
 
-#: What is shorter is an item passing from stage to stage on one thread; nobody waited.
+#: Shorter waits are ignored: an item passing from stage to stage on one thread.
 _WAIT = 20e-6
 
 
 class Counters:
-    """Sums over the life of a stage."""
+    """Counters and sums since the start of a stage."""
 
     __slots__ = (
         "blocked",
+        "blocked_seen",
         "blocked_since",
-        "blocked_told",
         "num_blocked",
         "num_calls",
         "num_dropped",
@@ -38,8 +38,8 @@ class Counters:
         "sampled_cpu",
         "sampled_wall",
         "starved",
+        "starved_seen",
         "starved_since",
-        "starved_told",
         "success_time",
     )
 
@@ -49,20 +49,20 @@ class Counters:
         self.num_dropped = 0
         self.num_emitted = 0
         self.success_time = 0.0
-        self.other_time = 0.0  # of calls that failed, and of the last steps of generators
+        self.other_time = 0.0  # time of failed calls and of the last steps of generators
         self.recent: deque[float] = deque(maxlen=_RECENT)
-        # Of the calls whose CPU time was measured. Their share of CPU is taken for that of all calls: the mean of the
-        # samples would favour the first, cold calls.
+        # Sums over the calls whose CPU time was measured. Their CPU share is applied to all calls; the mean of the
+        # samples would overweight the first, cold calls.
         self.sampled_cpu = 0.0
         self.sampled_wall = 0.0
         self.starved = 0.0
         self.starved_since: float | None = None
-        self.starved_told = 0.0
+        self.starved_seen = 0.0
         self.num_starved = 0
         self.recent_starved: deque[float] = deque(maxlen=_RECENT)
         self.blocked = 0.0
         self.blocked_since: float | None = None
-        self.blocked_told = 0.0
+        self.blocked_seen = 0.0
         self.num_blocked = 0
         self.recent_blocked: deque[float] = deque(maxlen=_RECENT)
 
@@ -72,7 +72,7 @@ class Counters:
 
     @property
     def cpu_share(self) -> float | None:
-        """CPU time / wall time of a call; ``None``: not measured."""
+        """Ratio of CPU time to wall time of a call; ``None``: not measured."""
         return min(1.0, self.sampled_cpu / self.sampled_wall) if self.sampled_wall > 0 else None
 
     def begin_starved(self, now: float) -> None:
@@ -101,21 +101,21 @@ class Counters:
                 self.recent_blocked.append(waited)
                 self.num_blocked += 1
 
-    # A period may be closed with a time read just before the time that a reader came with. So that what is read never
-    # goes back, the largest value told so far is a floor.
+    # A period may be closed with a time read slightly before a reader's time. To keep the values monotonic, the largest
+    # value returned so far is a lower bound.
 
     def starved_until(self, now: float) -> float:
         total = self.starved + (now - self.starved_since if self.starved_since is not None else 0.0)
-        self.starved_told = max(total, self.starved_told)
-        return self.starved_told
+        self.starved_seen = max(total, self.starved_seen)
+        return self.starved_seen
 
     def blocked_until(self, now: float) -> float:
         total = self.blocked + (now - self.blocked_since if self.blocked_since is not None else 0.0)
-        self.blocked_told = max(total, self.blocked_told)
-        return self.blocked_told
+        self.blocked_seen = max(total, self.blocked_seen)
+        return self.blocked_seen
 
     def freeze(self, now: float) -> None:
-        """The stage has ended: close open periods."""
+        """Close the current periods when the stage has ended."""
         self.end_starved(now)
         self.end_blocked(now)
 

@@ -1,9 +1,8 @@
-"""The engine of one pipeline: its lock, its nodes, its lanes; how it fails, how it stops, how it is read.
+"""The engine of one pipeline: its lock, nodes and lanes; failing, stopping and reading.
 
-All scheduling state of a pipeline is guarded by ``Engine.lock``, which is held for microseconds and never while user
-code runs. What runs next is decided in the lanes (``claim``) and the nodes (``finish``); this file holds what
-concerns the graph as a whole. The engine never refers to the handle (``Pipeline``) that owns it, so the handle can be
-collected while it runs.
+``Engine.lock`` guards all scheduling state of a pipeline. It is held for microseconds and never while user code runs.
+Lanes (``claim``) and nodes (``finish``) decide what runs next; this file holds what concerns the whole graph. The
+engine never refers to the handle (``Pipeline``) that owns it, so the handle can be collected while the engine runs.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class EngineState(Enum):
 
 
 class _Nothing(Enum):
-    """What a read found instead of an item."""
+    """Result of a read that found no item."""
 
     END = "end of the stream"
     EPOCH = "end of the epoch"
@@ -68,7 +67,7 @@ class Engine:
         self.lock = threading.Lock()
         self.ledger = Ledger(num_sources)
         self.nodes: list[Node] = []  # upstream before downstream
-        self.num_live = 0  # nodes that have not ended
+        self.num_live = 0  # number of nodes that have not ended
         self.sink: Sink
         self.pool = PoolLane(self, num_threads)
         self.loop = LoopLane(self)
@@ -77,34 +76,34 @@ class Engine:
         self.sources: list[SourceLane] = []
         self.regions: list[RegionLane] = []
         self.deadlines = Deadlines(pipeline_id)
-        #: Set when the pipeline ends or is stopped: calls that wait before another attempt give up.
+        #: Set when the pipeline ends or is stopped: interrupts the delays before retries.
         self.stopped = threading.Event()
         self.state = EngineState.NEW
-        self.starting = threading.Lock()  # held while the lanes are started: a join from elsewhere waits for that
+        self.starting = threading.Lock()  # held while the lanes are started; a concurrent join waits for it
         self.started = 0.0
         self.ended_at: float | None = None
-        self.num_failures = 0  # failed items, of all stages
-        self.limit: Limit | None = None  # how many of them the pipeline may spend
-        self.crossing_failure: FailureRecord | None = None  # the one beyond the limit; for a rate, the newest
+        self.num_failures = 0  # number of failed items of all stages
+        self.limit: Limit | None = None  # the pipeline's max_failures
+        self.crossing_failure: FailureRecord | None = None  # exceeded the limit; for a rate, the newest
         self.stage_failures: list[tuple[str, BaseException]] = []
-        self.num_items = 0  # given to the consumer
+        self.num_items = 0  # number of items returned to the consumer
         self.consumer_wait = 0.0
         self.hooks_entered = threading.Event()
-        #: Generators to close and futures to cancel: user code, so it is done by whoever next has no lock.
+        #: Generators to close and futures to cancel: runs user code, so a thread does it when it has released the lock.
         self.to_close: deque[Callable[[], Any]] = deque()
-        self.on_ended: list[Callable[[], None]] = []  # totals to log; run once, by whoever joins the threads
-        self.given_up: set[object] = set()  # threads and futures that a join has left behind; touched by joins only
+        self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins
+        self.given_up: set[object] = set()  # threads and futures abandoned by a join; used by joins only
         self._is_forgotten = False
-        self.is_abandoned = False  # nobody holds it any more, or the interpreter exits
-        self.is_left = False  # who waited for its threads was interrupted: nobody is to wait again
+        self.is_abandoned = False  # the handle was collected, or the interpreter is exiting
+        self.is_left = False  # a join was interrupted: do not wait for its threads again
         self._is_broken = False
         self.turns = Turns()
-        self.is_forked = False  # this is a copy in the child of a fork: its threads are not there
+        self.is_forked = False  # a copy in the child of a fork, without the threads
 
     # -- start
 
     def start(self, timeout: float | None) -> bool:
-        """Start all lanes. False: the user's stage hooks were not entered in time."""
+        """Start all lanes. Returns False if the stage hooks were not entered in time."""
         with self.starting:
             with self.lock:
                 self.state = EngineState.RUNNING
@@ -113,7 +112,7 @@ class Engine:
                     if node.inboxes:
                         node.counters.begin_starved(now)
             register(self)
-            for region in self.regions:  # before any thread: then a start by fork, where it was asked for, is safe
+            for region in self.regions:  # before any thread starts, so that the fork start method is safe
                 region.start_workers()
             if self.loop.is_needed():
                 self.loop.start()
@@ -130,12 +129,13 @@ class Engine:
                 source.start()
             return True
 
-    # -- what comes of what, under the lock
+    # -- advancing nodes, under the lock
 
     def advance(self, node: Node, now: float) -> None:
-        """Have ``node`` move what it can: items, marks, the end.
+        """Call ``node.advance``, which moves items, marks and the end of the stream.
 
-        What that lets its neighbours move is moved after it and not inside it, so a chain of nodes needs no stack.
+        Neighbours that can advance because of it are queued and advance afterwards, not recursively, so the length of
+        the pipeline is not limited by the stack.
         """
         turns = self.turns
         if turns.is_taken:
@@ -148,7 +148,7 @@ class Engine:
             self.advance_rest(now)
 
     def advance_rest(self, now: float) -> None:
-        """Second part of ``advance``: what has waited for its end."""
+        """Second part of ``advance``: the queued nodes."""
         turns = self.turns
         turns.is_taken = True
         while turns.waiting:
@@ -158,7 +158,7 @@ class Engine:
     # -- failure and the end of nodes, under the lock
 
     def fail(self, node: Node, error: BaseException, now: float) -> None:
-        """A stage fails: it ends its output, the stages before it are cancelled, those after it drain."""
+        """Fail a stage: close its output and cancel the stages before it; the stages after it drain."""
         if node.cancelled:
             return
         info = node.info
@@ -168,7 +168,7 @@ class Engine:
         doomed = self._upstream_of(node)
         spared = self._downstream_of(node)
         block = node.block
-        while block is not None:  # a failing path takes its router and the other paths with it
+        while block is not None:  # a failing path also fails its router and the other paths
             doomed |= {block, *block.members} | self._upstream_of(block)
             block = block.block
         if not was_ended:
@@ -228,7 +228,7 @@ class Engine:
             region.stop()
 
     def broken(self, error: BaseException) -> None:
-        """A broken invariant of the engine: make it an error that the consumer sees, never a hang."""
+        """Handle a broken invariant of the engine: raise an error in the consumer instead of hanging."""
         if self._is_broken:
             return
         self._is_broken = True
@@ -245,7 +245,7 @@ class Engine:
             if isinstance(node, CallStage):
                 node.limit = 0
             elif isinstance(node, SourceNode):
-                with suppress(Exception):  # whatever is broken
+                with suppress(Exception):  # its state may be broken
                     node.drop_work()
         self.sink.inbox.closed = True
         self.sink.wake_all()
@@ -260,7 +260,7 @@ class Engine:
         return sum(node.num_counted_calls for node in self.nodes)
 
     def note_failure(self, record: FailureRecord) -> None:
-        """An item has failed in some stage."""
+        """Count a failed item of any stage."""
         self.num_failures += 1
         limit = self.limit
         if limit is None or (self.crossing_failure is not None and limit.is_count):
@@ -271,7 +271,7 @@ class Engine:
     # -- user code that must not run under the lock
 
     def close_later(self, generator: Any) -> None:
-        """Under the lock: close a generator, if it is one, as soon as somebody is without the lock."""
+        """Under the lock: schedule closing a generator (or ``None``); a thread without the lock closes it."""
         if generator is not None:
             self.to_close.append(partial(_close, generator))
 
@@ -283,16 +283,19 @@ class Engine:
                 return
             try:
                 close()
-            except BaseException as exc:  # noqa: BLE001 - the user's last words, which nobody waits for
+            except BaseException as exc:  # noqa: BLE001 - user code, and there is no caller to raise to
                 text = "closing a generator of pipeline %d failed"
                 log(self.log, logging.ERROR, text, self.pipeline_id, exc_info=exc)
 
     # -- reading
 
     def read(self, timeout: float | None) -> Any:
-        """The next item, ``EPOCH`` or ``END``. ``TimeoutError`` if nothing comes in time.
+        """Return the next item, ``EPOCH`` or ``END``.
 
-        For any number of threads: each item goes to one of them, the end to all.
+        Thread-safe: each item goes to one reader, the end of the stream to all.
+
+        Raises:
+            TimeoutError: No item arrived in time.
         """
         channel = self.sink.inbox
         items = channel.items
@@ -330,7 +333,7 @@ class Engine:
                     if found:
                         self._end_wait(wait)
                         return value
-                    if is_late:  # and it has not come at the last moment
+                    if is_late:  # checked after the queue: an item may have arrived at the last moment
                         raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
                     self.sink.begin_wait(wait)
                 if deadline is None:
@@ -343,8 +346,8 @@ class Engine:
                 with self.lock:
                     self._end_wait(wait)
 
-    async def read_async(self, timeout: float | None) -> Any:  # noqa: ASYNC109 - the contract has it
-        """``read`` for a coroutine: waits without blocking its loop. Cancellation loses no item."""
+    async def read_async(self, timeout: float | None) -> Any:  # noqa: ASYNC109 - same parameter as read
+        """``read`` for coroutines: does not block the event loop. Cancellation loses no item."""
         loop = asyncio.get_running_loop()
         began = perf_counter()
         wait: Wait | None = None
@@ -377,9 +380,9 @@ class Engine:
     # -- the end
 
     def request_stop(self) -> None:
-        """Cancel everything that has not ended.
+        """Cancel all nodes that have not ended. Does not block.
 
-        What is in the sink, up to its capacity, stays readable. Does not block.
+        Items in the sink, up to its capacity, can still be read.
         """
         with self.lock:
             if self.state not in (EngineState.NEW, EngineState.RUNNING):
@@ -390,7 +393,7 @@ class Engine:
                 if not node.ended:
                     node.cancel(now)
             self.stopped.set()
-            # Nothing will be claimed any more. The loop stays until the stage hooks have left.
+            # No more calls will be claimed. The loop runs until the stage hooks have exited.
             for pool in (self.pool, *self.isolated):
                 pool.stop()
             for executor in self.executors:
@@ -398,17 +401,17 @@ class Engine:
 
     @property
     def is_over(self) -> bool:
-        """All has ended and was joined: there is nothing left to do."""
+        """Whether everything has ended and was joined."""
         return self._is_forgotten
 
     def join(self, timeout: float) -> list[Stuck]:
-        """Wait for all threads, at most ``timeout`` s for ops and a second for sources.
+        """Join all threads, waiting at most ``timeout`` s for ops and one second for sources.
 
-        Returns what is still running.
+        Returns the calls that are still running.
         """
         try:
             stuck = join_all(self, timeout)
-        except BaseException:  # Ctrl-C: whoever waits has had enough
+        except BaseException:  # Ctrl-C: do not wait again
             self.is_left = True
             raise
         with self.lock:
@@ -422,12 +425,12 @@ class Engine:
         for callback in callbacks:
             try:
                 callback()
-            except Exception as exc:  # noqa: BLE001 - a report, which may be the user's
+            except Exception as exc:  # noqa: BLE001 - may be user code
                 log(self.log, logging.ERROR, "a report of pipeline %d failed", self.pipeline_id, exc_info=exc)
         return stuck
 
     def _forget(self) -> None:
-        """Let go of the user's ops and sources. The engine is a cycle of references: it may live until a collection."""
+        """Drop references to ops and sources. The engine is a reference cycle and may live until garbage collection."""
         for node in self.nodes:
             node.forget()
         for lane in self.isolated:
@@ -449,7 +452,7 @@ def _threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -
             future.set_result(None)
 
     def wake() -> None:
-        with suppress(RuntimeError):  # the consumer's loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the consumer's loop is closed
             loop.call_soon_threadsafe(resolve)
 
     return wake

@@ -1,4 +1,4 @@
-"""How many failures a stage or a pipeline may spend, and how one failed item is recorded."""
+"""Failure limits of stages and pipelines, and the records of failed items."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["FailureRecord", "FailureReporter", "Limit", "as_stage_failure", "log
 #: Writes a failed item to the log: stage, short repr of the item, source position, exception.
 FailureReporter: TypeAlias = "Callable[[StageInfo, str, object, BaseException], None]"
 
-#: A rate says nothing before it has seen some calls.
+#: Minimum number of calls before a rate is checked.
 _MIN_CALLS_FOR_RATE = 100
 
 
 class FailureRecord(NamedTuple):
-    """One item that failed."""
+    """A failed item."""
 
     stage: str
     origin: object
@@ -35,7 +35,7 @@ class FailureRecord(NamedTuple):
 
 
 class Limit:
-    """A failure limit: a count (``int``) or a rate (``Fraction``); a pipeline's or a stage's own."""
+    """A failure limit, of a stage (``is_own``) or the pipeline: a count (``int``) or a rate (``Fraction``)."""
 
     __slots__ = ("is_own", "value")
 
@@ -70,7 +70,7 @@ class Limit:
 
 
 def as_stage_failure(exc: BaseException, what: str) -> Exception:
-    """What a stage fails with after ``what`` raised ``exc``. A group cannot hold ``SystemExit`` and the like."""
+    """Return the exception of a stage after ``what`` raised ``exc``: an exception group cannot hold ``SystemExit``."""
     if isinstance(exc, Exception):
         add_note(exc, f"in {what}")
         return exc
@@ -79,14 +79,14 @@ def as_stage_failure(exc: BaseException, what: str) -> Exception:
     return failure
 
 
-#: How often a traceback may begin anew. Once is usual; more for an error of a pipeline inside an op.
+#: Maximum number of call starts in one traceback. Usually one; more for errors of a pipeline inside an op.
 _MOST_RAISED: Final = 8
 
 
 def log_failure(
     report: FailureReporter, stage: StageInfo, origin: Origin, value: Any, error: BaseException, location: str
 ) -> FailureRecord:
-    """Note on the exception where it happened, report it, and return what the ledger keeps.
+    """Add a note with the location to the exception, report it, and return its record.
 
     User code may run here (``__repr__``, log handlers): never call it under the engine's lock.
     """
@@ -96,20 +96,20 @@ def log_failure(
     what = f"source position {shown(position)}, item {text}, op defined at {location}"
     add_note(error, where + what, in_place_of=where)
     report(stage, text, position, error)
-    _let_go(error)
+    _clear_frames(error)
     return FailureRecord(str(stage), position, text, error)
 
 
-def _let_go(error: BaseException) -> None:
-    """The ledger outlives the call: keep the lines of the traceback, let go of what its frames hold.
+def _clear_frames(error: BaseException) -> None:
+    """Clear the frames of the traceback, because the record outlives the call.
 
-    An exception object that is raised again goes on with the traceback it has. What repeats it is cut off.
+    An exception object that is raised repeatedly extends its traceback each time. The repetitions are cut off.
     """
     first = last = _traceback_of(error)
     if first is None:
         return
     traceback.clear_frames(first)
-    code = first.tb_frame.f_code  # of the engine or an executor: it recurs where calls began
+    code = first.tb_frame.f_code  # of the engine or an executor: it recurs at each start of a call
     num_begun = 0
     while last is not None and last.tb_next is not None:
         num_begun += last.tb_next.tb_frame.f_code is code

@@ -1,4 +1,4 @@
-"""Exceptions that the engine keeps: they must not keep the frames of whoever called it."""
+"""Releases the frames that exceptions kept by the engine would keep alive."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ E = TypeVar("E", bound=BaseException)
 
 
 def release_frames(error: E) -> E:
-    """Turn the tracebacks of ``error``, and of what it came from, into a note with the same text.
+    """Replace the tracebacks of ``error`` and of its causes by a note with the same text. Never raises.
 
-    A frame of a traceback refers to the frames that called it, and those to their variables. Where the engine keeps an
-    exception that was raised while the consumer's thread was in it, these are the variables of the consumer: among them
-    the pipeline, which would then never be collected, as the engine is kept until it is. Never raises.
+    A traceback keeps its frames alive, with their callers and local variables. If the engine keeps an exception that
+    was raised on the consumer's thread, these include the consumer's variables and so the pipeline itself. The pipeline
+    would then never be collected, because the engine lives as long as the pipeline.
     """
     text = None
-    with suppress(BaseException):  # the exception's own methods are the user's
+    with suppress(BaseException):  # the exception's methods are user code
         text = "".join(traceback.format_exception(error)).rstrip()
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
@@ -30,7 +30,7 @@ def release_frames(error: E) -> E:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        BaseException.with_traceback(each, None)  # their own __setattr__ may refuse (frozen dataclasses)
+        BaseException.with_traceback(each, None)  # bypasses __setattr__, which may raise (frozen dataclasses)
         todo += [each.__cause__, each.__context__]
         if isinstance(each, BaseExceptionGroup):
             todo += each.exceptions

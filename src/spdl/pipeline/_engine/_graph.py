@@ -1,7 +1,7 @@
-"""From descriptions to stages and channels: a pure function, nothing is started.
+"""Turns descriptions into nodes and channels. Starts nothing.
 
-Stage ids are given in the order of ``api``: source, stages, sink; a merge before its sub-pipelines; path variants one
-for the router, then the stages of the paths, then the merge.
+Stage ids are assigned in this order: source, stages, sink; a merge before its sub-pipelines; for path variants the
+router, then the stages of the paths, then the merge.
 """
 
 from __future__ import annotations
@@ -69,23 +69,23 @@ __all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph"]
 
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
 
-#: At most so many items wait between two stages.
+#: Maximum number of items buffered between two stages.
 CHANNEL_CAPACITY = 2
 
 
 @dataclass
 class StageWiring:
-    """What observers want of one node; ``node`` and ``channel`` are filled in by the graph."""
+    """The observers of one node. The graph sets ``node`` and ``channel``."""
 
     task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
-    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # make async context managers around the stage
+    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # return async context managers around the stage
     node: Node | None = None
     channel: Channel | None = None
 
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """What a build may choose. ``wire`` is called once per stage, and once per path, in order of stage id."""
+    """Options of a build. ``wire`` is called once per stage and once per path, in order of stage id."""
 
     pipeline_id: int
     num_threads: int
@@ -116,7 +116,7 @@ def _has_mixed_sources(config: PipelineConfig[Any]) -> bool:
 
 
 class _Builder:
-    """Walks the description once, downstream."""
+    """Builds the graph in one pass over the description, from source to sink."""
 
     def __init__(self, config: PipelineConfig[Any], options: GraphOptions) -> None:
         self.config = config
@@ -139,7 +139,7 @@ class _Builder:
         for node in engine.nodes:
             if isinstance(node, (CallStage, SourceNode)):
                 node.link()
-        # The most downstream first: a worker takes what is nearest to the consumer.
+        # Downstream first: a worker prefers the calls nearest to the consumer.
         engine.pool.stages.reverse()
         engine.loop.stages.reverse()
         return engine
@@ -161,10 +161,10 @@ class _Builder:
             self.engine.loop.hooks.append((node, wiring.stage_hooks))
         self.engine.nodes.append(node)
 
-    # -- the parts
+    # -- stages and sub-pipelines
 
     def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
-        """Source and stages; the sink is not this pipeline's if it is merged. Returns the last channel."""
+        """Add source and stages, but no sink: a merged pipeline has none. Returns the last channel."""
         check_regions(config.pipes, may_stay_open=True)
         pipes = split_regions(config.pipes)
         if isinstance(config.src, MergeConfig):
@@ -235,9 +235,9 @@ class _Builder:
         self.add(stage, [tail], [out], wiring)
 
     def make_plain(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
-        """A stage whose op runs on its natural lane."""
+        """Make a stage without task hooks: its op runs on the lane for its kind."""
         engine, kind = self.engine, config._kind
-        timeout = None if config._isolate else config._timeout  # its lane sees to it
+        timeout = None if config._isolate else config._timeout  # its lane handles the timeout
         ordered = config._output_order == "input" and config._concurrency > 1
         op = self.ops.wrapped_op(config, info)
         lane: Any = engine.pool
@@ -259,7 +259,7 @@ class _Builder:
         else:
             stage = (TimedOrderedCallStage if ordered else TimedCallStage)(engine, info, op, **arguments)
         if timeout is not None and lane is not engine.loop:
-            stage.timeout = timeout  # type: ignore[attr-defined] # it is a timed one
+            stage.timeout = timeout  # type: ignore[attr-defined] # a timed stage
             engine.deadlines.is_needed = True
         if isinstance(lane, ExecutorLane):
             lane.stage = stage
@@ -269,7 +269,7 @@ class _Builder:
         return stage
 
     def make_hooked(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
-        """A stage with the user's task hooks: its calls are async, on the loop."""
+        """Make a stage with task hooks: its calls are async, on the loop."""
         engine = self.engine
         ordered = config._output_order == "input" and config._concurrency > 1
         arguments: dict[str, Any] = {"limit": config._concurrency, "lane": engine.loop, "location": config._location}
@@ -347,7 +347,7 @@ class _Builder:
         for number, path_wiring in enumerate(wirings):
             wiring.stage_hooks.extend(path_wiring.stage_hooks)
             path_wiring.channel = channels[number]
-        described = Pipe(config.router)  # tells sync from async, and where it is defined
+        described = Pipe(config.router)  # determines the kind and the location of the router
         is_async = described._kind == "async"
         lane: Any = engine.loop if is_async else engine.pool
         router = RouterStage(engine, info, described._op, limit=1, lane=lane, location=described._location)

@@ -1,6 +1,6 @@
-"""How the op of a stage is called: with its retries and its time limit, where it runs, and between the user's hooks.
+"""Wraps the op of a stage with retries, timeout, its executor, and task hooks.
 
-Hooks are async, so with them every op becomes an async one on the loop, which has a sync op called elsewhere.
+Task hooks are async. With hooks, every op becomes an async op on the loop, and a sync op runs elsewhere.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ __all__ = ["OpWrapper"]
 
 
 class OpWrapper:
-    """Part of the making of a graph; starts nothing."""
+    """Wraps ops while a graph is built. Starts nothing."""
 
     def __init__(self, engine: Engine, start_isolated: StartIsolated) -> None:
         self.engine = engine
         self.start_isolated = start_isolated
 
     def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """The op with the retries that it was given, and on the loop with its time limit."""
+        """Return the op with its retries and, on the loop, with its timeout."""
         op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
-        if config._isolate:  # its lane sees to all that
+        if config._isolate:  # its lane handles retries and timeouts
             return op
         if retry is not None:
             if executor is not None and is_process_pool(executor):
@@ -107,7 +107,7 @@ class OpWrapper:
         return remote
 
     def end_in_time(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
-        """Waits for a call in an executor: to its end, or as long as it may take."""
+        """Return a function that awaits a call in an executor, with the timeout of the stage if it has one."""
         timeout = config._timeout
         return to_its_end if timeout is None else lambda call: in_time(call, timeout, info)
 
@@ -147,7 +147,7 @@ def _submit(executor: Executor, info: StageInfo, function: Callable[..., Any], *
 
 
 def call_there(function: Callable[[Any], Any], argument: Any) -> tuple[Any, BaseException | None]:
-    """On a thread of an executor: the result, or the error. A future of asyncio's takes no ``StopIteration``."""
+    """Run a call on an executor's thread; return result or error. An asyncio future cannot hold ``StopIteration``."""
     try:
         return function(argument), None
     except BaseException as exc:  # noqa: BLE001 - the boundary to user code

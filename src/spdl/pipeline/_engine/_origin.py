@@ -4,13 +4,13 @@ An origin is one small value that travels with every item:
 
 - ``int``: a position of the only source;
 - ``SourcePosition``: a position of one of several merged sources;
-- ``Part``: the k-th output of a call that may give many (a generator, a sub-batch of a path);
-- ``tuple``: the origins of everything that went into an aggregate.
+- ``Part``: the k-th output of a call with several outputs (a generator, a sub-batch of a path);
+- ``tuple``: the origins of all items in an aggregate.
 
-``Ledger.release(origin)`` says that an item is out of the pipeline's hands: taken by the consumer, dropped on
-purpose, or in the failure ledger. When nothing that descends from a source position is left, the position is
-*consumed*. Items that a stop or a cancellation discards are never released, so their positions stay pending; that is
-what exact resume needs. Everything here is guarded by the engine's lock.
+``Ledger.release(origin)`` records that an item has left the pipeline: read by the consumer, dropped on purpose, or
+failed. When no item that originates from a source position is left, the position is *consumed*. Items discarded by a
+stop or a cancellation are never released, so their positions stay pending, as exact resume needs. The engine's lock
+guards everything here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SourcePosition(NamedTuple):
 
 
 class Branch:
-    """One call with many outputs: counts those still alive, and passes the release on when the last has gone."""
+    """One call with several outputs. Counts the live ones; when the last is released, releases its parent."""
 
     __slots__ = ("batch", "live", "num_outputs", "on_gone", "open", "parent")
 
@@ -39,10 +39,10 @@ class Branch:
         self.num_outputs = 0
         self.open = True  # more outputs may come
         self.on_gone = on_gone  # called instead of releasing the parent
-        self.batch: object = None  # batched path variants: what the sub-batch is a part of
+        self.batch: object = None  # batched path variants: the batch that the sub-batch belongs to
 
     def output(self) -> Part:
-        """The origin of the next output."""
+        """Return the origin of the next output."""
         part = Part(self, self.num_outputs)
         self.num_outputs += 1
         self.live += 1
@@ -63,7 +63,7 @@ Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
 
 
 class Positions:
-    """The positions of one source: how many it gave, and which are consumed."""
+    """The positions of one source: how many were issued, and which are consumed."""
 
     __slots__ = ("above", "low", "num_issued")
 
@@ -100,7 +100,7 @@ class Ledger:
         self.sources = [Positions() for _ in range(num_sources)]
 
     def release(self, origin: Origin) -> None:
-        """Count out what came from ``origin``, which may be nested as deep as the pipeline is long."""
+        """Release ``origin``. Iterative: origins may be nested as deeply as the pipeline is long."""
         if type(origin) is int:
             self.sources[0].consume(origin)
             return
@@ -136,14 +136,14 @@ class Ledger:
 
 
 class _Around(NamedTuple):
-    """What is to be put around the ``num`` descriptions made last."""
+    """Marks that the last ``num`` descriptions belong in one tuple."""
 
     num: int
-    output: int | None  # its number; ``None``: they are one aggregate
+    output: int | None  # number of the output; ``None``: an aggregate
 
 
 def describe(origin: Origin) -> object:
-    """The origin as plain values: an index, ``(origin, k)``, or a tuple of origins."""
+    """Return the origin as plain values: an index, ``(origin, k)``, or a tuple of origins."""
     if type(origin) is int:
         return origin
     todo: list[Origin | _Around] = [origin]

@@ -1,7 +1,7 @@
-"""Reading a pipeline for somebody who keeps account of its items elsewhere: the worker of a region.
+"""Reads the pipeline of a region's worker and accounts for its items to the main process.
 
-Outputs are taken with their origins; which positions are consumed, and which items have failed, is collected until it
-is reported. Positions are those that the owner of the region gives, not counted here.
+Outputs are taken with their origins. Consumed positions and failed items are collected until they are reported. The
+main process assigns the positions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ __all__ = ["RegionReader"]
 
 
 class _ReportedPositions(Positions):
-    """Notes what is consumed until it is asked for. ``num_issued`` is set before each item. Guarded by the lock."""
+    """Collects consumed positions until they are reported. ``num_issued`` is set before each item.
+
+    Guarded by the engine's lock.
+    """
 
     __slots__ = ("consumed", "num_consumed_before", "num_given", "reader")
 
@@ -36,7 +39,7 @@ class _ReportedPositions(Positions):
         self.reader = reader
         self.consumed: list[int] = []
         self.num_consumed_before = 0
-        self.num_given = 0  # written by the source's thread
+        self.num_given = 0  # written by the source's thread only
 
     def consume(self, index: int) -> None:
         self.consumed.append(index)
@@ -44,7 +47,7 @@ class _ReportedPositions(Positions):
             self.reader.note_news()
 
     def is_idle(self) -> bool:
-        """Nothing is left of all that was given. Then what was dropped last is told without waiting for outputs."""
+        """Whether all given positions are consumed. If so, the last drops are reported without waiting for outputs."""
         return self.num_consumed_before + len(self.consumed) == self.num_given
 
     def take(self) -> list[int]:
@@ -54,7 +57,7 @@ class _ReportedPositions(Positions):
 
 
 class _Place(SourcePosition):
-    """A position as logs and notes in the worker show it: it counts what was dealt, not the source's items."""
+    """A position as shown in logs and notes of the worker: a number in the region, not an index of the source."""
 
     __slots__ = ()
 
@@ -63,7 +66,7 @@ class _Place(SourcePosition):
 
 
 class RegionReader:
-    """The consumer of a pipeline with one source, which calls ``next_position`` before each item it gives.
+    """The consumer of a pipeline with one source. The source calls ``next_position`` before each item.
 
     Made before the pipeline starts. ``take``, ``wait`` and ``report`` are for one thread.
     """
@@ -73,21 +76,21 @@ class RegionReader:
         (self.source,) = (node for node in engine.nodes if isinstance(node, SourceNode))
         self._positions = _ReportedPositions(self)
         engine.ledger.sources[0] = self.source.positions = self._positions
-        # Positions of a kind of their own: in a description they cannot be mistaken for the number of an output.
+        # A distinct type: in a description, it cannot be confused with the number of an output.
         self.source.shares_ledger = True
         self.source.position_class = _Place
         self._report_failure = engine.report_failure
         engine.report_failure = self._on_failure
         self._failures: deque[FailedItem] = deque()
         self._num_taken = 0
-        self._has_news = False  # something to report, or to look at again
+        self._has_news = False  # something to report, or to check again
         self._arrived = threading.Lock()
         self._arrived.acquire()
 
     # -- from any thread
 
     def next_position(self, position: int) -> None:
-        """The source is about to give the item with this position. On the source's thread."""
+        """Called before the source yields the item with this position, on the source's thread."""
         self._positions.num_given += 1
         self._positions.num_issued = position
 
@@ -107,7 +110,7 @@ class RegionReader:
         self.engine.sink.wake_all()
 
     def refuse(self, position: int, stage: str, item: str, error: BaseException) -> None:
-        """An item that does not get as far as the source has failed. On the source's thread."""
+        """Record the failure of an item before it reaches the source. Called on the source's thread."""
         self._failures.append(FailedItem(stage, SourcePosition(0, position), item, RemoteFailure.of(error)))
         with self.engine.lock:
             self._positions.num_given += 1
@@ -115,7 +118,7 @@ class RegionReader:
             self.note_news()
 
     def fail_output(self, entry: Entry, stage: str, item: str, error: BaseException) -> None:
-        """An output that was taken cannot be passed on."""
+        """Record the failure of an output that was taken but cannot be sent."""
         self.add_failure(FailedItem(stage, describe(entry[1]), item, RemoteFailure.of(error)))
 
     def add_failure(self, failed: FailedItem) -> None:
@@ -126,12 +129,12 @@ class RegionReader:
         self._report_failure(stage, item, position, error)
         self.add_failure(FailedItem(str(stage), position, item, RemoteFailure.of(error)))
 
-    # -- the consumer's
+    # -- from the consumer's thread
 
     def take(self, most: int) -> tuple[list[Entry], Then]:
-        """At most so many outputs, and what comes after them if that is known. Does not wait.
+        """Return at most ``most`` outputs, and what follows them if known. Does not wait.
 
-        They count as the pipeline's until they are in a report.
+        The outputs count as in flight until they are in a report.
         """
         inbox = self.engine.sink.inbox
         items = inbox.items
@@ -149,7 +152,7 @@ class RegionReader:
             assert entry is MARK
 
     def wait(self, *, for_items: bool) -> None:
-        """Until there is something to report; or, if asked, to take."""
+        """Wait until there is something to report or, if ``for_items``, an output to take."""
         sink = self.engine.sink
         inbox = sink.inbox
         while True:
@@ -165,7 +168,7 @@ class RegionReader:
         return bool(self._num_taken or self._failures or (positions.consumed and positions.is_idle()))
 
     def report(self, outputs: list[Entry], refused: list[Entry]) -> Report:
-        """Account for all up to now; also for ``outputs``, which go with it, and ``refused``, which have failed."""
+        """Report everything up to now, including ``outputs``, sent with the report, and ``refused``, which failed."""
         engine, positions = self.engine, self._positions
         with engine.lock:
             engine.num_items += len(outputs)
@@ -176,7 +179,7 @@ class RegionReader:
             num_dropped = sum(node.counters.num_dropped for node in engine.nodes)
             num_calls = engine.num_counted_calls()
             busy = sum(node.counters.busy for node in engine.nodes if node is not self.source)
-        # After ``consumed``: whatever has been consumed by failing is told with its failure, or after it.
+        # Read after ``consumed``: an item consumed by a failure is then reported with its failure, or after it.
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         descents = [_descent(origin) for _, origin in outputs]
         return Report(num_taken, descents, consumed, failures, num_dropped, num_calls, busy)

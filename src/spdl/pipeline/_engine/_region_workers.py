@@ -1,9 +1,9 @@
-"""What the engine asks of the workers of a region, and what they tell it. It starts no process itself.
+"""The interface between the engine and the workers of a region. It starts no process itself.
 
-A worker runs the region's stages as a pipeline of its own. Items go to it in *transfers*, outputs come back in
-transfers. Each item that is dealt has a *position*, unique in its region; a worker says of each output which positions
-it descends from, which positions nothing is left of, and which items have failed. All of that comes in one ``Report``
-after the outputs it belongs to, so that a worker that dies has either accounted for an item or still holds it.
+A worker runs the region's stages as its own pipeline. Items are sent to it in *transfers*, and outputs come back in
+transfers. Each item has a *position*, unique in its region. A worker reports which positions each output comes from,
+which positions are consumed, and which items failed. One ``Report`` with all of this follows the outputs it belongs to,
+so when a worker dies, each item is either accounted for or still held by that worker.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Then(Enum):
 
 
 class Descent(NamedTuple):
-    """Where an output comes from."""
+    """The positions that an output comes from."""
 
-    whole: tuple[int, ...]  #: positions that are in this output and nowhere else
-    parts: tuple[int, ...]  #: positions that it is one of several outputs of
+    whole: tuple[int, ...]  #: positions that are only in this output
+    parts: tuple[int, ...]  #: positions that have several outputs, this one among them
 
 
 class FailedItem(NamedTuple):
-    """One item that failed in a worker. Positions in ``origin`` are ``SourcePosition`` with source 0."""
+    """An item that failed in a worker. Positions in ``origin`` are ``SourcePosition`` with source 0."""
 
     stage: str
     origin: Any
@@ -54,25 +54,25 @@ class FailedItem(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a worker has done since its last report; the last three count from its start."""
+    """The progress of a worker since its last report; the last three fields count from its start."""
 
-    num_taken: int  #: transfers to it that its pipeline has taken in
-    descents: list[Descent]  #: of the outputs that came before this report, in order
-    consumed: list[int]  #: positions that nothing is left of, those of these outputs among them
+    num_taken: int  #: number of transfers that its pipeline has read
+    descents: list[Descent]  #: origins of the outputs sent before this report, in order
+    consumed: list[int]  #: consumed positions, including those of these outputs
     failures: list[FailedItem]
     num_dropped: int
-    num_calls: int  #: as failure limits count them
-    busy: float  #: seconds inside of ops
+    num_calls: int  #: number of calls, as failure limits count them
+    busy: float  #: time in ops, in seconds
 
 
 class Unreadable(NamedTuple):
-    """In place of an output that could not be unpickled."""
+    """Replaces an output that could not be unpickled."""
 
     error: Exception
 
 
 class Told(NamedTuple):
-    """A report, with its outputs."""
+    """A report with its outputs."""
 
     worker: int
     values: list[Any]
@@ -81,20 +81,20 @@ class Told(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The worker has come as far as taking items."""
+    """The worker has started and takes items."""
 
     worker: int
 
 
 class Failed(NamedTuple):
-    """The worker cannot go on, and says why."""
+    """The worker failed and reported the error."""
 
     worker: int
     error: Exception
 
 
 class Died(NamedTuple):
-    """The worker is gone without a word."""
+    """The worker died without reporting an error."""
 
     worker: int
     error: Exception
@@ -104,44 +104,44 @@ Event = Ready | Told | Failed | Died
 
 
 class RegionWorkers(Protocol):
-    """The workers of one region of one pipeline. Sending is for one thread, waiting for another."""
+    """The workers of one region of one pipeline. One thread sends, another waits."""
 
     num_workers: int
-    may_replace: bool  #: a worker that dies is replaced
+    may_replace: bool  #: whether a worker that dies is replaced
 
     def start(self) -> None:
-        """Start all workers; return without waiting for them."""
+        """Start all workers without waiting for them to be ready."""
 
     def send(
         self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
     ) -> Sequence[tuple[int, Exception]]:
         """Send items with their positions, and allow ``num_credits`` more transfers of outputs.
 
-        To a worker that is gone it does nothing: ``wait`` tells. ``generation``: how often it has been replaced; if it
-        has been again, the message was for a dead one.
+        Does nothing if the worker is dead, which ``wait`` reports. ``generation`` is the number of times that the
+        worker was replaced; a message for an older generation is discarded.
 
         Returns:
-            ``(position, exception)`` for each item that cannot be pickled; it was left out.
+            Pairs ``(position, exception)`` of the items that cannot be pickled and were not sent.
         """
 
     def wait(self) -> Sequence[Event]:
-        """Wait for something to happen; empty after a ``wake``."""
+        """Wait for events; returns empty after a ``wake``."""
 
     def wake(self) -> None:
-        """Let ``wait`` return. From any thread, also with the engine's lock held."""
+        """Make ``wait`` return. Can be called from any thread, also with the engine's lock held."""
 
     def replace(self, worker: int) -> None:
-        """Start another process in place of a worker that has died."""
+        """Start a new process for a worker that died."""
 
     def stop(self, timeout: float) -> Sequence[int]:
         """Stop all workers and wait for their calls to return. Idempotent.
 
         Returns:
-            Those that had to be killed after ``timeout`` s.
+            Indices of the workers that had to be killed after ``timeout`` s.
         """
 
     def kill(self) -> None:
-        """End all workers now: a ``stop`` in another thread need not wait for calls any longer."""
+        """Kill all workers now, so that a ``stop`` in another thread need not wait for calls."""
 
     def describe(self, worker: int) -> str:
-        """``worker 2 (pid 4711)``."""
+        """Return a description such as ``worker 2 (pid 4711)``."""

@@ -1,4 +1,4 @@
-"""Joining a pipeline's threads, naming what is stuck, and the two ends that nobody asks for: fork and collection."""
+"""Shutdown: joins a pipeline's threads, reports stuck calls, and handles collection, interpreter exit and fork."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_JOIN_TIMEOUT", "Stuck", "abandon", "describe_stuck", "join_all", "register", "stack_of"]
 
-#: How long a stop without a timeout waits for sync ops.
+#: How long a stop without a timeout waits for sync ops, in seconds.
 DEFAULT_JOIN_TIMEOUT = 10.0
-#: How long a stop waits for a source blocked in ``next``.
+#: How long a stop waits for a source blocked in ``next``, in seconds.
 _SOURCE_TIMEOUT = 1.0
-#: How long it then waits for stage hooks after it has given up on a call of theirs.
+#: How long a stop waits for stage hooks after it abandoned a call of their stage, in seconds.
 _HOOKS_TIMEOUT = 1.0
-#: A stop that takes longer says what it waits for.
+#: A stop that takes longer logs what it waits for.
 _SILENT_SECONDS = 0.5
-#: A lock that is not free for so long is held by the thread that asks.
+#: A lock that is not free for this long is held by the calling thread itself.
 _OTHERS_HOLD = 0.5
 
 
@@ -47,9 +47,9 @@ class Stuck(NamedTuple):
 
 
 def stack_of(ident: int | None) -> str:
-    """Where a thread is. ``None``: the call runs where it cannot be seen, in another process for example."""
+    """Return the stack of a thread. ``None``: the stack is not accessible, for example in another process."""
     frame = sys._current_frames().get(ident) if ident is not None else None
-    return "".join(traceback.format_stack(frame)) if frame is not None else "  (its stack cannot be seen from here)\n"
+    return "".join(traceback.format_stack(frame)) if frame is not None else "  (its stack is not available here)\n"
 
 
 def describe_stuck(stuck: list[Stuck], seconds: float) -> str:
@@ -61,14 +61,14 @@ def describe_stuck(stuck: list[Stuck], seconds: float) -> str:
 
 
 def join_all(engine: Engine, timeout: float) -> list[Stuck]:
-    """Wait for the threads of ``engine`` and for its calls in executors; what remains is given up and named."""
+    """Join the threads of ``engine`` and its calls in executors; abandon and return those that do not finish."""
     joining = _Joining(engine, timeout)
-    if engine.starting.acquire(timeout=max(0.0, timeout)):  # the lanes are all there, or will not come
+    if engine.starting.acquire(timeout=max(0.0, timeout)):  # all lanes are started, or will not be
         engine.starting.release()
     engine.deadlines.stop()
     stuck = joining.thread(engine.deadlines.thread)
     stuck += joining.sources()
-    for lane in engine.executors:  # before their calls are collected: one may be submitting
+    for lane in engine.executors:  # before collecting their calls: a lane may be submitting one
         stuck += joining.thread(lane.thread)
     stuck += joining.executors()
     for region in engine.regions:
@@ -79,7 +79,7 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
             stuck += joining.thread(pool.threads[position])
             position += 1
     if stuck:
-        # A call that does not return would keep the stage hooks, and so the loop, for ever.
+        # A call that does not return would keep the stage hooks, and so the loop, open forever.
         with engine.lock:
             for node in engine.nodes:
                 if node.ended and node.num_hooks:
@@ -91,7 +91,7 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
         calls = [Stuck(str(t.stage.info), short_repr(t.value), stack) for t, stack in loop.running_calls()]
         calls += [Stuck(f"{info} (its stage hook)", "(none)", stack) for info, stack in loop.running_hooks()]
         stuck += calls or [Stuck(loop.thread.name, "(none)", stack_of(loop.thread.ident))]
-    if engine.to_close:  # no worker was left to do it; close() is user code: it gets a thread that may be left behind
+    if engine.to_close:  # no worker was left for it; close() is user code: it runs on a thread that can be abandoned
         closer = EngineThread(f"spdl-{engine.pipeline_id}-closer", Task(None, lambda _: engine.close_generators()))
         closer.start()
         stuck += joining.thread(closer)
@@ -99,16 +99,16 @@ def join_all(engine: Engine, timeout: float) -> list[Stuck]:
 
 
 class _Joining:
-    """One wait for the threads of an engine. After a while it says what it waits for, and for how long."""
+    """Joins the threads of an engine. After a while it logs what it waits for, and for how long."""
 
     def __init__(self, engine: Engine, timeout: float) -> None:
         self.engine = engine
         self.began = perf_counter()
         self.deadline = self.began + timeout
-        self.notice = self.began + _SILENT_SECONDS  # when it is said, if there is anything to say
+        self.notice = self.began + _SILENT_SECONDS  # when to log it
 
     def wait(self, wait: Callable[[float], bool], until: float) -> bool:
-        """``wait(seconds)``, which tells whether what is waited for has come, at most until ``until``."""
+        """Call ``wait(seconds)``, which returns whether its condition holds, at most until ``until``."""
         if self.notice < until:
             if wait(max(0.0, self.notice - perf_counter())):
                 return True
@@ -117,20 +117,20 @@ class _Joining:
         return wait(max(0.0, until - perf_counter()))
 
     def say(self) -> bool:
-        """Log which calls have not returned. False: there are none, so something else is waited for."""
+        """Log which calls have not returned. Returns False if there are none."""
         engine = self.engine
         calls = [f"  stage {stage}: item {item}" for stage, item in _running_calls(engine)]
         if not calls:
             return False
         text = "pipeline %d is stopping and waits up to %.3g s for calls that have not returned:\n%s"
         if threading.current_thread() is threading.main_thread():
-            calls.append("  Ctrl-C leaves them behind at once.")
+            calls.append("  Ctrl-C abandons them at once.")
         seconds = self.deadline - self.began
         log(engine.log, logging.WARNING, text, engine.pipeline_id, seconds, "\n".join(calls))
         return True
 
     def thread(self, thread: EngineThread | None, until: float | None = None) -> list[Stuck]:
-        """Empty if the thread has ended, or is not to be waited for: what was given up once is not waited for again."""
+        """Join a thread. Returns empty if it has ended or was already abandoned by an earlier join."""
         given_up = self.engine.given_up
         if thread is None or thread is threading.current_thread() or thread.ident is None or thread in given_up:
             return []
@@ -148,7 +148,7 @@ class _Joining:
         return [Stuck(str(ticket.stage.info), short_repr(ticket.value), stack_of(thread.ident))]
 
     def sources(self) -> list[Stuck]:
-        """A source that is blocked in ``next`` is given a second and then left alone; it takes nothing more."""
+        """Join the sources. One that is blocked in ``next`` is abandoned after a second; it takes no more items."""
         source_deadline = min(self.deadline, perf_counter() + _SOURCE_TIMEOUT)
         stuck: list[Stuck] = []
         for source in self.engine.sources:
@@ -160,9 +160,9 @@ class _Joining:
         return stuck
 
     def region(self, region: RegionLane) -> list[Stuck]:
-        """The collecting thread ends when the workers have ended, or have been killed."""
+        """Join a region. Its collector thread ends when the workers have ended or have been killed."""
         info = str(region.node.info)
-        if region.collector is None:  # the start was broken off
+        if region.collector is None:  # the start failed
             region.stop_workers()
         elif self.thread(region.collector):
             return [Stuck(info, items, f"  {who}\n") for who, items in region.give_up()]
@@ -186,7 +186,7 @@ class _Joining:
 
 
 def _running_calls(engine: Engine) -> list[tuple[str, str]]:
-    """Stage and item of each call that has not returned."""
+    """Return stage and item of each call that has not returned."""
     threads = [*engine.pool.threads, *(source.thread for source in engine.sources)]
     threads += [thread for lane in engine.isolated for thread in lane.threads]
     threads += [lane.thread for lane in engine.executors]
@@ -203,16 +203,16 @@ def _running_calls(engine: Engine) -> list[tuple[str, str]]:
 
 
 def abandon(engine: Engine) -> None:
-    """The handle was collected: stop, and join within the usual bound.
+    """Stop the engine after its handle was collected, and join within the default timeout.
 
-    A collection may happen on any thread at any moment, also on one of the engine's own and also while that thread
-    holds the engine's lock. Then the stop is left to a thread made for it.
+    Garbage collection may run on any thread at any moment, including the engine's own threads while they hold the
+    engine's lock. In that case, a new thread does the stop.
     """
     if engine.is_forked or engine.is_abandoned or engine.started == 0.0 or engine.is_over:
         return
-    # Anybody else holds the lock for microseconds.
+    # Other threads hold the lock for microseconds only.
     if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(timeout=_OTHERS_HOLD):
-        # No thread can be started while the interpreter exits; then the exit hook stops this engine.
+        # No thread can start while the interpreter exits; then the exit hook stops this engine.
         with suppress(RuntimeError):
             threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
         return
@@ -223,7 +223,7 @@ def abandon(engine: Engine) -> None:
 def _stop_abandoned(engine: Engine) -> None:
     engine.is_abandoned = True
     engine.request_stop()
-    with suppress(KeyboardInterrupt):  # it has left at once what it waited for, and nobody else can be told
+    with suppress(KeyboardInterrupt):  # the join was abandoned, and there is no caller to raise to
         _join_abandoned(engine, DEFAULT_JOIN_TIMEOUT)
 
 
@@ -237,7 +237,7 @@ def _join_abandoned(engine: Engine, timeout: float) -> None:
 
 
 class _Running:
-    """Engines that have been started, for the ends that concern all of them: exit and fork. Made on first use."""
+    """All started engines, for interpreter exit and fork. Made on first use."""
 
     def __init__(self) -> None:
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -249,20 +249,20 @@ class _Running:
     def add(self, engine: Engine) -> None:
         self.engines.add(engine)
         if engine.isolated and self._finalizer is None:
-            # Children are ended by a finalizer of multiprocessing's. It must find none that is still needed, and it is
-            # all that runs at the exit of a process of multiprocessing.
+            # A finalizer of multiprocessing terminates child processes, so the engines must stop before it runs. In a
+            # process of multiprocessing, finalizers are all that runs at exit.
             from multiprocessing.util import Finalize
 
             self._finalizer = Finalize(None, self.stop_all, exitpriority=200)
 
     def stop_all(self) -> None:
-        """The interpreter exits. All are stopped before any is waited for, and one bound holds for all."""
+        """Stop all engines at interpreter exit: request all stops first, then join all within one timeout."""
         engines = sorted(self.engines, key=lambda engine: engine.pipeline_id)
         for engine in engines:
             engine.is_abandoned = True
             engine.request_stop()
         deadline = perf_counter() + DEFAULT_JOIN_TIMEOUT
-        with suppress(KeyboardInterrupt):  # all are stopped, and Ctrl-C leaves at once what has not ended
+        with suppress(KeyboardInterrupt):  # all are stopped, and Ctrl-C abandons what has not ended
             for engine in engines:
                 _join_abandoned(engine, deadline - perf_counter())
 
@@ -270,7 +270,7 @@ class _Running:
         for engine in list(self.engines):
             engine.is_forked = True
         self.engines.clear()
-        self._finalizer = None  # it is for the process that made it
+        self._finalizer = None  # belongs to the parent process
 
 
 _running: _Running | None = None

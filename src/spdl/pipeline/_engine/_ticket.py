@@ -14,25 +14,25 @@ __all__ = ["Ticket"]
 
 
 class Ticket:
-    """Owned by the lane that claimed it until it is finished; ``cancelled`` is guarded by the engine's lock.
+    """One call of an op. Owned by the lane that claimed it until it is finished; the lock guards ``cancelled``.
 
-    What most calls never set is a default of the class: one ticket is made per call, and every store would count.
+    Rarely used fields are class attributes: one ticket is made per call, and every assignment costs time.
     """
 
     result: Any = None
     error: FailureRecord | None = None  # the item failed
     fatal: BaseException | None = None  # the stage fails
-    done = False  # ordered stages: finished, waiting for its turn. Guarded by the lock
-    cancelled = False  # the result is not wanted any more
-    given_up = False  # it took too long: the item has failed, and whoever runs the call discards what it returns
+    done = False  # ordered stages: finished, waiting for earlier results. Guarded by the lock
+    cancelled = False  # the result will be discarded
+    given_up = False  # timed out: the item has failed, and the lane discards the result
     sample_cpu = False
     # generator calls only
     exhausted = False  # no more steps
-    closing = False  # an async generator's ``aclose`` is awaited: it must not be cancelled. On the loop's thread only
+    closing = False  # an async generator's ``aclose`` is running and must not be cancelled. Loop thread only
     generator: Any = None
     branch: Branch | None = None
-    outputs: deque[Any] | None = None  # values that wait for room
-    thread_id: int | None = None  # of the executor's thread that runs the call, where it can be known
+    outputs: deque[Any] | None = None  # values waiting for room
+    thread_id: int | None = None  # ident of the executor's thread that runs the call, if known
     # the executor's future, or the loop's future that waits for a call on a thread
     handle: Any = None
 

@@ -1,4 +1,4 @@
-"""Where calls run: the pool's threads, the event loop, the user's executors; and the threads that iterate sources."""
+"""The lanes, which run calls: worker threads, the event loop, executors, processes; and the threads of sources."""
 
 from ._base import Lane as Lane
 from ._executor import ExecutorLane as ExecutorLane

@@ -19,7 +19,7 @@ __all__ = ["iterate_async_source"]
 
 
 async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
-    """Feed ``node`` until the source, or the pipeline, has ended. The iterator gets ``aclose`` on every way out."""
+    """Feed ``node`` until the source or the pipeline has ended. The iterator's ``aclose`` is always called."""
     error: BaseException | None = None
     waiter = _RoomWaiter(engine, node)
     task = asyncio.current_task()
@@ -40,7 +40,7 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
             error.__cause__ = exc
         else:
             task.uncancel()
-    except BaseException as exc:  # noqa: BLE001 - the source is the user's; its error fails the stage
+    except BaseException as exc:  # noqa: BLE001 - user code: its error fails the stage
         error = as_stage_failure(
             exc, f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
         )
@@ -56,14 +56,14 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
 
 
 class _RoomWaiter:
-    """Waits until the source node may give another item."""
+    """Waits until the source node may emit another item."""
 
     def __init__(self, engine: Engine, node: SourceNode) -> None:
         self.engine = engine
         self.node = node
 
     async def wait(self) -> bool:
-        """False: the pipeline wants no more."""
+        """Wait for room. Returns False if the pipeline takes no more items."""
         engine, node = self.engine, self.node
         while True:
             with engine.lock:
@@ -99,7 +99,7 @@ async def _one_pass(engine: Engine, node: SourceNode, waiter: _RoomWaiter) -> bo
                 return False
             began = perf_counter()
     finally:
-        engine.loop.spare_task(node)  # from here on: the iterator's last words must not be cut off
+        engine.loop.spare_task(node)  # from here on the task is not cancelled: ``aclose`` must complete
         if (aclose := getattr(iterator, "aclose", None)) is not None:
             await aclose()
         engine.loop.watch_task(node)

@@ -1,4 +1,4 @@
-"""What a stage may ask of its lane, and the kind of thread that all lanes use."""
+"""The interface of lanes, and the thread class that all lanes use."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ __all__ = ["EngineThread", "Lane", "Task"]
 
 
 class Lane(Protocol):
-    """The methods are called under the engine's lock and cannot block."""
+    """The interface of a lane for its stages. Methods are called under the engine's lock and never block."""
 
-    #: Somebody of this lane holds the lock and will claim before letting go, so nobody needs to be woken. Guarded by
-    #: the lock.
+    #: A thread of this lane holds the lock and will claim before releasing it, so no wake-up is needed. Guarded by the
+    #: lock.
     is_claiming: bool
 
     def offer(self, stage: CallStage) -> None:
-        """``stage`` may have become ready: wake somebody who can take a ticket, if nobody is awake who will."""
+        """``stage`` may have become ready: wake a thread or slot that can take a ticket, unless one is awake."""
 
     def cancel_calls(self, stage: CallStage) -> None:
-        """Ask the running calls of ``stage`` to end, where that can be asked, and mark their tickets."""
+        """Cancel the running calls of ``stage`` where possible, and mark their tickets."""
 
 
 class Task(NamedTuple):
-    """What a thread is to do. ``body`` returns whether the thread is to sleep until it is given a task again."""
+    """The task of a thread. ``body`` returns whether the thread sleeps until it gets another task."""
 
-    engine: Engine | None  # hears of it if ``body`` raises; ``None``: it does not raise
+    engine: Engine | None  # notified if ``body`` raises; ``None``: it never raises
     body: Callable[[EngineThread], bool | None]
 
 
 class EngineThread(threading.Thread):
     """A thread of the engine: a daemon, so that an op stuck in a system call cannot keep the interpreter alive.
 
-    A thread that sleeps refers to nothing of its engine: whoever wakes it hands it the task. So an engine that nobody
-    uses any more can be collected, also if one of its ops belongs to the very object that holds the pipeline.
+    A sleeping thread holds no reference to its engine: the waking thread passes it the task. So an unused engine can be
+    collected, even if one of its ops is a method of the object that holds the pipeline.
 
     ``ticket`` is the call it runs, for the report about stuck ops; written by the thread itself, read by ``stop``.
     """
@@ -53,7 +53,7 @@ class EngineThread(threading.Thread):
         self.wake_up.acquire()
 
     def wake(self, task: Task) -> None:
-        """End a sleep. Once for each, and only when the thread has said, under the engine's lock, that it will."""
+        """Wake the thread. Once per sleep, after the thread has announced the sleep under the engine's lock."""
         self.task = task
         self.wake_up.release()
 
@@ -65,19 +65,19 @@ class EngineThread(threading.Thread):
                 assert task is not None
                 try:
                     sleeps = task.body(self)
-                except BaseException as exc:  # noqa: BLE001 - whatever it is, the consumer learns of it
+                except BaseException as exc:  # noqa: BLE001 - raised in the consumer
                     _break(task.engine, exc)
                     return
                 if not sleeps:
                     return
-                task = None  # from here on it refers to nothing
+                task = None  # drops the references before the sleep
                 wake_up.acquire()
         finally:
             self.task = self.ticket = None  # a thread object may outlive the engine
 
 
 def _break(engine: Engine | None, exc: BaseException) -> None:
-    """A thread that is gone must not become a hang."""
+    """Fail the engine when a thread dies, instead of hanging."""
     if engine is None:
         raise exc
     with engine.lock:

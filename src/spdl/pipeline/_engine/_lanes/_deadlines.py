@@ -1,12 +1,11 @@
-"""Calls that may take only so long, on threads that cannot be interrupted; and aggregates that may wait only so long.
+"""Deadlines of calls on threads, which cannot be interrupted, and of aggregates.
 
-One thread waits for the nearest deadline of all running calls. A call that is not back by then is *given up*: its item
-has failed, its slot is free, and what it returns later, if ever, is discarded. Who wins when a call ends as its time
-runs out is decided in one place: whoever takes the ticket out of ``_running`` first, the thread that ran the call
-(``forget``) or this one.
+One thread waits for the nearest deadline of all running calls. A call that has not returned by then is *given up*: its
+item fails, its slot is freed, and its result is discarded. If a call ends just as its deadline passes, the first thread
+to remove the ticket from ``_running`` wins: the thread that ran the call (``forget``) or this one.
 
-The deadline of an aggregate is on its aggregator's own clock. This thread only estimates when that will be, and then
-tells the stage, which looks at the clock (``on_deadline``).
+The deadline of an aggregate is on its aggregator's clock. This thread only estimates the moment and then notifies the
+stage, which reads the clock (``on_deadline``).
 """
 
 from __future__ import annotations
@@ -39,26 +38,26 @@ class _Running(NamedTuple):
 
 
 class FlushTime(NamedTuple):
-    """The deadline of an aggregate as a moment of this thread's clock; exact only if both clocks go alike."""
+    """The deadline of an aggregate on this thread's clock; exact only if both clocks run at the same rate."""
 
     deadline: float
     remaining: float
     when: float
-    num_moved: int  # of the aggregator's clock by hand, before it was read
+    num_moved: int  # manual moves of the aggregator's clock before it was read
 
 
 class Deadlines:
-    """Has a lock of its own, which is never held while another is taken."""
+    """Watches deadlines. No other lock is taken while its own lock is held."""
 
     def __init__(self, pipeline_id: int) -> None:
-        self.pipeline_id = pipeline_id  # the thread waits in here: it must not refer to the engine
+        self.pipeline_id = pipeline_id  # the thread waits here: no reference to the engine is allowed
         self.thread: EngineThread | None = None
         self.is_needed = False  # set by the graph
         self._running: dict[Ticket, _Running] = {}
         self._flushes: dict[DueAggregateStage, FlushTime] = {}
         self._num_moved = 0
         self._changed = threading.Condition()
-        self._next = float("inf")  # when the thread wakes by itself
+        self._next = float("inf")  # when the thread will wake
         self._stopping = False
 
     def start(self) -> None:
@@ -67,7 +66,7 @@ class Deadlines:
             self.thread.start()
 
     def stop(self) -> None:
-        """Does not block. Calls that run are not watched any more."""
+        """Stop watching. Does not block."""
         with self._changed:
             self._stopping = True
             self._running.clear()
@@ -81,7 +80,7 @@ class Deadlines:
         give_up: Callable[[Ticket, StageTimeoutError], None],
         thread_id: int | None = None,
     ) -> None:
-        """From now on, ``give_up`` is called for ``ticket``, on a thread of its own, unless it is forgotten in time."""
+        """Watch ``ticket``: ``give_up`` is called for it on the deadlines thread unless it is forgotten in time."""
         deadline = perf_counter() + seconds
         with self._changed:
             if self._stopping:
@@ -91,18 +90,18 @@ class Deadlines:
                 self._changed.notify()
 
     def forget(self, ticket: Ticket) -> bool:
-        """The call is back. False: it had been given up, and its outcome is not wanted."""
+        """Stop watching a call that returned. Returns False if it was given up; its outcome is then discarded."""
         with self._changed:
             self._running.pop(ticket, None)
             return not ticket.given_up
 
     def flush_time(self, deadline: float, clock: Callable[[], float]) -> FlushTime:
-        num_moved = self._num_moved  # before the clock is read: a move that is not seen there is seen in flush_at
+        num_moved = self._num_moved  # taken before the clock is read: a later move is detected in flush_at
         remaining = deadline - clock()
         return FlushTime(deadline, remaining, perf_counter() + remaining, num_moved)
 
     def flush_at(self, stage: DueAggregateStage, time: FlushTime) -> None:
-        """From then on ``stage.on_deadline`` may be called, once; not if it is forgotten, or asked again, before."""
+        """Schedule one call of ``stage.on_deadline``, unless it is forgotten or rescheduled before."""
         with self._changed:
             if self._stopping:
                 return
@@ -117,7 +116,7 @@ class Deadlines:
             self._flushes.pop(stage, None)
 
     def look_again(self) -> None:
-        """An aggregator's clock was moved by hand."""
+        """Handle a manual move of an aggregator's clock."""
         with self._changed:
             self._num_moved += 1
             for stage, time in self._flushes.items():
@@ -148,12 +147,12 @@ class Deadlines:
                     )
                     remaining = self._next - now
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
-                    self._next = 0.0  # awake: nobody needs to wake it
+                    self._next = 0.0  # awake: no wake-up needed
             for ticket, running in late:
                 self._tell(ticket.stage, partial(running.give_up, ticket, self._error(ticket, running)))
             for stage, time in due:
                 self._tell(stage, partial(stage.on_deadline, time.deadline))
-            # An aggregator, or an op, must not live on in this frame.
+            # Drop references, so that this frame keeps no aggregator or op alive.
             late = due = ticket = running = stage = time = None  # type: ignore[assignment]
 
     def _tell(self, stage: CallStage, tell: Callable[[], None]) -> None:
@@ -178,7 +177,7 @@ class Deadlines:
 
 
 def close_given_up(ticket: Ticket, engine: Engine) -> None:
-    """A given-up step of a generator has returned: nobody else will close the generator."""
+    """Close the generator when its given-up step has returned: no other thread will."""
     with engine.lock:
         generator, ticket.generator = ticket.generator, None
         engine.close_later(generator)

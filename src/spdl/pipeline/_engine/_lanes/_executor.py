@@ -1,8 +1,8 @@
-"""Calls in an executor of the user's: one thread per such stage submits, the executor's callbacks complete.
+"""Calls in a user's executor: one thread per stage submits them, the executor's callbacks complete them.
 
-``submit`` is user code: it may block or run the call at once. So it runs neither under the lock nor on a thread that
-others depend on. A generator on a thread pool is driven step by step; in a process pool it runs to its end there and
-is collected.
+``submit`` is user code: it may block or run the call at once. So it runs neither under the lock nor on a shared thread.
+A generator on a thread pool runs step by step; in a process pool it runs to its end, and its outputs are collected
+there.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ExecutorLane", "is_process_pool", "no_future"]
 
-#: Before 3.12.1, a process pool that breaks while it holds a cancelled call loses its managing thread, as
-#: ``set_exception`` raises there, and the exit of the interpreter then waits for the pool's workers for ever.
+#: Before Python 3.12.1, a process pool that breaks while it holds a cancelled call loses its manager thread, because
+#: ``set_exception`` raises there. The interpreter's exit then waits forever for the pool's workers.
 _MAY_CANCEL_REMOTE_CALLS: Final = sys.version_info >= (3, 12, 1)
 
 
 def is_process_pool(executor: Executor) -> bool:
-    """Whether calls run in another process, so that errors and generators cannot come back as they are."""
-    # Whoever made a ProcessPoolExecutor has imported its module; to import it here would cost everybody 13 ms.
+    """Whether calls run in another process, from which exceptions and generators cannot be returned as they are."""
+    # If there is a ProcessPoolExecutor, its module is imported. Importing it here would cost every user 13 ms.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
         return True
@@ -48,7 +48,7 @@ def is_process_pool(executor: Executor) -> bool:
 
 
 def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
-    """On a thread of the executor: run the call, and note where, for the report about stuck calls."""
+    """Run the call on a thread of the executor, and record the thread for the report about stuck calls."""
     ticket.thread_id = threading.get_ident()
     if (timeout := getattr(ticket.stage, "timeout", None)) is not None:
         ticket.stage.engine.deadlines.watch(ticket, timeout, give_up, ticket.thread_id)
@@ -56,7 +56,7 @@ def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) ->
 
 
 def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
-    """What a stage fails with whose executor gives something else than it is asked for."""
+    """Return the error for an executor whose ``submit`` does not return a future."""
     return TypeError(
         f"submit() of executor {name_of(executor)} of stage {info} must return a concurrent.futures.Future, "
         f"got {short_repr(given)}"
@@ -76,9 +76,9 @@ class ExecutorLane:
         self.waiting = False  # the submitting thread sleeps
         self.work = Task(engine, self._submit_all)
         self.stopping = False
-        self.tickets: set[Ticket] = set()  # submitted, and not yet completed
-        self.unsettled: set[Ticket] = set()  # of these, those of which nobody is finding out how they ended
-        self.is_claiming = False  # the submitting thread never waits with the lock held
+        self.tickets: set[Ticket] = set()  # submitted and not yet completed
+        self.unsettled: set[Ticket] = set()  # those of them whose outcome no thread is processing
+        self.is_claiming = False  # the submitting thread never holds the lock while it waits
 
     # -- under the lock
 
@@ -90,11 +90,11 @@ class ExecutorLane:
         for ticket in self.tickets:
             ticket.cancelled = True
             if ticket.handle is not None and self.may_cancel:
-                # Runs callbacks on this thread, which would take the lock again: leave it to somebody without the lock.
+                # Cancelling runs callbacks on this thread, which take the lock: leave it to a thread without the lock.
                 self.engine.to_close.append(ticket.handle.cancel)
 
     def lose_call(self, ticket: Ticket) -> None:
-        """A call has been given up: nobody waits for it any more."""
+        """Forget a call that was given up."""
         self.tickets.discard(ticket)
         self.unsettled.discard(ticket)
         if ticket.handle is not None and self.may_cancel:
@@ -119,7 +119,7 @@ class ExecutorLane:
         self.thread.start()
 
     def _submit_all(self, thread: EngineThread) -> bool:
-        """Body of the submitting thread. True: there is nothing to submit, and it sleeps."""
+        """Body of the submitting thread. Returns True if there is nothing to submit and the thread sleeps."""
         engine, stage = self.engine, self.stage
         assert stage is not None
         lock = engine.lock
@@ -156,7 +156,7 @@ class ExecutorLane:
                 future = self.executor.submit(_run_noted, ticket, function, argument)
             else:
                 future = self.executor.submit(function, argument)
-        except BaseException as exc:  # noqa: BLE001 - the executor is the user's
+        except BaseException as exc:  # noqa: BLE001 - the executor is user code
             self._finish(ticket, partial(self._settle_broken, ticket, exc, refused=isinstance(exc, RuntimeError)))
             return
         finally:
@@ -166,11 +166,11 @@ class ExecutorLane:
             return
         ticket.handle = future
         if timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
-            # When a worker elsewhere begins cannot be seen: the time it waits for one counts.
+            # The start of a call in another process is not visible, so the wait for a worker counts.
             self.engine.deadlines.watch(ticket, timeout, give_up)
         try:
             future.add_done_callback(lambda done: self._done(ticket, done))
-        except BaseException as exc:  # noqa: BLE001 - a future of the user's own class
+        except BaseException as exc:  # noqa: BLE001 - a user-defined future class
             self._finish(ticket, partial(self._settle_broken, ticket, exc))
             return
         with self.engine.lock:
@@ -192,9 +192,9 @@ class ExecutorLane:
         self._finish(ticket, partial(self._settle, ticket, future))
 
     def _finish(self, ticket: Ticket, settle: Callable[[], None]) -> None:
-        """Find out how a call has ended, and complete it: once, whatever future and executor do.
+        """Read the outcome of a call and complete it, exactly once, even if future and executor misbehave.
 
-        An exception out of a callback would be logged by the future and lost.
+        Never raises: the future would only log an exception of its callback.
         """
         with self.engine.lock:
             if ticket not in self.unsettled:
@@ -202,7 +202,7 @@ class ExecutorLane:
             self.unsettled.discard(ticket)
         try:
             settle()
-        except BaseException as exc:  # noqa: BLE001 - the future is the user's; on the main thread it may be a Ctrl-C
+        except BaseException as exc:  # noqa: BLE001 - user code; on the main thread it may be a Ctrl-C
             ticket.exhausted = True
             what = f"executor {name_of(self.executor)} of stage {ticket.stage.info}"
             ticket.fatal = as_stage_failure(exc, what)
@@ -210,7 +210,7 @@ class ExecutorLane:
 
     def _settle(self, ticket: Ticket, future: Future[Any]) -> None:
         stage = ticket.stage
-        # Asked for, not raised: a traceback through here would keep the pool's own threads and descriptors alive.
+        # Read, not raised: a traceback through this frame would keep the pool's threads and descriptors alive.
         if future.cancelled():
             ticket.exhausted = True
             if not ticket.cancelled:
@@ -225,7 +225,7 @@ class ExecutorLane:
     def _settle_result(self, ticket: Ticket, result: Any) -> None:
         stage = ticket.stage
         if not self.is_remote:
-            if not isinstance(stage, GeneratorStage):  # a generator's step has left its result in the ticket
+            if not isinstance(stage, GeneratorStage):  # a generator's step stored its result in the ticket
                 ticket.result = result
             return
         if isinstance(stage, GeneratorStage):
@@ -240,12 +240,12 @@ class ExecutorLane:
             )
 
     def _settle_broken(self, ticket: Ticket, exc: BaseException, *, refused: bool = False) -> None:
-        """A broken executor fails the stage: it would fail every item after this one. Anything else costs the item."""
+        """Handle an error of ``submit``: a broken executor fails the stage, anything else the item."""
         stage = ticket.stage
         ticket.exhausted = True
         if refused or isinstance(exc, BrokenExecutor):
             error = PipelineError(
-                f"executor {name_of(self.executor)} of stage {stage.info} takes no more calls: "
+                f"executor {name_of(self.executor)} of stage {stage.info} accepts no more calls: "
                 f"{describe_exception(exc)}. A worker died, or the executor was shut down before the pipeline ended."
             )
             error.__cause__ = exc
@@ -254,7 +254,7 @@ class ExecutorLane:
             stage.settle_error(ticket, exc)
 
     def _settle_no_future(self, ticket: Ticket, given: object) -> None:
-        """It would give nothing for the items after this one either."""
+        """Fail the stage: the executor would fail all further items too."""
         ticket.exhausted = True
         ticket.fatal = no_future(self.executor, ticket.stage.info, given)
 

@@ -1,8 +1,8 @@
-"""Isolated stages: the calls of such a stage run in child processes, so that a crash costs an item.
+"""Isolated stages: calls run in child processes, so that a crash fails only the item.
 
-The stage has a pool of threads of its own, one per child. A thread claims a ticket like any worker, has its child run
-it, and waits; when the child dies, or takes too long and is killed, the item fails and the next one gets a new child.
-The engine starts no process: ``GraphOptions.start_isolated`` gives it what it knows as an ``IsolatedWorker``.
+The stage has its own pool of threads, one per child. A thread claims a ticket like any worker, sends it to its child
+and waits. When the child dies, or times out and is killed, the item fails, and the next item gets a new child. The
+engine starts no process itself: ``GraphOptions.start_isolated`` returns an ``IsolatedWorker``.
 """
 
 from __future__ import annotations
@@ -35,86 +35,86 @@ if TYPE_CHECKING:
 
 __all__ = ["IsolatedJobs", "IsolatedLane", "IsolatedReply", "IsolatedTask", "IsolatedWorker", "StartIsolated"]
 
-#: So many children in a row that die before they are ready end the stage: what kills them is not an item.
+#: If this many children in a row die before they are ready, the stage fails: the cause is not an item.
 _MAX_FAILED_STARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class IsolatedTask:
-    """What the children of one stage do."""
+    """The task of the children of one stage."""
 
     info: StageInfo
     op: Callable[[Any], Any]
     is_generator: bool
     concurrency: int
     retry: Retry | None
-    timeout: float | None  # seconds, of each attempt
+    timeout: float | None  # seconds per attempt
 
 
 class IsolatedReply(NamedTuple):
-    """How a call in a child ended."""
+    """The outcome of a call in a child."""
 
-    value: Any  # a list of what was yielded, if the op is a generator
+    value: Any  # a list of the outputs, if the op is a generator
     failure: RemoteFailure | None
-    may_retry: bool  # the stage's ``retry`` covers the exception, and nothing had been yielded
+    may_retry: bool  # the stage's ``retry`` covers the exception, and nothing was yielded
 
 
 class IsolatedWorker(Protocol):
-    """A child process as the engine sees it. Used by one thread; ``kill`` is for any."""
+    """The interface of a child process. Used by one thread, except ``kill``, which is thread-safe."""
 
     def wait_ready(self) -> None:
-        """Wait until the op is there.
+        """Wait until the op is loaded in the child.
 
         Raises:
-            WorkerDiedError: The child died before.
-            Exception: The op cannot be had there.
+            WorkerDiedError: The child died first.
+            Exception: The op cannot be loaded there.
         """
 
     def is_alive(self) -> bool:
-        """It can be given another call."""
+        """Whether it can take another call."""
 
     def call(self, value: Any, timeout: float | None) -> IsolatedReply:
         """Run the op on an item.
 
         Raises:
-            WorkerDiedError: The child died of it, or was killed.
-            WorkerTimeoutError: It took longer than ``timeout`` seconds; the child has been killed.
-            Exception: What pickling the item, or unpickling the result, raises. The child is as it was.
+            WorkerDiedError: The child died during the call or was killed.
+            WorkerTimeoutError: The call took longer than ``timeout`` seconds; the child was killed.
+            Exception: Pickling the item or unpickling the result failed. The child is still usable.
         """
 
     def call_again(self, timeout: float | None) -> IsolatedReply:
-        """Run the op again on the item of the last call. Raises as ``call``."""
+        """Run the op again on the item of the last call. Raises the same errors as ``call``."""
 
     def kill(self) -> None:
-        """End the process at once. Does not wait; whoever waits for a call gets ``WorkerDiedError``."""
+        """Kill the process without waiting. A thread waiting for a call gets ``WorkerDiedError``."""
 
     def stop(self) -> None:
-        """Let the process end, and see that it does. Blocks for as long as that takes."""
+        """End the process and join it. Blocks until it has ended."""
 
 
 StartIsolated: TypeAlias = "Callable[[IsolatedTask], IsolatedWorker]"
 
 
 class _CannotStart(WrongParameters):
-    """No child can run the op, whatever the item: the stage fails with the cause."""
+    """No child can run the op for any item: the stage fails with the cause."""
 
 
 class _CutOff(Exception):
-    """Nobody wants the call's result any more."""
+    """The call's result is no longer needed."""
 
 
 class _Seat:
-    """A thread of the lane: its child, and the ticket that runs there. Guarded by ``IsolatedLane.guard``."""
+    """A thread of the lane with its child and the running ticket. Guarded by ``IsolatedLane.guard``."""
 
     __slots__ = ("cut", "ticket", "worker")
 
     def __init__(self) -> None:
         self.worker: IsolatedWorker | None = None
         self.ticket: Ticket | None = None
-        self.cut = threading.Event()  # the ticket is not wanted: the child is being killed, waits end
+        self.cut = threading.Event()  # the ticket is cancelled: the child is being killed
 
     def cut_off(self) -> None:
-        """Only while there is a ticket: an idle child ends by itself."""
+        """Kill the child, only while it runs a ticket: an idle child ends by itself."""
         if self.ticket is not None:
             self.cut.set()
             if self.worker is not None:
@@ -124,7 +124,7 @@ class _Seat:
 class IsolatedLane(PoolLane):
     """The threads of one stage.
 
-    ``guard`` may be taken under the engine's lock, never the other way round, and nothing blocks under it.
+    Lock order: ``guard`` may be taken under the engine's lock, never the reverse. Nothing blocks under it.
     """
 
     def __init__(self, engine: Engine, task: IsolatedTask, start_child: StartIsolated) -> None:
@@ -133,11 +133,11 @@ class IsolatedLane(PoolLane):
         self.start_child = start_child
         self.guard = threading.Lock()
         self.seats: dict[EngineThread, _Seat] = {}
-        self.is_cut = False  # no call is wanted any more
+        self.is_cut = False  # no more calls are needed
         self.num_failed_starts = 0  # in a row
-        self.random = Random()  # for the jitter of retries; the state of the global one is the user's
+        self.random = Random()  # for retry jitter; the global generator belongs to the user
 
-    # -- under the engine's lock; not blocking
+    # -- under the engine's lock, non-blocking
 
     def cancel_calls(self, stage: CallStage) -> None:
         self._cut_all()
@@ -161,7 +161,7 @@ class IsolatedLane(PoolLane):
                     seat.cut_off()
 
     def forget(self) -> None:
-        """All threads are gone: let go of the user's op."""
+        """Drop the reference to the user's op after all threads have ended."""
         self.task = None
 
     # -- on the lane's threads, without the engine's lock
@@ -178,7 +178,7 @@ class IsolatedLane(PoolLane):
             self._settle(ticket, value, error)
         except _CutOff:
             _discard(ticket)
-        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, and starting a process may fail in any way
+        except BaseException as exc:  # noqa: BLE001 - pickling runs user code, and a process start may fail in any way
             self._settle(ticket, [], exc)
         finally:
             with self.guard:
@@ -200,12 +200,12 @@ class IsolatedLane(PoolLane):
             worker.stop()
 
     def _call(self, seat: _Seat, ticket: Ticket) -> tuple[Any, Exception | None]:
-        """The op's result, or all outputs of a generator, and its error; with as many attempts as the stage allows."""
+        """Run the op with the retries of the stage. Returns its result or all outputs of a generator, and its error."""
         task = self.task
         assert task is not None
         retry = task.retry
         attempt = 1
-        is_known = False  # the child has the item from the attempt before
+        is_known = False  # the child still has the item from the previous attempt
         while True:
             value: Any = []
             error: Exception
@@ -234,7 +234,7 @@ class IsolatedLane(PoolLane):
                 raise _CutOff
 
     def _worker_of(self, seat: _Seat, task: IsolatedTask) -> IsolatedWorker:
-        """The child of this thread, a new one if there is none or it died while it had nothing to do."""
+        """Return the child of this thread; start a new one if there is none or it died while idle."""
         worker = seat.worker
         if worker is not None:
             if worker.is_alive():
@@ -248,11 +248,11 @@ class IsolatedLane(PoolLane):
                     if seat.cut.is_set():
                         worker.kill()
                 worker.wait_ready()
-            except Exception as exc:  # noqa: BLE001 - whatever it is, the stage fails with it
+            except Exception as exc:  # noqa: BLE001 - the stage fails with it
                 self._dismiss(seat)
                 if seat.cut.is_set():
                     raise _CutOff from None
-                self.num_failed_starts += 1  # threads may count at once; a lost count costs one more start
+                self.num_failed_starts += 1  # not synchronized: a lost count costs one more start
                 if isinstance(exc, WorkerDiedError) and self.num_failed_starts < _MAX_FAILED_STARTS:
                     continue
                 add_note(
@@ -264,7 +264,7 @@ class IsolatedLane(PoolLane):
                         f"{self.num_failed_starts} of them in a row died before they were ready. They import the main "
                         "module: is what it runs under \"if __name__ == '__main__':\"?",
                     )
-                # The error is kept; the frames it came through would keep the child's descriptors.
+                # The error is kept; its frames would keep the child's descriptors open.
                 raise _CannotStart from exc.with_traceback(None)
             self.num_failed_starts = 0
             return worker
@@ -283,13 +283,13 @@ class IsolatedLane(PoolLane):
         elif error is None:
             ticket.result = value
         elif isinstance(stage, JobStage):
-            ticket.fatal = error  # for the coroutine that waits
+            ticket.fatal = error  # for the waiting coroutine
         else:
             stage.settle_error(ticket, error)
 
 
 def _discard(ticket: Ticket) -> None:
-    """Nobody wants the result; a coroutine that should wait all the same is cancelled."""
+    """Discard the result of a cancelled ticket and cancel a coroutine that still waits for it."""
     ticket.exhausted = True
     stage: Any = ticket.stage
     if isinstance(stage, JobStage):
@@ -309,14 +309,14 @@ def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeou
 
 
 class IsolatedJobs(JobStage):
-    """Isolated calls between hooks of the user's: the loop wants them, and cancels them by ending the child."""
+    """Runs isolated calls for the loop, between task hooks. Cancelling a call kills its child."""
 
     def __init__(self, engine: Engine, info: StageInfo, lane: IsolatedLane) -> None:
         super().__init__(engine, info, lane)
         self.isolated = lane
 
     async def call_isolated(self, item: Any) -> Any:
-        """The op's result, or ``Collected`` if it is a generator."""
+        """Run the op. Returns its result, or ``Collected`` for a generator."""
         ticket = self.submit(item)
         try:
             await ticket.handle
@@ -331,7 +331,7 @@ class IsolatedJobs(JobStage):
         return ticket.result
 
     async def generate_isolated(self, item: Any) -> AsyncIterator[Any]:
-        """The same as an async generator."""
+        """Run a generator op; yields its outputs."""
         collected = await self.call_isolated(item)
         for value in collected.values:
             yield value

@@ -1,9 +1,9 @@
-"""The event loop: async ops, async sources, custom merge ops, hooks of the user's, background tasks.
+"""The event loop: async ops, async sources, custom merge ops, stage and task hooks, background tasks.
 
-One thread runs one loop, started only if something needs it. Async ops run in *slots*: tasks that work like the threads
-of the pool (complete one ticket, claim the most downstream next), so a call costs no task of its own and an item may
-pass through several async stages without a turn of the loop. Everything that other threads want done here is noted
-under the engine's lock and goes over in one wake-up (``_kick``).
+One thread runs one loop, started only if needed. Async ops run in *slots*: tasks that work like the threads of the pool
+(complete one ticket, claim the most downstream next). So a call needs no task of its own, and an item may pass through
+several async stages in one iteration of the loop. Requests from other threads are queued under the engine's lock and
+passed to the loop in one wake-up (``_kick``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["LoopLane"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
-#: A slot lets the loop turn after this many calls, for an op that never waits would starve the other tasks.
+#: A slot yields to the loop after this many calls: an op that never waits would starve the other tasks.
 _CALLS_PER_TURN = 32
 
 
@@ -52,10 +52,10 @@ class _Slot:
 
 
 class _Root:
-    """All that the loop's thread refers to while no call runs, so that an engine that nobody uses can be collected.
+    """The only object that the idle loop thread refers to, so that an unused engine can be collected.
 
-    Whoever wakes the thread hands it the lane. Sources, merge ops, stage hooks and background tasks are in the middle
-    of something, though, and keep it.
+    The waking thread passes it the lane. Running sources, merge ops, stage hooks and background tasks keep the lane
+    alive, though.
     """
 
     def __init__(self, lane: LoopLane) -> None:
@@ -68,7 +68,7 @@ class _Root:
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._live())
-        except BaseException as exc:  # noqa: BLE001 - nobody else would see it
+        except BaseException as exc:  # noqa: BLE001 - it would be lost otherwise
             self.report(exc)
         finally:
             engine = self.engine()
@@ -111,7 +111,7 @@ class _Root:
 
 
 async def _serve(slot: _Slot, lane: LoopLane) -> None:
-    """Body of a slot's task, which refers to nothing while it is idle."""
+    """Body of a slot's task. Holds no references while idle."""
     found = weakref.ref(lane)
     while await lane._work(slot):
         idle, slot.idle = slot.idle, None
@@ -130,21 +130,21 @@ async def _serve(slot: _Slot, lane: LoopLane) -> None:
 
 
 async def _forget_cancellation() -> None:
-    """Whatever has cancelled the current task, it goes on."""
+    """Undo all cancellations of the current task."""
     task = asyncio.current_task()
     assert task is not None
     while task.cancelling():
         task.uncancel()
-    with suppress(asyncio.CancelledError):  # one that has not been delivered
+    with suppress(asyncio.CancelledError):  # a cancellation not yet delivered
         await asyncio.sleep(0)
 
 
 class LoopLane:
-    """Fields are guarded by the engine's lock; slots and tasks are touched on the loop's thread only."""
+    """The event loop. The engine's lock guards the fields; slots and tasks are used on the loop's thread only."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.stages: list[CallStage] = []  # the most downstream first
+        self.stages: list[CallStage] = []  # downstream first
         self.sources: list[SourceNode] = []
         self.merges: list[tuple[CustomMergeStage, Callable[..., Any], list[Any], Any]] = []  # node, op, queues
         self.hooks: list[tuple[Node, list[Callable[[], Any]]]] = []  # stage hooks, by node
@@ -160,13 +160,13 @@ class LoopLane:
         self._to_cancel: list[_Slot] = []
         self._tasks_to_cancel: list[int] = []
         self._root: _Root | None = None
-        self._left: set[int] = set()  # nodes whose stage hooks are to leave
-        self._leave: dict[int, asyncio.Future[None]] = {}  # what a holder of hooks waits for until then
+        self._left: set[int] = set()  # nodes whose stage hooks must exit
+        self._leave: dict[int, asyncio.Future[None]] = {}  # futures that the hook tasks wait for until then
         # on the loop's thread only
         self._idle: list[tuple[_Slot, asyncio.Future[LoopLane]]] = []
         self._slots: list[_Slot] = []  # each slot's ticket is guarded by the lock
         self._node_tasks: dict[int, asyncio.Task[Any]] = {}  # async sources and merge ops, by id of the node
-        self._holders: list[tuple[Node, asyncio.Task[None]]] = []  # who keeps the stage hooks of a node entered
+        self._holders: list[tuple[Node, asyncio.Task[None]]] = []  # tasks that hold the stage hooks of a node
         self._max_slots = 0
         self._over: asyncio.Future[LoopLane] | None = None
         self._background: list[asyncio.Task[None]] = []
@@ -206,12 +206,12 @@ class LoopLane:
             self.notify(leave)
 
     def stop(self) -> None:
-        """All nodes have ended: end the loop when the hooks have left."""
+        """End the loop when the hooks have exited. Called when all nodes have ended."""
         self.stopping = True
         self._kick()
 
     def running_calls(self) -> list[tuple[Ticket, str]]:
-        """Calls that have not returned, with their stacks; for the report about what is stuck."""
+        """Return the calls that have not returned, with their stacks, for the report about stuck calls."""
         found = []
         for slot in list(self._slots):
             ticket, task = slot.ticket, slot.task
@@ -220,11 +220,11 @@ class LoopLane:
         return found
 
     def running_hooks(self) -> list[tuple[StageInfo, str]]:
-        """Stages whose hooks have not left, with where they are."""
+        """Return the stages whose hooks have not exited, with their stacks."""
         return [(node.info, self._stack_of(task)) for node, task in self._holders if not task.done()]
 
     def _stack_of(self, task: asyncio.Task[None]) -> str:
-        """Where a task waits; for the one that runs now, and so blocks the loop, where the loop's thread is."""
+        """Return the stack of a waiting task; for the current task, which blocks the loop, the stack of the thread."""
         loop, thread = self.loop, self.thread
         if loop is not None and thread is not None and asyncio.current_task(loop) is task:
             frame = sys._current_frames().get(thread.ident or -1)
@@ -238,7 +238,7 @@ class LoopLane:
         self._node_tasks[id(node)] = task
 
     def spare_task(self, node: Node) -> None:
-        """On the loop: the task of ``node`` is closing down and must not be cancelled any more."""
+        """On the loop: the task of ``node`` is closing and must no longer be cancelled."""
         self._node_tasks.pop(id(node), None)
 
     def _kick(self) -> None:
@@ -260,7 +260,7 @@ class LoopLane:
         self.thread.start()
 
     async def _begin(self, root: _Root) -> asyncio.Future[LoopLane]:
-        """Start what runs on the loop. Returns the future that gets this lane when all of it may end."""
+        """Start the tasks of the loop. Returns a future that gets this lane when all of them may end."""
         engine = self.engine
         loop = asyncio.get_running_loop()
         self._max_slots = sum(stage.limit for stage in self.stages)
@@ -277,7 +277,7 @@ class LoopLane:
             task.set_name(name)
         self._holders = [(node, root.spawn(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
         if self._holders:
-            await self._entered.wait()  # no item may reach a stage before its hooks
+            await self._entered.wait()  # no item may reach a stage before its hooks are entered
         engine.hooks_entered.set()
         for source in self.sources:
             self._node_tasks[id(source)] = root.spawn(iterate_async_source(engine, source))
@@ -288,14 +288,14 @@ class LoopLane:
         return over
 
     async def _finish(self, root: _Root) -> None:
-        """Wait for what runs on the loop. It is told that all is over."""
+        """Signal the end and wait for the tasks of the loop."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*root.tasks, return_exceptions=True)
         self._stop_kicks()
 
     def _stop_kicks(self) -> None:
-        """Nothing may be scheduled from here on. On the loop's thread."""
+        """Reject further scheduling. On the loop's thread."""
         with self.engine.lock:
             loop, self.loop = self.loop, None
             wake_fd, self._wake_fd = self._wake_fd, None
@@ -305,10 +305,10 @@ class LoopLane:
             os.close(wake_fd)
 
     def _on_kick(self) -> None:
-        """On the loop: do what the other threads asked for."""
+        """On the loop: process the requests of other threads."""
         try:
             self._do_as_asked()
-        except BaseException as exc:  # noqa: BLE001 - the loop would log it and go on
+        except BaseException as exc:  # noqa: BLE001 - the loop would only log it
             with self.engine.lock:
                 self._kicked = False
                 self.engine.broken(exc)
@@ -349,7 +349,7 @@ class LoopLane:
         return None
 
     def _pass_on(self) -> None:
-        """Under the lock, on the loop: see that a slot takes what there is to claim."""
+        """Under the lock, on the loop: ensure that a slot is awake if there is something to claim."""
         if self.num_waking:
             return
         for stage in self.stages:
@@ -368,12 +368,12 @@ class LoopLane:
 
     def _wake_slot(self) -> None:
         _, idle = self._idle.pop()
-        if not idle.done():  # else it was cancelled, and is about to be revived
+        if not idle.done():  # otherwise it was cancelled and is about to be revived
             idle.set_result(self)
         self.num_waking += 1
 
     def _revive(self, slot: _Slot) -> None:
-        """An idle slot was cancelled. It does as if it had been woken."""
+        """Handle the cancellation of an idle slot as a wake-up."""
         with self.engine.lock:
             idle = [(each, future) for each, future in self._idle if each is not slot]
             if len(idle) < len(self._idle):
@@ -383,7 +383,7 @@ class LoopLane:
     async def _work(self, slot: _Slot) -> bool:
         """Complete one ticket and claim the next under a single acquisition of the lock.
 
-        True: there was nothing more to claim, and the slot is idle.
+        Returns True if there was nothing more to claim and the slot is idle.
         """
         engine, lock = self.engine, self.engine.lock
         ticket: Ticket | None = None
@@ -437,9 +437,9 @@ class LoopLane:
     # -- hooks and background tasks
 
     async def _hold_hooks(self, node: Node, hooks: list[Callable[[], Any]]) -> None:
-        """Enter the stage hooks of a node, wait for its end, leave them.
+        """Enter the stage hooks of a node, wait for its end, exit them.
 
-        Never cancelled: a hook's last work always runs.
+        Never cancelled: the exit of a hook always runs.
         """
         engine = self.engine
         entered = False

@@ -1,4 +1,4 @@
-"""Runs a user's merge op on the loop, and the two ends of the channels that the op sees."""
+"""Runs a user's merge op on the loop, and the reader and writer that the op uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MergeReader:
         return len(self.channel.items)
 
     def get_nowait(self) -> Any:
-        """The next item, a mark, or ``asyncio.QueueEmpty``. After the end: the end mark, every time."""
+        """Return the next item or a mark, or raise ``asyncio.QueueEmpty``. After the end: always the end mark."""
         with self.node.engine.lock:
             return self._next()
 

@@ -1,13 +1,13 @@
 """The pool: ``num_threads`` threads shared by all sync ops of a pipeline.
 
-A worker completes its ticket and claims the next in the same acquisition of the lock. Two rules keep wake-ups few and
-nobody waiting in vain:
+A worker completes its ticket and claims the next in one acquisition of the lock. Two rules avoid both needless and
+missing wake-ups:
 
-- At most one idle worker is being woken at a time. Whoever brings work wakes one only if none is on its way.
-- A worker that is about to run user code first makes sure that, if there is more to claim, somebody else is awake or on
-  the way (``pass_on``). So work never waits for a call to return while a worker is idle.
+- At most one idle worker is being woken at a time. A thread that adds work wakes one only if none is waking.
+- Before a worker runs user code, it ensures that another worker is awake or waking if there is more to claim
+  (``pass_on``). So work never waits for a call to return while a worker is idle.
 
-Workers are started as they are needed, by the same rule.
+Workers are started on demand, by the same rules.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = ["PoolLane"]
 
 
 class PoolLane:
-    """Guarded by the engine's lock, except for what a worker does between two acquisitions."""
+    """The lane of worker threads. Guarded by the engine's lock, except while a worker runs a call."""
 
     def __init__(self, engine: Engine, num_threads: int, name: str = "worker") -> None:
         self.engine = engine
         self.name = name  # of its threads
         self.num_threads = num_threads
-        self.stages: list[CallStage] = []  # the most downstream first; set by the graph
+        self.stages: list[CallStage] = []  # downstream first; set by the graph
         self.threads: list[EngineThread] = []
         self.num_started = 0
         self.idle: list[EngineThread] = []
         self.work = Task(engine, self._work)
-        self.num_waking = 0  # woken, or started, and not yet at the lock
-        self.busy = 0  # calls running, on workers and on helping source threads
-        self.is_claiming = False  # a worker holds the lock and will claim before it lets go
+        self.num_waking = 0  # woken or started, and has not acquired the lock yet
+        self.busy = 0  # running calls, on workers and on helping source threads
+        self.is_claiming = False  # a worker holds the lock and will claim before it releases it
         self.stopping = False
 
     # -- under the lock
@@ -52,16 +52,16 @@ class PoolLane:
             self._wake()
 
     def cancel_calls(self, stage: CallStage) -> None:
-        """A thread cannot be interrupted: the calls run on, and what they return is discarded."""
+        """Mark running calls as cancelled. They cannot be interrupted; their results are discarded."""
 
     def _wake(self) -> None:
         self.num_waking += 1
-        thread = self.idle.pop()  # ``wake`` is written out here: it is the hot path
+        thread = self.idle.pop()  # ``wake`` is inlined here: this is the hot path
         thread.task = self.work
         thread.wake_up.release()
 
     def claim(self, now: float) -> Ticket | None:
-        """The most downstream ticket that can run, if a thread's worth of calls is free."""
+        """Claim the most downstream ticket that can run, if fewer than ``num_threads`` calls run."""
         if self.busy < self.num_threads:
             for stage in self.stages:
                 if stage.ready():
@@ -70,7 +70,7 @@ class PoolLane:
         return None
 
     def claim_cheap(self, now: float) -> Ticket | None:
-        """A ticket whose op has shown itself to be shorter than a thread switch.
+        """Claim a ticket whose op is known to be shorter than a thread switch.
 
         For a source thread with nothing to do.
         """
@@ -82,7 +82,7 @@ class PoolLane:
         return None
 
     def accept_cheap(self, source: SourceNode, value: Any, now: float) -> Ticket | None:
-        """A ticket for an item straight from its source, if the source's own thread may run it: see ``claim_cheap``."""
+        """Claim a ticket for an item passed directly from its source, if the source's thread may run it."""
         stage = source.next_call
         if stage is None or stage.cheap_score < CHEAP_SCORE or self.busy >= self.num_threads or not stage.accepts():
             return None
@@ -90,7 +90,7 @@ class PoolLane:
         return stage.accept(value, source.next_origin(), now)
 
     def pass_on(self) -> bool:
-        """Before user code runs: see that somebody takes what else there is. True: the caller must start a worker."""
+        """Ensure, before user code runs, that a worker takes the remaining work. True: the caller must start one."""
         if self.num_waking or self.busy >= self.num_threads:
             return False
         if self.idle:
@@ -106,7 +106,7 @@ class PoolLane:
         return False
 
     def finish(self, ticket: Ticket, now: float) -> Ticket | None:
-        """Complete a call that a source thread has run; it takes, or hands on, what that makes ready."""
+        """Complete a call that a source thread has run; it claims or passes on what becomes ready."""
         self.is_claiming = True
         try:
             taken = ticket.stage.finish_and_take(ticket, now, CHEAP_SCORE)
@@ -120,7 +120,7 @@ class PoolLane:
             self.is_claiming = False
 
     def wake_for_rest(self) -> None:
-        """Wake a worker for what the caller could not take itself."""
+        """Wake a worker for work that the caller cannot take itself."""
         if self.idle and not self.num_waking and self.busy < self.num_threads:
             for stage in self.stages:
                 if stage.ready():
@@ -128,7 +128,7 @@ class PoolLane:
                     return
 
     def lose_worker(self, ticket: Ticket) -> bool:
-        """The thread that runs ``ticket`` may never come back. True: the caller must start another."""
+        """Give up the thread that runs ``ticket``. Returns True if the caller must start another."""
         self.busy -= 1
         self.num_started -= 1
         for thread in self.threads:
@@ -143,7 +143,7 @@ class PoolLane:
         return self.pass_on()
 
     def stop(self) -> None:
-        """Workers leave as soon as they have nothing in hand."""
+        """Stop: workers end after their current call."""
         self.stopping = True
         while self.idle:
             self._wake()
@@ -151,7 +151,7 @@ class PoolLane:
     # -- not under the lock
 
     def start(self) -> None:
-        """Start the first worker; it starts the second when it finds work, and so on."""
+        """Start the first worker. It starts the second when there is work, and so on."""
         with self.engine.lock:
             if self.stopping or not self.stages:
                 return
@@ -163,7 +163,7 @@ class PoolLane:
         thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{len(self.threads)}", self.work)
         try:
             thread.start()
-        except RuntimeError:  # no threads left, or the interpreter exits: those that are there do the work
+        except RuntimeError:  # out of threads, or the interpreter exits: the existing workers continue
             with self.engine.lock:
                 self.num_waking -= 1
                 self.num_started -= 1
@@ -174,7 +174,7 @@ class PoolLane:
             self.threads.append(thread)
 
     def run(self, thread: EngineThread, ticket: Ticket) -> None:
-        """Make the call of ``ticket``. Never raises."""
+        """Run the call of ``ticket``. Never raises."""
         ticket.stage.run(ticket)
 
     def leave(self, thread: EngineThread) -> None:
@@ -183,7 +183,7 @@ class PoolLane:
     def _work(self, thread: EngineThread) -> bool:
         """Body of a worker: complete one ticket and claim the next under a single acquisition of the lock.
 
-        True: there was nothing more to claim, and the worker is idle.
+        Returns True if there was nothing more to claim and the worker is idle.
         """
         engine, lock = self.engine, self.engine.lock
         ticket: Ticket | None = None
@@ -223,7 +223,7 @@ class PoolLane:
             thread.ticket = ticket
             self.run(thread, ticket)
             thread.ticket = None
-            if ticket.given_up:  # another thread has this one's place
+            if ticket.given_up:  # another thread replaced this one
                 close_given_up(ticket, engine)
                 break
             now = perf_counter()

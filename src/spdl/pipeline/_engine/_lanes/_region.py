@@ -1,7 +1,7 @@
-"""The two threads that talk to the workers of a region: one deals, one collects.
+"""The two threads that communicate with the workers of a region: a sender (``dealer``) and a collector.
 
-Dealing may block, if a worker does not read; collecting never does, so whatever comes of the workers, their deaths
-too, is seen at once.
+Sending may block if a worker does not read. Collecting never blocks, so events of the workers, including their deaths,
+are handled at once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RegionLane"]
 
-#: How long the calls in the workers may go on after a stop, before these are killed; and at any other end.
+#: How long calls in the workers may go on before the workers are killed, in seconds: after a stop, and otherwise.
 _STOP_TIMEOUT = 10.0
 _SHORT_TIMEOUT = 1.0
-#: A worker that dies so often in a row while it starts, or with nothing in hand, would be replaced for ever.
+#: A worker that dies this many times in a row while starting, or without an item, is not replaced again.
 _MAX_VAIN_STARTS = 3
 
 
@@ -43,20 +43,20 @@ class RegionLane:
         self.dealer: EngineThread | None = None
         self.collector: EngineThread | None = None
         self.stopping = False
-        self.killed: list[tuple[str, str]] = []  # workers that did not end: who, and what they held
+        self.killed: list[tuple[str, str]] = []  # workers that did not end, and the items they held
         self._waiting: Callable[[], None] | None = None
         self._start_error: BaseException | None = None
-        self._num_vain = [0] * workers.num_workers  # deaths with nothing in hand, since the last item
+        self._num_vain = [0] * workers.num_workers  # deaths without an item, since the last consumed item
 
     # -- under the lock
 
     def offer(self) -> None:
-        """There may be something to send."""
+        """Wake the sender: there may be something to send."""
         if self._waiting is not None and self.node.has_orders():
             self._wake_dealer()
 
     def stop(self) -> None:
-        """Both threads leave; the collector stops the workers. Cannot block."""
+        """Stop both threads; the collector stops the workers. Never blocks."""
         if not self.stopping:
             self.stopping = True
             self._wake_dealer()
@@ -70,7 +70,7 @@ class RegionLane:
     # -- not under the lock
 
     def start_workers(self) -> None:
-        """Start the processes. If that fails, so does the stage, once everything else runs."""
+        """Start the processes. If that fails, the stage fails when everything else is running."""
         try:
             self.workers.start()
         except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
@@ -92,14 +92,14 @@ class RegionLane:
         from spdl.pipeline._engine._engine import EngineState
 
         if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
-            self.workers.stop(_SHORT_TIMEOUT)  # a failure, or nobody is left: no use in waiting for calls
+            self.workers.stop(_SHORT_TIMEOUT)  # a failure, or no worker is left: do not wait for calls
             return
         for index in self.workers.stop(_STOP_TIMEOUT):
             held = [one.describe() for one in list(self.node.workers[index].held.values())]
             self.killed.append((self.workers.describe(index), ", ".join(held) or "(none)"))
 
     def give_up(self) -> list[tuple[str, str]]:
-        """Wait no longer for calls in the workers. Returns who holds what."""
+        """Stop waiting for calls in the workers. Returns the workers and the items they hold."""
         self.workers.kill()
         return [
             (self.workers.describe(index), ", ".join(one.describe() for one in list(worker.held.values())))
@@ -116,13 +116,13 @@ class RegionLane:
                 with engine.lock:
                     orders = [] if self.stopping else node.take_orders(perf_counter())
                     if not orders:
-                        if self.stopping:  # maybe only now, by the end that was taken: then nobody wakes this thread
+                        if self.stopping:  # possibly because of the end just taken: then no other thread wakes this one
                             break
                         self._waiting = wake_up.release
                 if orders:
                     for order in orders:
                         self._carry_out(order)
-                    orders = []  # items must not live on in this frame
+                    orders = []  # this frame must not keep items alive
                 else:
                     wake_up.acquire()
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
@@ -154,7 +154,7 @@ class RegionLane:
                 events = self.workers.wait()
                 for event in events:
                     self._take(event)
-                events = event = ()  # type: ignore[assignment] # items must not live on in this frame
+                events = event = ()  # type: ignore[assignment] # this frame must not keep items alive
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
             with engine.lock:
                 engine.broken(exc)
@@ -189,12 +189,12 @@ class RegionLane:
                 held = [node.workers[event.worker].held[p] for p in (*descent.whole, *descent.parts)]
                 origin = held[0].origin if len(held) == 1 else tuple(one.origin for one in held)
                 who = self.workers.describe(event.worker)
-                add_note(value.error, f"an output of {who} cannot be put together here")
+                add_note(value.error, f"an output of {who} cannot be unpickled here")
                 records.append(self._log(origin, None, value.error))
         return records
 
     def _bury(self, event: Died) -> None:
-        """A worker has died: without replacement that is the end of the stage."""
+        """Handle the death of a worker: replace it, or fail the stage."""
         engine, node, workers = self.engine, self.node, self.workers
         index = event.worker
         with engine.lock:
@@ -220,7 +220,7 @@ class RegionLane:
             return
         try:
             workers.replace(index)
-        except Exception as exc:  # noqa: BLE001 - a system without room for processes
+        except Exception as exc:  # noqa: BLE001 - the system may be out of processes
             with engine.lock:
                 self._fail(exc)
 

@@ -1,7 +1,7 @@
-"""What runs in a process pool around the user's op, and how its outcome comes back.
+"""Runs the user's op in a process pool, and transfers its outcome.
 
-An exception object may not survive the way back (its class may need arguments, or exist only there), so errors cross
-as text. Imported in the child: keep it light.
+An exception object may not survive pickling (its class may need arguments, or exist only in the child), so errors are
+transferred as text. Imported in the child: keep it light.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFailure | None]:
-    """In the child: the op's result, or its error."""
+    """In the child: run the op and return its result or its error."""
     try:
         return op(value), None
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
@@ -31,18 +31,18 @@ def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFail
 
 
 def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], RemoteFailure | None]:
-    """In the child: run a generator to its end. What it yielded before an error is kept."""
+    """In the child: run a generator to its end. Outputs before an error are kept."""
     values: list[Any] = []
     try:
         for output in op(value):
-            values.append(output)  # noqa: PERF402 - what came before an error must not be lost with it
+            values.append(output)  # noqa: PERF402 - outputs before an error must be kept
     except Exception as exc:  # noqa: BLE001 - the boundary to user code
         return values, RemoteFailure.of(exc)
     return values, None
 
 
 def as_error(failure: RemoteFailure) -> RemoteOpError:
-    """What the item fails with here."""
+    """Make the exception that the item fails with in this process."""
     return RemoteOpError(
         f"Function failed in subprocess: {failure.type_name}: {failure.message} ({failure.place})",
         type_name=failure.type_name,

@@ -1,10 +1,10 @@
-"""A sync source, iterated by a thread of its own; it may block.
+"""A sync source, iterated by a dedicated thread; it may block.
 
-When the thread has no room for another item it helps: it runs calls that have shown themselves to be far shorter than
-a switch to another thread, in place of an idle worker, so that never more than ``num_threads`` calls run. A switch
-costs about 25 us on the machines measured, a no-op stage 2 us; with two items between two stages the engine would
-otherwise switch for every third item. It helps only while it has nothing else to do, and only in stages whose calls
-all take less than 20 us; a long call ends the help.
+When there is no room for another item, the thread helps: it runs calls that are known to be much shorter than a thread
+switch, in place of an idle worker, so that never more than ``num_threads`` calls run. A switch costs about 25 us on the
+machines measured, a no-op stage 2 us; with two items between two stages, the engine would otherwise switch for every
+third item. The thread helps only while it is idle, and only in stages whose calls all take less than 20 us; a long call
+ends the helping.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ __all__ = ["SourceLane"]
 
 _EXHAUSTED: Final = object()
 
-#: Calls in a row that a source thread runs although it has room for another item.
+#: Maximum number of consecutive calls that a source thread runs although it has room for another item.
 _MAX_HELPED = 16
 
 
 class SourceLane:
-    """One source thread."""
+    """The thread of one sync source."""
 
     def __init__(self, engine: Engine, node: SourceNode) -> None:
         self.engine = engine
         self.node = node
-        # Made at the start: a thread made before a fork cannot be started after.
+        # Created at the start: a thread object created before a fork cannot be started after it.
         self.thread: EngineThread | None = None
         self._work = Task(engine, self._go_on)
-        self._passes: Generator[None, None, None] | None = None  # what the thread does; it sleeps at each ``yield``
-        self._is_collected = False  # with the engine, while the thread slept
+        self._passes: Generator[None, None, None] | None = None  # the body of the thread; it sleeps at each ``yield``
+        self._is_collected = False  # collected with the engine while the thread slept
         self._num_helped = 0
 
     def start(self) -> None:
@@ -53,7 +53,7 @@ class SourceLane:
         thread.start()
 
     def _go_on(self, thread: EngineThread) -> bool:
-        """Body of the thread. True: there is no room, and ``_wake`` will be called when there is."""
+        """Body of the thread. Returns True if there is no room; ``_wake`` is called when there is."""
         assert self._passes is not None
         for _ in self._passes:
             return True
@@ -76,7 +76,7 @@ class SourceLane:
                     node.out.put_mark(perf_counter())
                     if not (yield from self._wait_for_room(thread)):
                         break
-        except BaseException as exc:  # the source is the user's; its error fails the stage
+        except BaseException as exc:  # user code: its error fails the stage
             if self._is_collected:
                 raise
             where = f"source of pipeline {engine.pipeline_id}, at position {node.positions.num_issued}"
@@ -94,7 +94,7 @@ class SourceLane:
         engine.close_generators()
 
     def _one_pass(self, thread: EngineThread) -> Generator[None, None, bool]:
-        """Iterate the source once. False: the pipeline wants no more. Its iterator is closed on early end only."""
+        """Iterate the source once. Returns False if the pipeline takes no more. Closes the iterator on an early end."""
         node, engine = self.node, self.engine
         lock, pool, counters, clock = engine.lock, engine.pool, node.counters, perf_counter
         items, capacity = node.out.items, node.out.capacity
@@ -130,10 +130,10 @@ class SourceLane:
                                     lock.acquire()
                             if not may_go_on:
                                 return False
-                value = None  # an item must not live on in this frame
+                value = None  # this frame must not keep an item alive
                 began = clock()
         except BaseException:
-            exhausted = not self._is_collected  # an iterator that raised is over
+            exhausted = not self._is_collected  # an iterator that raised is exhausted
             raise
         finally:
             if not exhausted and (close := getattr(iterator, "close", None)) is not None:
@@ -141,9 +141,9 @@ class SourceLane:
             thread.in_source = False
 
     def _wait_for_room(self, thread: EngineThread) -> Generator[None, None, bool]:
-        """End when there is room, helping meanwhile. False: stopped.
+        """Wait for room, helping meanwhile. Returns False if stopped.
 
-        Called with the lock held; releases it in between. ``_one_pass``, which is the hot path, has its own copy.
+        Called with the lock held; releases it in between. ``_one_pass``, the hot path, has its own copy.
         """
         node, lock = self.node, self.engine.lock
         if node.has_room():
@@ -161,15 +161,15 @@ class SourceLane:
         return may_go_on
 
     def _help(self, thread: EngineThread) -> bool | None:
-        """Run calls that are cheap until there is room. False: stopped. ``None``: the thread has to sleep.
+        """Run cheap calls until there is room. Returns False if stopped, ``None`` if the thread must sleep.
 
         Called with the lock held; releases it in between. ``_num_helped`` is 0 at first.
         """
         node, pool = self.node, self.engine.pool
         thread.in_source = False
         now = perf_counter()
-        # Having begun to help, it goes on until its channel is empty: then items need no way through it (see
-        # ``_one_pass``). The bound keeps it from working for other sources only.
+        # Once helping, it continues until its channel is empty: then items can bypass the channel (see
+        # ``_one_pass``). The limit keeps it from working only for other sources.
         while not node.ended and (not node.has_room() or (0 < self._num_helped < _MAX_HELPED and node.out.items)):
             ticket = pool.claim_cheap(now)
             if ticket is not None:
@@ -185,7 +185,7 @@ class SourceLane:
         return not node.ended
 
     def _run_cheap(self, thread: EngineThread, ticket: Ticket) -> float:
-        """Run a call, and the cheap calls its result goes to. Called with the lock held; releases it in between.
+        """Run a call and the cheap calls that follow on its result. Called with the lock held; releases it in between.
 
         Returns the time.
         """
@@ -205,6 +205,6 @@ class SourceLane:
                 now = perf_counter()
                 lock.acquire()
             taken = pool.finish(taken, now)
-        pool.wake_for_rest()  # what the outcome made ready and is not for this thread
+        pool.wake_for_rest()  # work that became ready and that this thread does not take
         thread.in_source = True
         return now

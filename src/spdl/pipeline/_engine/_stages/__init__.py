@@ -1,6 +1,6 @@
-"""One file per stage kind.
+"""The stages, one file per kind: which input a stage takes, and how it handles the outcome of a call.
 
-What it takes in, and what it does with the outcome of a call. All under the engine's lock.
+Everything runs under the engine's lock unless it says otherwise.
 """
 
 from ._aggregate import AggregateStage as AggregateStage

@@ -1,11 +1,12 @@
-"""Aggregates: many inputs, one output; or, by ``Outputs``, several.
+"""Aggregates: many inputs, one output, or several with ``Outputs``.
 
-``CollateStage`` is the plain "lists of n". It has no user code, so it needs no lane: whoever brings the item adds it.
-``AggregateStage`` runs a user's ``Aggregator`` on the pool, one item at a time, and its ``flush`` as a call of its own.
+``CollateStage`` makes plain lists of n items. It runs no user code, so it needs no lane: the thread that brings an item
+adds it. ``AggregateStage`` runs a user's ``Aggregator`` on the pool, one item at a time, and its ``flush`` as a
+separate call.
 
-An output's origin is the tuple of the origins of everything accumulated since the output before. An aggregator that
-keeps an item back for a later output thus counts it with the earlier one, and several outputs of one call share their
-origins, as those of a generator do; unless ``Outputs.inputs`` says what is in each.
+The origin of an output is the tuple of the origins of all items accumulated since the previous output. So an item that
+the aggregator keeps for a later output counts as part of the earlier one, and several outputs of one call share their
+origins, as those of a generator do. ``Outputs.inputs`` overrides this with the items of each output.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["AggregateStage", "CollateStage", "Flush"]
 
 
 class CollateStage(Node):
-    """Lists of ``num_items`` items, made by whoever completes the call upstream."""
+    """Makes lists of ``num_items`` items, on the thread that completes the call upstream."""
 
     __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "turns", "values")
 
@@ -55,7 +56,7 @@ class CollateStage(Node):
         self.inbox, self.out = inboxes[0], outs[0]
 
     def on_input(self, now: float) -> None:
-        """``Engine.advance`` is written out here: it is the hot path."""
+        """``Engine.advance`` is inlined here: this is the hot path."""
         turns = self.turns
         if turns.is_taken:
             turns.waiting.append(self)
@@ -105,7 +106,7 @@ class CollateStage(Node):
         self.out.put((values, origins), now)
 
     def flush(self, now: float) -> None:
-        """At the end of the stream and of each epoch. Counts as a call, as the flush of a user's aggregator does."""
+        """Emit the remainder at the end of the stream or an epoch. Counts as a call, like an aggregator's flush."""
         if not self.drop_last:
             self.counters.num_calls += 1
             if self.values:
@@ -125,20 +126,20 @@ class CollateStage(Node):
 
 
 class Flush(Enum):
-    """What a ticket has in place of an item."""
+    """The value of a ticket that flushes, instead of an item."""
 
     END = "at the end of the stream or of an epoch"
     DUE = "its deadline has passed"
 
 
-#: The result of a call that a hook has not let through to the aggregator.
+#: The result of a call that a hook kept from reaching the aggregator.
 _KEPT_OUT: Final[Outputs[Any]] = Outputs(dropped=True)
 
 
 class AggregateStage(CallStage):
     """Runs ``accumulate`` for every item and ``flush`` at the ends; an exception in either fails the stage.
 
-    Of several outputs, those without room wait in ``parked`` and keep the slot of their call.
+    Outputs without room wait in ``parked`` and keep the slot of their call.
     """
 
     __slots__ = ("aggregator", "drop_last", "flushed", "held", "hooks", "job", "num_given", "parked", "pumping")
@@ -158,14 +159,14 @@ class AggregateStage(CallStage):
         self.drop_last = drop_last
         self.flushed = False  # since the last item
         self.num_given = 0
-        self.held: dict[int, Origin] = {}  # of the items given that have not come out, by their number
+        self.held: dict[int, Origin] = {}  # origins of the accumulated items that were not emitted, by item number
         self.parked: deque[Entry] = deque()
         self.pumping = False
         self.hooks: list[Any] = []
         self.job: JobStage | None = None
 
     def set_hooks(self, hooks: list[Any], job: JobStage) -> None:
-        """Hooks of the user's: the calls run on the loop, between the hooks, and the aggregator on a worker thread."""
+        """Set the task hooks: calls then run on the loop between the hooks, and the aggregator on a worker thread."""
         self.hooks = hooks
         self.job = job
 
@@ -220,7 +221,7 @@ class AggregateStage(CallStage):
             self.settle_error(ticket, exc)
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
-        """Items already inside the aggregator cannot be told apart, so its error fails the stage."""
+        """Fail the stage: the items already inside the aggregator cannot be told apart."""
         what = "flush" if type(ticket.value) is Flush else f"item {short_repr(ticket.value)}"
         aggregator = name_of(self.aggregator)
         ticket.fatal = as_stage_failure(exc, f"aggregate stage {self.info}, {what}, aggregator {aggregator}")
@@ -240,7 +241,7 @@ class AggregateStage(CallStage):
             elif value is Flush.END:
                 self.flushed = True
                 if self.drop_last:
-                    self.counters.num_calls -= 1  # only a reset: not a call that anybody asked for
+                    self.counters.num_calls -= 1  # only a reset, not a call of the pipeline
                     result = None
             if type(result) is Outputs:
                 if result.dropped and not is_flush:
@@ -269,13 +270,13 @@ class AggregateStage(CallStage):
         else:
             last = self.num_given - 1
             for value, inputs in zip(outputs.values, outputs.inputs, strict=True):
-                # What is not held came in a run before this, or is in another output already.
+                # Items not found here are from an earlier run, or already in another output.
                 origin = tuple([held.pop(last - each) for each in inputs if last - each in held])
                 self.parked.append((value, origin))
         self.pump(now)
 
     def pump(self, now: float) -> None:
-        """Move outputs while there is room. Not re-entered: putting may make room at once."""
+        """Move outputs while there is room. Guarded against re-entry: putting may make room at once."""
         if self.pumping:
             return
         self.pumping = True
@@ -286,7 +287,7 @@ class AggregateStage(CallStage):
         self.pumping = False
 
     def drop_rest(self) -> None:
-        """What went in and will not come out any more."""
+        """Count accumulated items that will not be emitted as dropped, and release them."""
         self.counters.num_dropped += len(self.held)
         for origin in self.held.values():
             self.engine.ledger.release(origin)

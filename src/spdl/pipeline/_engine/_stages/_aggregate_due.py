@@ -1,9 +1,9 @@
-"""Aggregates that are flushed when their deadline has passed, also if no item comes any more.
+"""Aggregates with a deadline: flushed when it has passed, even if no further item arrives.
 
-After each ``accumulate`` the aggregator says when, by its own clock; the thread of ``_lanes/_deadlines`` then makes the
-flush *due*: a call like any other, which takes the stage's only slot before the next item does. A time that has passed
-when it is named makes it due at once. Who wins when an item comes as the time runs out is decided under the engine's
-lock: a call that has its slot by then goes first, and the aggregator is asked again when it is over.
+After each ``accumulate`` the aggregator returns a deadline on its own clock. When it has passed, the thread of
+``_lanes/_deadlines`` makes the flush *due*: an ordinary call that takes the stage's only slot before the next item. A
+deadline that has already passed makes it due at once. If an item arrives at the same time, the engine's lock decides: a
+call that already has the slot goes first, and the aggregator returns a new deadline after it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ class DueAggregateStage(AggregateStage):
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
-        self.asked: FlushTime | None = None  # the newest answer; written by whoever runs the call, before it is done
-        self.deadline: float | None = None  # the answer that holds, on the aggregator's clock
+        self.asked: FlushTime | None = (
+            None  # the newest return value; written by the thread that runs the call, before it is done
+        )
+        self.deadline: float | None = None  # the deadline in effect, on the aggregator's clock
         self.is_due = False
         deadlines = self.engine.deadlines
         deadlines.is_needed = True
@@ -45,12 +47,12 @@ class DueAggregateStage(AggregateStage):
 
     def call(self, value: Any) -> Any:
         result = super().call(value)
-        if type(value) is not Flush:  # nothing is left after a flush: it can wait for nothing
+        if type(value) is not Flush:  # after a flush there is nothing to wait for
             self.asked = self.ask()
         return result
 
     def ask(self) -> FlushTime | None:
-        """The aggregator's deadline, and when that is on the engine's clock."""
+        """Return the aggregator's deadline, and the same moment on the engine's clock."""
         deadline = self.aggregator.deadline()
         if deadline is None:
             return None
@@ -63,14 +65,14 @@ class DueAggregateStage(AggregateStage):
         if deadline == math.inf:
             return None
         if self.asked is not None and self.asked.deadline == deadline:
-            return self.asked  # most items of a list: the clock need not be read
+            return self.asked  # most items of a list do not change it: the clock need not be read
         return self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
 
     def on_deadline(self, deadline: float) -> None:
-        """On the thread of the deadlines: the time should have come. The aggregator's clock has the last word."""
+        """Called on the deadlines thread when the deadline should have passed. The aggregator's clock decides."""
         try:
             again = self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
-        except BaseException as exc:  # noqa: BLE001 - the clock is the user's
+        except BaseException as exc:  # noqa: BLE001 - a user's clock
             error = as_stage_failure(exc, f"the clock of aggregate stage {self.info}")
             with self.engine.lock:
                 if not self.ended:
@@ -104,11 +106,11 @@ class DueAggregateStage(AggregateStage):
         super().finish(ticket, now)
 
     def take_over(self) -> None:
-        """What the aggregator has answered holds from now on."""
+        """Put the newest deadline into effect."""
         asked = self.asked
         deadline = None if asked is None else asked.deadline
         if deadline == self.deadline:
-            return  # and if it has become due meanwhile, it is
+            return  # it may have become due meanwhile
         self.deadline = deadline
         self.is_due = asked is not None and asked.remaining <= 0  # at once: before the next item
         if asked is None or self.is_due:

@@ -1,6 +1,6 @@
 """Calls of an async generator function: one task drives a generator from its first step to its close.
 
-In input order only the oldest call may emit; the others run until they have an output and wait for their turn.
+In input order, only the oldest call may emit; the others run until they have an output and then wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["AsyncGeneratorStage"]
 class AsyncGeneratorStage(CallStage):
     """Emits every yielded value as it is produced.
 
-    A generator with a value and no room for it waits, keeping its slot.
+    A generator waits while there is no room for its value, and keeps its slot.
     """
 
     __slots__ = ("num_ends", "num_parked", "ordered", "queue", "room_waiters")
@@ -35,7 +35,7 @@ class AsyncGeneratorStage(CallStage):
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ordered = ordered
-        self.queue: deque[Ticket] = deque()  # calls that run, in input order
+        self.queue: deque[Ticket] = deque()  # running calls, in input order
         self.num_ends = 0
         self.num_parked = 0
         self.room_waiters: list[tuple[Ticket, asyncio.Future[None]]] = []
@@ -50,11 +50,11 @@ class AsyncGeneratorStage(CallStage):
         return ticket
 
     def may_place(self, ticket: Ticket) -> bool:
-        """There is room, and it is the turn of the call."""
+        """Whether there is room and, in input order, the call is the oldest."""
         return len(self.out.items) < self.out.capacity and (not self.ordered or self.queue[0] is ticket)
 
     async def run_async(self, ticket: Ticket) -> None:
-        """Step the generator to its end. The last step, or the error, is left to ``finish``."""
+        """Run the generator to its end. ``finish`` handles the last step or the error."""
         engine = self.engine
         generator = None
         try:
@@ -95,12 +95,12 @@ class AsyncGeneratorStage(CallStage):
                 await aclose()
         except asyncio.CancelledError:
             raise
-        except BaseException as exc:  # noqa: BLE001 - the generator's last words; its item is accounted for
+        except BaseException as exc:  # noqa: BLE001 - an error while closing; its item is already accounted for
             text = "closing an async generator of stage %s failed"
             log(self.engine.log, logging.ERROR, text, self.info, exc_info=exc)
 
     async def place(self, ticket: Ticket, value: Any) -> None:
-        """Put one output as soon as there is room."""
+        """Put one output when there is room."""
         engine, out = self.engine, self.out
         while True:
             with engine.lock:
@@ -157,7 +157,7 @@ class AsyncGeneratorStage(CallStage):
         return self.counters.num_calls + self.num_ends
 
     def wake_next(self) -> None:
-        """One after the other: whoever has placed its output wakes the next if there still is room."""
+        """Wake one waiting call; after placing its output, it wakes the next if there is still room."""
         for position, (ticket, room) in enumerate(self.room_waiters):
             if self.may_place(ticket):
                 del self.room_waiters[position]

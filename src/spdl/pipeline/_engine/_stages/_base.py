@@ -1,4 +1,4 @@
-"""``Node``: a stage as its neighbours see it. All methods run under the engine's lock unless they say otherwise."""
+"""``Node``: the base class of stages. All methods run under the engine's lock unless they say otherwise."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["Node", "Turns"]
 
 
 class Turns:
-    """Whether a node is advancing, and which nodes are to advance after it: see ``Engine.advance``."""
+    """Whether a node is advancing, and the queue of nodes to advance next: see ``Engine.advance``."""
 
     __slots__ = ("is_taken", "waiting")
 
     def __init__(self) -> None:
-        self.is_taken = False  # for good, if the engine breaks in the middle of it
+        self.is_taken = False  # stays True if the engine breaks meanwhile
         self.waiting: deque[Node] = deque()
 
 
 class Node:
-    """Base of everything between two channels.
+    """Base class of sources, stages and sinks, which are connected by channels.
 
-    A node is told when there is input (``on_input``: an item, a mark, or the close of an inbox) and when there is room
-    (``on_room``). What it can then move without a call it moves in ``advance``, and only there, because
-    ``Engine.advance`` sees to it that no node's ``advance`` runs inside another's. It ends once: by ``end`` when its
-    input is exhausted, or by ``cancel`` when nobody wants its results.
+    A node is notified of input (``on_input``: an item, a mark, or the close of an inbox) and of room (``on_room``).
+    It moves entries only in ``advance``, and ``Engine.advance`` ensures that no node's ``advance`` runs inside
+    another's. A node ends once: by ``end`` when its input is exhausted, or by ``cancel`` when its results are no longer
+    needed.
     """
 
     __slots__ = (
@@ -57,8 +57,8 @@ class Node:
         self.outs: list[Channel] = []
         self.counters = Counters()
         self.failures: deque[FailureRecord] = deque(maxlen=16)
-        self.block: RouterStage | None = None  # the path variants this stage is inside of
-        self.num_hooks = 0  # user's stage hooks still to be left before the output closes
+        self.block: RouterStage | None = None  # the path variants that contain this stage
+        self.num_hooks = 0  # stage hooks to exit before the output closes
         self.ended = False
         self.cancelled = False
 
@@ -70,7 +70,7 @@ class Node:
         for channel in outs:
             channel.producer = self
 
-    # -- told by the neighbours
+    # -- notifications from neighbours
 
     def on_input(self, now: float) -> None:
         raise NotImplementedError
@@ -82,10 +82,10 @@ class Node:
         """Move what can be moved: items, marks, the end. Called by ``Engine.advance``."""
         raise NotImplementedError
 
-    # -- asked by the neighbours and by observers
+    # -- queries of neighbours and observers
 
     def num_free(self) -> int:
-        """Inputs that could start at once; a source may run that far ahead, for they are as good as in flight."""
+        """Number of inputs that could start at once. A source may run ahead by that many."""
         return 0
 
     @property
@@ -94,13 +94,13 @@ class Node:
 
     @property
     def num_counted_calls(self) -> int:
-        """Calls as failure limits count them."""
+        """Number of calls, as failure limits count them."""
         return 0
 
     # -- the end
 
     def end(self, now: float) -> None:
-        """All input is done with: let the user's stage hooks leave, then close the output."""
+        """End the node after all input is processed: exit the stage hooks, then close the output."""
         if self.ended:
             return
         self.ended = True
@@ -116,7 +116,7 @@ class Node:
         self.engine.node_ended(self)
 
     def cancel(self, now: float) -> None:
-        """Take no more input, forget what waits, discard what running calls will return. Idempotent."""
+        """Take no more input, drop waiting items, discard the results of running calls. Idempotent."""
         self.cancelled = True
         for channel in self.inboxes:
             channel.discard()
@@ -124,11 +124,11 @@ class Node:
         self.end(now)
 
     def has_running_calls(self) -> bool:
-        """Stage hooks are left when the last call has returned, also if its result is not wanted any more."""
+        """Whether calls are running. Stage hooks exit after the last one, even if its result is discarded."""
         return False
 
     def drop_work(self) -> None:
-        """Part of ``cancel``: forget the kind's own state and ask the lane to cancel running calls."""
+        """Part of ``cancel``: clear the state of the subclass and ask the lane to cancel running calls."""
 
     def forget(self) -> None:
-        """All threads are gone: let go of the user's objects, so that they do not live as long as the statistics."""
+        """Drop references to user objects after all threads have ended; the node itself stays alive for statistics."""

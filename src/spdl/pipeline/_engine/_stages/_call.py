@@ -1,4 +1,4 @@
-"""Calls of a function: one input, at most one output, emitted as the calls end."""
+"""Calls of a function: one input, at most one output, emitted in order of completion."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CHEAP_SCORE", "CallStage", "WrongParameters", "begin"]
 
-#: A call this short is cheaper to run where it was found than to hand to another thread: waking one costs about 25 us
+#: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
 _CHEAP_CALL = 20e-6
 _CHEAP_SCORE_MAX = 64
 CHEAP_SCORE = 32
 
-#: Reading a thread's CPU clock is a system call (0.6 us where measured). Short calls are sampled, long ones all
-#: measured.
+#: Reading a thread's CPU clock is a system call (0.6 us where measured). Short calls are sampled, long calls are
+#: always measured.
 _LONG_CALL = 200e-6
 _CPU_SAMPLE_EVERY = 32
 
@@ -40,11 +40,11 @@ def _forgotten(item: Any) -> Any:
 
 
 class WrongParameters(Exception):
-    """An async op cannot be called with one item. No item can do better, so it fails the stage. The cause says more."""
+    """An async op cannot be called with one argument. This would fail every item, so it fails the stage."""
 
 
 def begin(op: Callable[[Any], Any], value: Any) -> Any:
-    """Call an async op: make its coroutine or its generator. Nothing of it runs yet."""
+    """Call an async op: create its coroutine or generator without running it."""
     try:
         return op(value)
     except TypeError as exc:
@@ -81,7 +81,7 @@ class CallStage(Node):
         self.lane = lane
         self.location = location
         self.budget: Limit | None = None
-        self.next_call: CallStage | None = None  # the next stage, if results may be handed straight to it
+        self.next_call: CallStage | None = None  # the next stage, if results may be passed to it directly
         self.running = 0
         self.cheap_score = 0
         self.cpu_countdown = 0
@@ -90,13 +90,13 @@ class CallStage(Node):
         super().connect(inboxes, outs)
         self.inbox = inboxes[0]
         self.out = outs[0]
-        self.in_items: deque[Entry] = self.inbox.items  # the deques themselves: looked at for every call
+        self.in_items: deque[Entry] = self.inbox.items  # the deques themselves, for speed: used in every call
         self.out_items: deque[Entry] = self.out.items
 
     # -- what the lanes use
 
     def has_slot(self) -> bool:
-        """A call may start: results that wait for room keep the slot of their call."""
+        """Whether a call may start. Results that wait for room keep the slot of their call."""
         waiting = len(self.out.items) - self.out.capacity
         return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
 
@@ -108,7 +108,7 @@ class CallStage(Node):
         return self.running + waiting < self.limit if waiting > 0 else self.running < self.limit
 
     def take(self, now: float) -> Ticket:
-        """Claim the oldest input. Only when ``ready()``. ``Channel.take`` is written out here: it is the hot path."""
+        """Claim the oldest input. Only if ``ready()``. ``Channel.take`` is inlined here: this is the hot path."""
         inbox, items = self.inbox, self.in_items
         value, origin = items.popleft()
         inbox.num_get += 1
@@ -127,11 +127,11 @@ class CallStage(Node):
         return ticket
 
     def accepts(self) -> bool:
-        """An input may come straight from its producer."""
+        """Whether an input may be passed directly from its producer."""
         return not self.in_items and self.has_slot()
 
     def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
-        """A ticket for an input that comes straight from its producer. Only if ``accepts()``."""
+        """Return a ticket for an input passed directly from its producer. Only if ``accepts()``."""
         self.inbox.num_get += 1
         self.running += 1
         if self.running == self.limit:
@@ -158,7 +158,7 @@ class CallStage(Node):
     async def run_async(self, ticket: Ticket) -> None:
         """Await the op.
 
-        On the loop, never under the lock; raises nothing but the cancellation of an unfinished call.
+        Runs on the loop, never under the lock. Raises only the cancellation of an unfinished call.
         """
         try:
             ticket.result = await begin(self.op, ticket.value)
@@ -170,15 +170,14 @@ class CallStage(Node):
             self.settle_error(ticket, exc)
 
     def note_cpu(self, cpu: float, wall: float) -> None:
-        # Two threads may add at once; a lost sample changes a mean by nothing that matters, a lock here would cost
-        # more.
+        # Not synchronized: a sample lost to a race barely changes the mean, and a lock here would cost more.
         self.counters.sampled_cpu += cpu
         self.counters.sampled_wall += wall
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
-        """An ordinary exception costs the item.
+        """Record the exception of a call: an ``Exception`` fails the item, anything else (``SystemExit``) the stage.
 
-        Anything else (``SystemExit`` …) fails the stage. Not under the lock.
+        Not under the lock.
         """
         if isinstance(exc, WrongParameters):
             ticket.fatal = exc.__cause__
@@ -191,7 +190,7 @@ class CallStage(Node):
             ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
 
     def finish(self, ticket: Ticket, now: float) -> None:
-        """Take the outcome of a call and give its slot back. ``emit`` is written out here: it is the hot path."""
+        """Take the outcome of a call and free its slot. ``emit`` is inlined here: this is the hot path."""
         self.running -= 1
         if self.cancelled:
             self.discard()
@@ -223,11 +222,11 @@ class CallStage(Node):
             self.after_call(now)
 
     def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
-        """``finish``, and hand the result straight to the next stage if the same thread may run it at once.
+        """``finish``, and claim the result for the next stage if the same thread may run it at once.
 
-        That is the case if the next stage is a plain call on the same lane with a free slot and nothing waits before
-        it: it is then the most downstream work there is. It saves the way through the channel and the search for work.
-        ``min_score``: how cheap the next op must have shown itself to be; 0 for any.
+        This is allowed if the next stage is a plain call on the same lane with a free slot and an empty inbox: it is
+        then the most downstream work. It skips the channel and the search for work. ``min_score`` is the minimum
+        cheapness score of the next op; 0 for any.
         """
         after = self.next_call
         if (
@@ -260,12 +259,12 @@ class CallStage(Node):
     # -- parts of finish
 
     def discard(self) -> None:
-        """A call of a cancelled stage has returned."""
+        """Handle the return of a call of a cancelled stage."""
         if self.num_hooks and self.running == 0:
             self.engine.leave_stage_hooks(self)
 
     def account(self, ticket: Ticket, now: float) -> bool:
-        """Count the call. True if there may be a result to deliver."""
+        """Count the call. Returns True if there may be a result to emit."""
         wall = now - ticket.started
         if ticket.error is None and ticket.fatal is None:
             self.count_success(wall, ticket.sample_cpu)
@@ -287,7 +286,7 @@ class CallStage(Node):
             if self.cheap_score < _CHEAP_SCORE_MAX:
                 self.cheap_score += 1
         elif self.cheap_score > 0:
-            self.cheap_score -= 16  # two long calls in a row end the help; one preempted call does not
+            self.cheap_score -= 16  # two long calls in a row stop inline runs; one preempted call does not
         if was_sampled and wall < _LONG_CALL:
             self.cpu_countdown = _CPU_SAMPLE_EVERY
 
@@ -307,7 +306,7 @@ class CallStage(Node):
             self.out.put((value, origin), now)
 
     def after_call(self, now: float) -> None:
-        """A slot is free again: check the failure limit, then marks, the end, or a lack of input."""
+        """Handle a freed slot: check the failure limit, then marks, the end, or starvation."""
         if self.ended or (self.budget is not None and self.check_budget(now)):
             return
         inbox = self.inbox
@@ -337,10 +336,10 @@ class CallStage(Node):
 
     @property
     def num_counted_calls(self) -> int:
-        """Calls as failure limits count them."""
+        """Number of calls, as failure limits count them."""
         return self.counters.num_calls
 
-    # -- told by the neighbours
+    # -- notifications from neighbours
 
     def on_input(self, now: float) -> None:
         inbox = self.inbox
@@ -380,11 +379,11 @@ class CallStage(Node):
         return free if free > 0 else 0
 
     def is_idle(self) -> bool:
-        """Nothing in flight and nothing held back."""
+        """Whether no call is in flight and no result is waiting."""
         return self.running == 0
 
     def advance(self, now: float) -> None:
-        """Forward marks whose turn has come, and end when the input has ended."""
+        """Forward marks that are next, and end when the input has ended."""
         inbox = self.inbox
         while not self.ended and self.is_idle():
             if inbox.items:

@@ -1,8 +1,8 @@
 """Calls with any number of outputs: sync generators on threads and executors, and disaggregation.
 
-A generator call is resumable. After each step it is in one of three places: *running* on a lane, *parked* with
-outputs that wait for room, or *resumable*, waiting for a thread. It keeps its slot in all three. In input order only
-the oldest call may emit; the others run until they have an output and then wait for their turn.
+A generator call is resumable. After each step it is in one of three states: *running* on a lane, *parked* with
+outputs that wait for room, or *resumable*, waiting for a thread. It keeps its slot in all of them. In input order, only
+the oldest call may emit; the others run until they have an output and then wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Collected", "GeneratorStage"]
 
 
 class Collected:
-    """All outputs of a generator that ran to its end in another process, and how it ended."""
+    """All outputs of a generator that ran to its end in another process, and its error, if any."""
 
     __slots__ = ("error", "values")
 
@@ -38,7 +38,7 @@ class GeneratorStage(CallStage):
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ordered = ordered
-        self.calls: deque[Ticket] = deque()  # all generators that are alive, in input order
+        self.calls: deque[Ticket] = deque()  # all live generators, in input order
         self.parked: deque[Ticket] = deque()
         self.resumable: deque[Ticket] = deque()
         self.pumping = False
@@ -68,7 +68,7 @@ class GeneratorStage(CallStage):
         return ticket
 
     def step(self, ticket: Ticket) -> None:
-        """One step of the generator, made at the first. Not under the lock."""
+        """Run one step of the generator; the first step creates it. Not under the lock."""
         generator = ticket.generator
         if generator is None:
             generator = ticket.generator = self.op(ticket.value)
@@ -85,7 +85,7 @@ class GeneratorStage(CallStage):
             self.settle_error(ticket, exc)
 
     def settle_collected(self, ticket: Ticket, collected: Collected) -> None:
-        """The generator ran in another process; not under the lock."""
+        """Take the outputs of a generator that ran in another process. Not under the lock."""
         ticket.exhausted = True
         ticket.result = collected
         if collected.error is not None and not ticket.cancelled:
@@ -130,12 +130,12 @@ class GeneratorStage(CallStage):
     # -- outputs
 
     def add_collected(self, ticket: Ticket, values: list[Any], wall: float) -> None:
-        """Outputs of a generator that ran elsewhere. Its steps count as calls; they took equal shares of the time."""
+        """Take the outputs of a generator that ran elsewhere. Each is a call, with an equal share of the time."""
         for value in values:
             self.count_success(wall / len(values), was_sampled=False)
             self.add_output(ticket, value)
         if values:
-            ticket.started += wall  # the time is spent; what is left is the end, or the error
+            ticket.started += wall  # all time is attributed; the last step, end or error, gets none
 
     def add_output(self, ticket: Ticket, value: Any) -> None:
         if value is None:
@@ -146,7 +146,7 @@ class GeneratorStage(CallStage):
             ticket.outputs.append((value, ticket.branch.output()))
 
     def pump(self, now: float) -> None:
-        """Move waiting outputs while there is room. Not re-entered: putting may make room at once."""
+        """Move waiting outputs while there is room. Guarded against re-entry: putting may make room at once."""
         if self.pumping:
             return
         self.pumping = True
@@ -170,7 +170,7 @@ class GeneratorStage(CallStage):
             self.counters.end_blocked(now)
 
     def proceed(self, ticket: Ticket) -> None:
-        """The call has no output left to place: it ends, or wants a thread."""
+        """Handle a call without outputs left to place: it ends, or waits for a thread."""
         if not ticket.exhausted:
             self.resumable.append(ticket)
             self.lane.offer(self)
@@ -179,7 +179,7 @@ class GeneratorStage(CallStage):
         assert ticket.branch is not None
         self.engine.ledger.end_branch(ticket.branch)
 
-    # -- told by the neighbours
+    # -- notifications from neighbours
 
     def on_room(self) -> None:
         if self.parked:

@@ -1,8 +1,8 @@
-"""Ops between hooks of the user's. Hooks are async, so such a stage runs on the loop; a sync op between them still
-runs on a worker thread, through a ``JobStage``, or in its executor.
+"""Ops with task hooks. Hooks are async, so such a stage runs on the loop; a sync op still runs on a worker thread,
+through a ``JobStage``, or in its executor.
 
-An exception of the op fails the item, after the hooks have seen it. An exception of a hook, or a hook that swallows
-the op's exception, drops the item.
+An exception of the op is passed to the hooks and fails the item. An exception of a hook, or a hook that suppresses the
+op's exception, drops the item.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _END: Final = object()
 
 
 class JobStage:
-    """Single calls that the loop wants run on a worker thread. To the pool it looks like a stage; it never ends.
+    """Runs single calls for the loop on a worker thread. It has the interface that the pool needs of a stage, and
+    never ends.
 
-    ``lane``: the pool that runs them; ``None``: the engine's.
+    ``lane``: the pool that runs the calls; ``None``: the engine's.
     """
 
     cheap_score = 0
@@ -58,7 +59,7 @@ class JobStage:
         function, argument = ticket.generator
         try:
             ticket.result = function(argument)
-        except BaseException as exc:  # noqa: BLE001 - handed to the awaiting call
+        except BaseException as exc:  # noqa: BLE001 - passed to the awaiting call
             ticket.fatal = exc
 
     def finish(self, ticket: Ticket, now: float) -> None:
@@ -70,7 +71,7 @@ class JobStage:
     # -- on the loop
 
     async def call(self, function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-        """``function(argument)`` on a worker thread; ``item`` is what a report about a stuck op names."""
+        """Run ``function(argument)`` on a worker thread; ``item`` is named in reports about stuck ops."""
         ticket = self.submit(item, (function, argument))
         await ticket.handle
         if ticket.fatal is not None:
@@ -78,26 +79,26 @@ class JobStage:
         return ticket.result
 
     def submit(self, item: Any, job: Any = None) -> Ticket:
-        """A ticket for the lane; its ``handle`` is a future that is done when it has been run."""
+        """Queue a ticket for the lane; its ``handle`` is a future that is done when the ticket has run."""
         ticket = Ticket(self, item, (), 0.0)  # type: ignore[arg-type]
         ticket.generator = job
         ticket.handle = asyncio.get_running_loop().create_future()
         with self.engine.lock:
             if self.lane.stopping:
-                raise asyncio.CancelledError  # no worker will come any more
+                raise asyncio.CancelledError  # the workers have ended
             self.waiting.append(ticket)
             self.lane.offer(self)  # type: ignore[arg-type]
         return ticket
 
 
 class _HookFailed(Exception):
-    """A hook raised; the original is the cause."""
+    """A hook raised; the cause is its exception."""
 
 
 async def _between(
     hooks: list[Any], info: StageInfo, item: Any, call: Callable[[], Awaitable[Any]]
 ) -> tuple[Any, bool]:
-    """Await ``call`` between the task hooks. Returns its result and whether it ran to its end without an exception."""
+    """Await ``call`` between the task hooks. Returns its result and whether it completed without an exception."""
     error: BaseException | None = None
     completed = False
     result: Any = None
@@ -123,7 +124,7 @@ async def _between(
 
 
 class HookedOp:
-    """An async op: ``call(item)`` between the hooks. ``None``, that is a drop, where a hook lost the result."""
+    """An async op that runs ``call(item)`` between the hooks. Returns ``None``, a drop, if a hook lost the result."""
 
     def __init__(self, info: StageInfo, hooks: list[Any], call: Callable[[Any], Awaitable[Any]]) -> None:
         self.info = info
@@ -140,7 +141,7 @@ class HookedOp:
 
 
 class HookedGenerator:
-    """An async generator function: every step between the hooks. The hooks see the end as ``StopAsyncIteration``."""
+    """An async generator function that runs each step between the hooks. They see its end as ``StopAsyncIteration``."""
 
     def __init__(self, info: StageInfo, hooks: list[Any], make: Callable[[Any], AsyncIterator[Any]]) -> None:
         self.info = info
@@ -166,11 +167,11 @@ class HookedGenerator:
                     text = "a task hook of stage %s dropped an output"
                     log(_LOG, logging.ERROR, text, self.info, exc_info=exc.__cause__)
                     if not ran:
-                        return  # it would refuse every further step too
+                        return  # every further step would fail too
                     yield None
                     continue
                 if not completed:
-                    return  # a hook swallowed the op's error, or the end
+                    return  # a hook suppressed the op's error, or the end
                 yield value
         finally:
             if (aclose := getattr(generator, "aclose", None)) is not None:
@@ -204,12 +205,12 @@ async def _outcome_of(call: Awaitable[Any]) -> tuple[Any, BaseException | None]:
 async def steps_on_thread(
     call: Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]], op: Callable[[Any], Any], item: Any
 ) -> AsyncIterator[Any]:
-    """A sync generator as an async one: every step is a ``call(function, argument, item)`` on some thread."""
+    """Turn a sync generator into an async one: every step is a ``call(function, argument, item)`` on some thread."""
     generator = await to_its_end(call(op, item, item))
     try:
         while (value := await to_its_end(call(next_or_end, generator, item))) is not _END:
             yield value
-    except StageTimeoutError:  # the step still runs: its thread closes the generator
+    except StageTimeoutError:  # the step is still running: its thread closes the generator
         generator = None
         raise
     finally:
@@ -218,5 +219,5 @@ async def steps_on_thread(
 
 
 def next_or_end(generator: Any) -> Any:
-    """One step: the next output, or a mark of the end."""
+    """Run one step. Returns the next output, or a mark at the end."""
     return next(generator, _END)

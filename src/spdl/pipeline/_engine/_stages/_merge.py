@@ -18,7 +18,7 @@ __all__ = ["CustomMergeStage", "MergeStage"]
 
 
 class MergeStage(Node):
-    """Passes items as they come, until all inputs have ended. An epoch mark waits until every input has reached it."""
+    """Passes items on in order of arrival. An epoch mark passes when every input has reached it."""
 
     __slots__ = ("next_input", "out")
 
@@ -37,7 +37,7 @@ class MergeStage(Node):
         self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
-        """One input after the other."""
+        """Take from the inputs in turn."""
         if self.ended:
             return
         self.counters.end_starved(now)
@@ -51,7 +51,7 @@ class MergeStage(Node):
                     self.counters.num_calls += 1
                     self.counters.num_emitted += 1
                     out.put(inboxes[index].take(), now)
-                    self.next_input = (index + 1) % len(inboxes)  # fair: no input is served twice in a row
+                    self.next_input = (index + 1) % len(inboxes)  # round-robin
                     moved = True
                     break
             if moved:
@@ -61,7 +61,7 @@ class MergeStage(Node):
                 self.end(now)
                 break
             if not all(channel.items for channel in still_open):
-                break  # nothing but marks, and not every input has reached its own
+                break  # only marks, and not every input has reached its mark
             for channel in still_open:
                 channel.take()
             out.put_mark(now)
@@ -72,17 +72,17 @@ class MergeStage(Node):
 class CustomMergeStage(Node):
     """A user's merge op: an async function that reads the inputs and writes the output on the loop.
 
-    The loop lane runs the op (``_lanes/_merge_op.py``). The op may keep, join or invent items, so an output gets the
-    origin of exactly the item it is, where the op passes one on unchanged, else the origins of all items read and not
-    yet passed on.
+    The loop lane runs the op (``_lanes/_merge_op.py``). The op may keep, combine or create items. If the op emits an
+    item that it has read, the output gets the origin of that item; otherwise it gets the origins of all items read and
+    not yet emitted.
     """
 
     __slots__ = ("custody", "out", "waiters")
 
     def __init__(self, engine: Engine, info: StageInfo) -> None:
         super().__init__(engine, info)
-        self.waiters: list[asyncio.Future[None]] = []  # reads without input, writes without room
-        self.custody: list[Entry] = []  # read, and not yet passed on
+        self.waiters: list[asyncio.Future[None]] = []  # reads that wait for input, writes that wait for room
+        self.custody: list[Entry] = []  # read and not yet emitted
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -101,7 +101,7 @@ class CustomMergeStage(Node):
         self.wake()
 
     def read(self, inbox: Channel) -> Entry:
-        """The next entry of an input; the op has it in custody now."""
+        """Take the next entry of an input and record that the op holds it."""
         entry = inbox.take()
         if entry is not MARK:
             self.counters.num_calls += 1
@@ -119,7 +119,7 @@ class CustomMergeStage(Node):
         self.out.put((value, origin), now)
 
     def finish(self, now: float) -> None:
-        """The op has returned: what it kept is dropped, and nobody will read the inputs any more."""
+        """End the stage after the op has returned: drop the items it kept and cancel the inputs."""
         if self.ended:
             return
         self.counters.num_dropped += len(self.custody)

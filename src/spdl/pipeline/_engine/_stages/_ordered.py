@@ -17,7 +17,7 @@ __all__ = ["OrderedCallStage"]
 
 
 class OrderedCallStage(CallStage):
-    """Emits in input order: finished calls wait for those before them, each keeping its slot."""
+    """Emits in input order: finished calls wait for earlier ones and keep their slots."""
 
     __slots__ = ("queue",)
 

@@ -1,11 +1,10 @@
-"""A region: its stages run in worker processes, and are one stage to the rest of the pipeline.
+"""A region: its stages run in worker processes and form one stage of the pipeline.
 
-Items are gathered into transfers and dealt round-robin among the workers with room; what comes back is emitted as it
-comes. The lane (``_lanes/_region.py``) has the two threads that talk to the workers.
+Items are collected into transfers and sent round-robin to the workers with room; outputs are emitted in order of
+arrival. The lane (``_lanes/_region.py``) has the two threads that communicate with the workers.
 
-Counters: ``num_calls`` are items of which nothing is left in the workers, ``num_emitted`` outputs, ``num_failures``
-and ``num_dropped`` are summed over the stages inside, ``busy`` over their calls. An item that a dead worker held has
-failed.
+Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
+``num_dropped`` are sums over the stages inside, ``busy`` over their calls. An item held by a dead worker fails.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_TRANSFERS", "Held", "Order", "RegionStage"]
 
-#: Transfers that may be on their way to a worker, or from it, before it has to wait. One is worked on, one waits.
+#: Maximum number of transfers in flight to or from a worker: one in work, one waiting.
 MAX_TRANSFERS: Final = 2
 
-#: What is kept of these to name an item that a dead worker held; of others only the type, for they may be large.
+#: Types whose values are kept to name an item held by a dead worker. Of others, only the type: they may be large.
 _NAMED: Final = (bool, int, float, str)
 
 
 class Held:
-    """An item that a worker has been given and has not accounted for."""
+    """An item sent to a worker and not yet accounted for."""
 
     __slots__ = ("branch", "name", "origin")
 
     def __init__(self, value: Any, origin: Origin) -> None:
         self.origin = origin
-        self.branch: Branch | None = None  # it has had outputs, and may have more
+        self.branch: Branch | None = None  # has had outputs and may have more
         self.name: Any = value if type(value) in _NAMED else type(value)
 
     def describe(self) -> str:
@@ -54,7 +53,7 @@ class Held:
 
 
 class _Worker:
-    """One worker process as the stage knows it. A replacement gets a new one."""
+    """The state of one worker process. A replacement gets a new object."""
 
     __slots__ = (
         "busy",
@@ -70,12 +69,12 @@ class _Worker:
     )
 
     def __init__(self, generation: int) -> None:
-        self.generation = generation  # how often it was replaced
+        self.generation = generation  # number of replacements
         self.held: dict[int, Held] = {}
-        self.num_inward = 0  # transfers sent that it has not taken in
-        self.num_outward = 0  # transfers received that wait for room
-        self.num_credits = 0  # transfers that have found room, which it has not been told
-        self.is_away = False  # dead, or on its way in place of a dead one: it gets nothing
+        self.num_inward = 0  # transfers sent and not yet read by it
+        self.num_outward = 0  # transfers received and waiting for room
+        self.num_credits = 0  # transfers emitted but not yet acknowledged
+        self.is_away = False  # dead, or a replacement that is still starting: gets no items
         self.ended = False
         self.num_dropped = 0
         self.num_calls = 0
@@ -83,7 +82,7 @@ class _Worker:
 
 
 class Order(NamedTuple):
-    """What to send to one worker."""
+    """A message to one worker."""
 
     worker: int
     generation: int
@@ -128,18 +127,19 @@ class RegionStage(Node):
         self.input_size = input_size
         self.output_size = output_size
         self.workers = [_Worker(0) for _ in range(num_workers)]
-        if may_replace:  # so that one that dies while it starts has nothing to lose
+        if may_replace:  # so that a worker that dies while starting holds no items
             for worker in self.workers:
                 worker.is_away = True
         self.lane: RegionLane
-        self.budget: Limit | None = None  # the pipeline's limit, if a stage inside is under it
-        self.gathered: list[Entry] = []  # the transfer that is being filled
+        self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
+        self.gathered: list[Entry] = []  # the transfer being filled
         self.next_worker = 0
         self.next_position = 0
-        self.awaited: set[int] = set()  # workers that have not come to the end of the epoch; empty: none is awaited
+        self.awaited: set[int] = set()  # workers that have not reached the end of the epoch; empty: none is awaited
         self.end_sent = False
-        self.num_put = 0  # entries put out, marks too
-        self.transfers: deque[tuple[_Worker, int]] = deque()  # received, and when ``num_put`` has passed them
+        self.num_put = 0  # entries emitted, including marks
+        # received transfers, each with the value of ``num_put`` at which it is emitted
+        self.transfers: deque[tuple[_Worker, int]] = deque()
         self.num_counted = 0
         self.pumping = False
 
@@ -158,7 +158,7 @@ class RegionStage(Node):
         self.lane.offer()
 
     def gather(self, now: float) -> None:
-        """Take what has come, up to a transfer. Not re-entered: taking may bring an input at once."""
+        """Take available inputs, up to a full transfer. Guarded against re-entry: taking may bring input at once."""
         if self.pumping or self.ended:
             return
         self.pumping = True
@@ -175,9 +175,9 @@ class RegionStage(Node):
         return self.input_size - len(self.gathered)
 
     def worker_for_transfer(self) -> int | None:
-        """Who gets what has been gathered.
+        """Choose the worker for the collected transfer.
 
-        A transfer that is not full goes only to who has none, or if nothing else comes: meanwhile it fills.
+        A partial transfer is sent only to an idle worker, or if no more input comes; otherwise it keeps filling.
         """
         if not self.gathered or self.awaited:
             return None
@@ -192,18 +192,18 @@ class RegionStage(Node):
         return None
 
     def next_mark(self) -> Then:
-        """What all workers are to be told."""
+        """Return the mark or the end that must be sent to all workers next, if any."""
         if self.gathered or self.awaited or self.end_sent:
             return Then.NOTHING
         if any(worker.is_away and worker.held for worker in self.workers):
-            return Then.NOTHING  # what it held is about to be counted
+            return Then.NOTHING  # its held items are about to be counted
         if self.inbox.items:
-            # A mark takes a place like an item: a source of empty epochs must not run away.
+            # A mark occupies a place like an item, so that a source of empty epochs is bounded.
             return Then.NOTHING if self.out.overflow else Then.MARK
         return Then.END if self.inbox.closed else Then.NOTHING
 
     def lacks_credit(self, worker: _Worker) -> bool:
-        """It waits to be told that there is room. Small outputs wait for that to be sent together."""
+        """Whether the worker waits for credits. Credits for small outputs are sent together."""
         return worker.num_credits > 0 and (
             self.output_size > 1 or worker.num_credits + worker.num_outward >= MAX_TRANSFERS
         )
@@ -216,7 +216,7 @@ class RegionStage(Node):
         )
 
     def take_orders(self, now: float) -> list[Order]:
-        """What the lane is to send next."""
+        """Return the messages for the lane to send next."""
         if self.ended:
             return []
         orders = []
@@ -256,7 +256,7 @@ class RegionStage(Node):
     # -- output
 
     def describe_origin(self, index: int, origin: Any) -> object:
-        """An origin as a worker describes it, in this pipeline's terms. Not under the lock: see ``take_report``."""
+        """Translate an origin from a worker to this pipeline. Not under the lock: see ``take_report``."""
         if isinstance(origin, SourcePosition):
             held = self.workers[index].held.get(origin.position)
             return "unknown" if held is None else describe(held.origin)
@@ -265,7 +265,7 @@ class RegionStage(Node):
         return origin
 
     def record(self, index: int, failed: FailedItem, who: str) -> FailureRecord:
-        """What the ledger keeps of an item that failed in a worker. Not under the lock."""
+        """Make the failure record of an item that failed in a worker. Not under the lock."""
         error = as_error(failed.failure)
         origin = self.describe_origin(index, failed.origin)
         where = f"source position {shown(origin)}, item {failed.item}, in {who} of {self.info}"
@@ -275,9 +275,9 @@ class RegionStage(Node):
     def take_report(
         self, index: int, values: list[Any], report: Report, records: list[FailureRecord], then: Then, now: float
     ) -> None:
-        """Emit ``values`` and count. Only the thread that calls this removes what workers hold.
+        """Emit ``values`` and update counters. Only the calling thread removes held items.
 
-        ``values`` and ``report.descents`` are as long as each other; ``records`` are all failures.
+        ``values`` and ``report.descents`` have equal length; ``records`` are all failures.
         """
         if self.cancelled:
             return
@@ -324,9 +324,9 @@ class RegionStage(Node):
         return origins[0] if len(origins) == 1 else tuple(origins)
 
     def resolve(self, worker: _Worker, position: int) -> None:
-        """Nothing is left of an item in its worker."""
+        """Release an item that is consumed in its worker."""
         held = worker.held.pop(position, None)
-        if held is None:  # it went out whole
+        if held is None:  # it was emitted as a whole
             return
         self.counters.num_calls += 1
         if held.branch is not None:
@@ -335,7 +335,7 @@ class RegionStage(Node):
             self.engine.ledger.release(held.origin)
 
     def count_failures(self, records: list[FailureRecord], now: float) -> bool:
-        """True: they were too many, and the stage has failed."""
+        """Count failures. Returns True if they exceeded the limit and the stage has failed."""
         for record in records:
             self.counters.num_failures += 1
             self.failures.append(record)
@@ -360,14 +360,14 @@ class RegionStage(Node):
         return True
 
     def refuse(self, index: int, position: int, record: FailureRecord, now: float) -> None:
-        """An item could not be sent."""
+        """Record the failure of an item that could not be sent."""
         worker = self.workers[index]
-        if not self.cancelled and position in worker.held:  # else it has failed with its worker
+        if not self.cancelled and position in worker.held:  # otherwise it already failed with its worker
             self.resolve(worker, position)
             self.count_failures([record], now)
 
     def give_credits(self) -> None:
-        """Whose transfers have found room in the output may send more."""
+        """Return credits to workers whose transfers were emitted."""
         transfers = self.transfers
         passed = self.num_put - self.out.overflow
         while transfers and transfers[0][1] <= passed:
@@ -378,7 +378,7 @@ class RegionStage(Node):
     # -- ends
 
     def pass_mark(self, now: float) -> None:
-        """The mark goes on when the last worker has come to it. One that is away has nothing before it."""
+        """Emit the mark when every worker has reached it. A worker that is away has no items before it."""
         if not self.awaited:
             self.num_put += 1
             self.out.put_mark(now)
@@ -393,17 +393,17 @@ class RegionStage(Node):
         self.lane.stop()
 
     def mark_dead(self, index: int) -> dict[int, Held]:
-        """A worker has died: it gets nothing more. Returns what it held."""
+        """Mark a worker as dead: it gets no more items. Returns the items it held."""
         worker = self.workers[index]
         worker.is_away = True
         return dict(worker.held)
 
     def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
-        """What a dead worker held has failed. True: it is to be replaced."""
+        """Fail the items held by a dead worker. Returns whether to replace it."""
         if self.cancelled:
             return False
         worker = self.workers[index]
-        lost = [records[position] for position in worker.held]  # what could not be sent to it is no longer there
+        lost = [records[position] for position in worker.held]  # items that could not be sent to it are already removed
         for position in list(worker.held):
             self.resolve(worker, position)
         fresh = self.workers[index] = _Worker(worker.generation + 1)
@@ -419,7 +419,7 @@ class RegionStage(Node):
         return not self.ended and not fresh.ended
 
     def mark_ready(self, index: int) -> None:
-        """The worker is ready."""
+        """Mark a worker as ready."""
         self.workers[index].is_away = False
         self.lane.offer()
 

@@ -1,7 +1,7 @@
-"""Ops that are called again when they fail, as ``pipe(retry=...)`` asks.
+"""Ops with retries: ``pipe(retry=...)``.
 
-The op is wrapped once, when the graph is made; a stage without retries pays nothing. A call with all its attempts is
-one call to everybody else: hooks, statistics, limits. Between attempts a sync op keeps its thread, which a stop wakes.
+The op is wrapped once, when the graph is built; a stage without retries has no overhead. For hooks, statistics and
+limits, all attempts together are one call. Between attempts, a sync op keeps its thread; a stop interrupts the delay.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _END: Final = object()
 
 
 def retried(op: Callable[[Any], Any], kind: str, retry: Retry, stopped: threading.Event) -> Callable[[Any], Any]:
-    """``op``, of the kind that ``PipeConfig`` names, with retries.
+    """Return ``op`` with retries.
 
     Args:
-        op: What the user gave.
-        kind: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``.
-        retry: When and how often.
-        stopped: Ends waits; a call that is stopped between attempts fails as its last attempt did.
+        op: User's op.
+        kind: Kind of the op: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``.
+        retry: Retry policy.
+        stopped: Event that interrupts delays; the call then fails with the exception of its last attempt.
     """
     policy = _Policy(retry)
     if kind == "async":
@@ -45,9 +45,9 @@ def retried(op: Callable[[Any], Any], kind: str, retry: Retry, stopped: threadin
 
 
 class RemoteRetried:
-    """For a process pool: picklable, and asks for retries where the exception's type is known.
+    """An op with retries for a process pool: picklable. It retries in the worker, where the exception type is known.
 
-    A stop cannot reach a wait there; the worker ends it by itself.
+    A stop cannot interrupt the delays there.
     """
 
     def __init__(self, op: Callable[[Any], Any], kind: str, retry: Retry) -> None:
@@ -68,7 +68,7 @@ class _Policy:
         self.retry = retry
 
     def delay_after(self, attempt: int, exc: Exception) -> float | None:
-        """Seconds to wait before the next attempt; ``None``: there is none, and ``exc`` is the outcome."""
+        """Return the delay before the next attempt in seconds; ``None``: no more attempts, ``exc`` is the outcome."""
         if self.retry.covers(exc) and attempt < self.retry.attempts:
             return self.retry.delay_before(attempt + 1, random.random)
         if attempt > 1:
@@ -91,7 +91,7 @@ def _retry(op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[
 def _retry_generator(
     op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[[float], bool]
 ) -> Iterator[Any]:
-    """Only up to the first output: what was emitted cannot be taken back."""
+    """Retry only before the first output: emitted outputs cannot be revoked."""
 
     def begin_one(item: Any) -> tuple[Any, Any]:
         generator = iter(op(item))

@@ -17,7 +17,7 @@ __all__ = ["Sink", "Wait"]
 
 
 class Wait:
-    """A reader that waits: how it is woken."""
+    """A waiting reader and how to wake it."""
 
     __slots__ = ("began", "has_begun", "is_over", "wake")
 
@@ -29,14 +29,14 @@ class Wait:
 
 
 class Sink(Node):
-    """Wakes who reads: one reader for each item or mark, the one who waits longest; all of them at the end."""
+    """Wakes readers: the longest-waiting one for each item or mark; all of them at the end."""
 
     __slots__ = ("inbox", "num_waits", "waiting")
 
     def __init__(self, engine: Engine, info: StageInfo) -> None:
         super().__init__(engine, info)
-        self.waiting: deque[Wait] = deque()  # not woken yet
-        self.num_waits = 0  # woken ones too
+        self.waiting: deque[Wait] = deque()  # readers not woken yet
+        self.num_waits = 0  # including woken ones
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -55,7 +55,7 @@ class Sink(Node):
             self.waiting.popleft().wake()
 
     def begin_wait(self, wait: Wait) -> None:
-        """There is nothing to read: ``wait`` is woken when that has changed. Again, if somebody else was quicker."""
+        """Register a reader that found nothing. Called again if another reader took the item."""
         if not wait.has_begun:
             wait.has_begun = True
             self.num_waits += 1
@@ -63,7 +63,7 @@ class Sink(Node):
         self.waiting.append(wait)
 
     def end_wait(self, wait: Wait, now: float) -> None:
-        """The reader has found something, or gives up."""
+        """Remove a reader that found something or gave up."""
         wait.is_over = True
         if not wait.has_begun:
             return
@@ -74,10 +74,10 @@ class Sink(Node):
         if wait in self.waiting:
             self.waiting.remove(wait)
         elif self.waiting and (self.inbox.items or self.inbox.closed):
-            self.waiting.popleft().wake()  # what it was woken for is for the next one
+            self.waiting.popleft().wake()  # pass the wake-up to the next reader
 
     def cancel(self, now: float) -> None:
-        """A stop: what is in the sink stays readable; finished results that waited for room do not."""
+        """Stop: items in the sink can still be read; finished results that wait for room are discarded."""
         self.inbox.discard(keep=self.inbox.capacity)
         self.inbox.close(now)
         self.end(now)

@@ -1,4 +1,4 @@
-"""The start of a graph: counts what the source gave and says when it may give more."""
+"""The source node: counts items and applies back-pressure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SourceNode(Node):
         raise AssertionError("a source has no input")
 
     def has_room(self) -> bool:
-        """One item may wait for room beyond the channel, and what could start at once is as good as in flight."""
+        """Whether the source may emit. One item may exceed the capacity, more if the next stage can start them."""
         out = self.out
         ahead = len(out.items) - out.capacity
         return ahead <= 0 or ahead <= out.consumer.num_free()
@@ -80,7 +80,7 @@ class SourceNode(Node):
         return self.position_class(self.number, index) if self.shares_ledger else index
 
     def emit(self, value: Any, now: float) -> None:
-        """Any value is an item, ``None`` too. ``Channel.put`` is written out here: it is the hot path."""
+        """Emit an item; any value is valid, even ``None``. ``Channel.put`` is inlined here: this is the hot path."""
         out = self.out
         items = out.items
         if not items:

@@ -1,7 +1,7 @@
-"""Stages whose calls may take only so long, as ``pipe(timeout=...)`` asks.
+"""Stages with a timeout: ``pipe(timeout=...)``.
 
-An async call is cancelled. A call on a thread cannot be: it is given up (see ``_lanes/_deadlines``). The thread that
-runs it is lost to the pool, which starts another; it ends when the call returns.
+An async call is cancelled. A call on a thread cannot be interrupted: it is abandoned (see ``_lanes/_deadlines``). The
+pool replaces its thread, which ends when the call returns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _END: Final = object()
 
 
 def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
-    """The call's time is over: its item has failed. Not under the lock, on the thread of the deadlines."""
+    """Fail the item of a call that timed out. Not under the lock; runs on the deadlines thread."""
     stage: Any = ticket.stage
     engine = stage.engine
     record = None
@@ -47,9 +47,9 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
     must_start = False
     with engine.lock:
         try:
-            # The thread that runs the call still writes to the ticket: what it may have left is replaced.
+            # The thread that runs the call may still write to the ticket, so the fields are overwritten here.
             ticket.result, ticket.error, ticket.fatal, ticket.exhausted = None, record, None, True
-            generator, ticket.generator = ticket.generator, None  # it is running, so nobody else may close it
+            generator, ticket.generator = ticket.generator, None  # it is running, so no other thread may close it
             stage.finish(ticket, engine.clock())
             ticket.generator = generator
             if stage.lane is engine.pool:
@@ -64,7 +64,7 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
 
 
 class _Timed(CallStage):
-    """What the three kinds of calls on threads have in common."""
+    """Common parts of the three kinds of timed calls on threads."""
 
     timeout: float
 
@@ -76,23 +76,23 @@ class _Timed(CallStage):
 
     def count_success(self, wall: float, was_sampled: bool) -> None:
         super().count_success(wall, was_sampled)
-        self.cheap_score = 0  # a source's own thread must not run what may have to be given up
+        self.cheap_score = 0  # a source's thread must not run calls that may be abandoned
 
 
 class TimedCallStage(_Timed):
-    """``CallStage`` with a time limit."""
+    """``CallStage`` with a timeout."""
 
 
 class TimedOrderedCallStage(_Timed, OrderedCallStage):
-    """``OrderedCallStage`` with a time limit."""
+    """``OrderedCallStage`` with a timeout."""
 
 
 class TimedGeneratorStage(_Timed, GeneratorStage):
-    """``GeneratorStage`` with a time limit for each step."""
+    """``GeneratorStage`` with a timeout for each step."""
 
 
 class TimedJobStage(JobStage):
-    """``JobStage`` with a time limit for each call."""
+    """``JobStage`` with a timeout for each call."""
 
     def __init__(self, engine: Engine, info: StageInfo, timeout: float) -> None:
         super().__init__(engine, info)
@@ -107,7 +107,7 @@ class TimedJobStage(JobStage):
             ticket.generator = argument if function is next_or_end else None
 
     def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
-        """The coroutine that waits for the call gets the error; hooks see it as the op's."""
+        """Raise the error in the waiting coroutine; to hooks it is an error of the op."""
         engine = self.engine
         with engine.lock:
             ticket.fatal = error
@@ -118,7 +118,7 @@ class TimedJobStage(JobStage):
 
 
 def timed_async(op: Callable[[Any], Any], kind: str, seconds: float, info: StageInfo) -> Callable[[Any], Any]:
-    """An async op, or an async generator function, whose call, or each step, is cancelled after ``seconds``."""
+    """Wrap an async op or async generator function: each call or step is cancelled after ``seconds``."""
 
     async def call(item: Any) -> Any:
         return await in_time(begin(op, item), seconds, info)
@@ -135,7 +135,7 @@ def timed_async(op: Callable[[Any], Any], kind: str, seconds: float, info: Stage
 
 
 async def in_time(awaitable: Any, seconds: float, info: StageInfo) -> Any:
-    """What ``awaitable`` gives; it is cancelled when its time is over."""
+    """Await ``awaitable``, and cancel it after the timeout."""
     try:
         async with asyncio.timeout(seconds) as limit:
             return await awaitable

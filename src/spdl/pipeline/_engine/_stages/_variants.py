@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchedPathMerge", "RouterStage"]
 
-#: Routing looks ahead past a full path, but holds no more than this back (or, batched, has no more batches under way).
+#: Limit of items that routing buffers to look ahead past a full path (or, batched, of batches in flight).
 _MAX_HELD = 32
 
 
 class RouterStage(CallStage):
     """Calls the router on each item, one at a time, and puts the item in the channel of its path.
 
-    What a full path cannot take waits in that path's channel beyond its capacity.
+    Items for a full path wait in that path's channel beyond its capacity.
     """
 
     __slots__ = ("batches", "members")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.members: list[Node] = []  # every stage of every path, nested ones too, and their merges
+        self.members: list[Node] = []  # all stages of all paths, including nested ones and their merges
         self.batches: BatchedPathMerge | None = None  # set when batched
 
     def num_held(self) -> int:
@@ -55,7 +55,7 @@ class RouterStage(CallStage):
         return 0
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
-        """A router that raises fails the stage: an item without a path has nowhere to be dropped from."""
+        """Fail the stage when the router raises: an item without a path belongs to no stage that could count it."""
         if isinstance(exc, Exception):
             add_note(exc, f"in router stage {self.info}, item {short_repr(ticket.value)}, defined at {self.location}")
             ticket.fatal = exc
@@ -71,12 +71,12 @@ class RouterStage(CallStage):
         self.check_result(ticket)
 
     def check_result(self, ticket: Ticket) -> None:
-        """Turn what the router returned into a path index, or into one sub-batch per path. Not under the lock."""
+        """Turn the router's result into a path index, or into one sub-batch per path. Not under the lock."""
         if ticket.fatal is not None or ticket.error is not None or ticket.cancelled:
             return
         try:
             ticket.result = self.checked_index(ticket.result) if self.batches is None else self.split(ticket)
-        except BaseException as exc:  # noqa: BLE001 - items, batches and indices are the user's objects
+        except BaseException as exc:  # noqa: BLE001 - items, batches and indices are user objects
             self.settle_error(ticket, exc)
 
     def checked_index(self, index: Any) -> int:
@@ -128,7 +128,7 @@ class RouterStage(CallStage):
             self.engine.advance(self, self.engine.clock())
 
     def advance(self, now: float) -> None:
-        """A mark goes down every path; the wait for room is for all of them together."""
+        """Send a mark down every path, when all of them have room."""
         inbox = self.inbox
         while not self.ended and self.is_idle():
             if inbox.items:
@@ -146,7 +146,7 @@ class RouterStage(CallStage):
 
 
 class _Batch:
-    """One batch under way: what each path has returned, and which paths are done with it."""
+    """One batch in flight: the outputs of each path, and which paths are done."""
 
     __slots__ = ("done", "origin", "parts")
 
@@ -157,11 +157,11 @@ class _Batch:
 
 
 class BatchedPathMerge(Node):
-    """Joins what the paths return for one batch, in path order; batches leave in the order they came.
+    """Joins the outputs of the paths for one batch, in path order. Batches are emitted in input order.
 
-    A path is done with a batch when nothing that descends from its sub-batch is left in the path: it was returned
-    here, or dropped, or it failed. So a dropped sub-batch costs its own elements and shifts no other. Done is told by
-    the sub-batch's ``Branch``.
+    A path is done with a batch when no item from its sub-batch is left in the path: each was returned, dropped or
+    failed. So a dropped sub-batch loses only its own elements and does not shift other batches. The sub-batch's
+    ``Branch`` detects this.
     """
 
     __slots__ = ("out", "pending", "router")
@@ -170,21 +170,21 @@ class BatchedPathMerge(Node):
         super().__init__(engine, info)
         self.router = router
         router.batches = self
-        self.pending: deque[_Batch | None] = deque()  # in the order they came; ``None`` is an epoch's end
+        self.pending: deque[_Batch | None] = deque()  # in input order; ``None`` is the end of an epoch
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
         self.out = outs[0]
 
     def open_batch(self, origin: Origin) -> list[Part]:
-        """Register a batch; returns the origin of each path's sub-batch."""
+        """Register a batch. Returns the origins of the sub-batches, one per path."""
         batch = _Batch(origin, len(self.inboxes))
         self.pending.append(batch)
         parts = []
         for path in range(len(self.inboxes)):
             branch = Branch(origin, self.path_done_callback(batch))
             branch.batch = batch
-            branch.num_outputs = path  # so that the origin tells the path
+            branch.num_outputs = path  # so that the origin contains the path
             parts.append(branch.output())
             branch.open = False
         return parts
@@ -212,7 +212,7 @@ class BatchedPathMerge(Node):
                 if first is not None and first.done == len(inboxes):
                     self.emit(self.pending.popleft(), now)
                     continue
-                if first is None and all(channel.items for channel in inboxes):  # collected: what is left are marks
+                if first is None and all(channel.items for channel in inboxes):  # collected: only marks are left
                     pending.popleft()
                     for channel in inboxes:
                         channel.take()
@@ -221,11 +221,11 @@ class BatchedPathMerge(Node):
             if not all(channel.closed and not channel.items for channel in inboxes):
                 break
             if pending and (pending[0] is None or pending[0].done == len(inboxes)):
-                break  # it waits for room
-            pending.clear()  # only after a failure in a path: what it held will not come
+                break  # waits for room
+            pending.clear()  # only after a failure in a path: the items it held will not arrive
             self.end(now)
         if not self.ended:
-            self.router.on_room()  # batches under way are what it is limited by
+            self.router.on_room()  # limited by the number of batches in flight
 
     def collect(self) -> None:
         for path, channel in enumerate(self.inboxes):
@@ -262,7 +262,7 @@ class BatchedPathMerge(Node):
 
 
 def _batch_of(origin: Any) -> _Batch:
-    """The batch that an item on a path came from (an aggregate of several: the first)."""
+    """Return the batch that an item on a path came from; for an aggregate of several, the first."""
     while True:
         if isinstance(origin, Part):
             if isinstance(origin.branch.batch, _Batch):
