@@ -1,4 +1,7 @@
-"""``spdl doctor``: what is here, what is missing, and where it was found. Nothing that fails hides the rest."""
+"""``spdl doctor``: reports what is installed, what is missing, and where it was found.
+
+A check that fails does not affect the others.
+"""
 
 import argparse
 import importlib.metadata
@@ -27,38 +30,38 @@ T = TypeVar("T")
 
 EPILOG = """\
 exit codes:
-  0  the native parts and FFmpeg can be used; what is listed as missing is not needed by all
+  0  the native parts and FFmpeg can be used; items listed as missing are optional
   1  the native parts or FFmpeg cannot be loaded; the report says why
   2  wrong options
 """
 
-# What users meet most, by FFmpeg's names of codecs. AVIF is av1 in another container.
+# Common codecs, by their FFmpeg names. AVIF is av1 in another container.
 DECODERS = (
     *("h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "mjpeg", "prores"),
     *("aac", "mp3", "opus", "flac", "vorbis", "pcm_s16le"),
     *("png", "webp", "gif", "bmp", "tiff"),
 )
 ENCODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "png", "aac", "mp3", "opus", "flac", "pcm_s16le")
-# What descriptions of ours are made of.
+# The filters that our filter descriptions use.
 FILTERS = (
     *("aformat", "apad", "aresample", "atrim"),
     *("crop", "format", "fps", "pad", "scale", "tpad", "trim"),
     *("abuffer", "abuffersink", "buffer", "buffersink"),
 )
-# What we hand arrays to or get them from, and what brings an FFmpeg of its own into the process.
+# Packages that exchange arrays with us, and packages that bring their own FFmpeg into the process.
 PACKAGES = (
     *("numpy", "torch", "jax", "numba", "pillow"),
     *("av", "decord", "eva-decord", "opencv-python", "opencv-python-headless", "torchaudio", "torchcodec"),
 )
 _WIDTH = 110
-_TIMEOUT = 10.0  # seconds that nvidia-smi may take: it wakes sleeping GPUs
+_TIMEOUT = 10.0  # timeout of nvidia-smi in seconds: it wakes sleeping GPUs
 
 
 def add_parser(commands: "SubParsers") -> None:
     """Add ``doctor`` to the commands of ``spdl``."""
     parser = commands.add_parser(
         "doctor",
-        help="show versions, libraries, codecs and GPUs: what a bug report should say",
+        help="show versions, libraries, codecs and GPUs, for bug reports",
         description="Show what spdl found on this machine: Python, native parts, FFmpeg and libjpeg-turbo with their\n"
         "versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
         epilog=EPILOG,
@@ -68,7 +71,7 @@ def add_parser(commands: "SubParsers") -> None:
 
 
 def doctor(*, as_json: bool) -> int:
-    """Print the report and get the exit code."""
+    """Print the report and return the exit code."""
     report = examine()
     print(json.dumps(report, indent=1) if as_json else as_text(report))
     return int(report["exit_code"])
@@ -78,7 +81,7 @@ def doctor(*, as_json: bool) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """All facts, as JSON can hold them. A fact that cannot be found out is a dict with its ``error``."""
+    """Collect all facts, JSON-serializable. A fact that cannot be determined is a dict with ``error``."""
     native = _attempt(_native_parts)
     problems = [native["error"]] if "error" in native else [*dict.fromkeys(filter(None, native["errors"].values()))]
     return {
@@ -96,7 +99,7 @@ def examine() -> dict[str, Any]:
 def _attempt(ask: Callable[[], T]) -> "T | dict[str, Any]":
     try:
         return ask()
-    except Exception as exc:  # noqa: BLE001  # whatever it is, the rest of the report is wanted all the more
+    except Exception as exc:  # noqa: BLE001  # the rest of the report is still needed
         return {"error": f"{type(exc).__name__}: {exc}"}
 
 
@@ -106,7 +109,7 @@ def _python() -> dict[str, Any]:
         "implementation": platform.python_implementation(),
         "executable": sys.executable,
         "is_free_threaded_build": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
-        # Before Python 3.13, it always is.
+        # Always true before Python 3.13.
         "is_gil_enabled": bool(getattr(sys, "_is_gil_enabled", lambda: True)()),
     }
 
@@ -135,14 +138,14 @@ def _native_parts() -> dict[str, Any]:
 
 
 def _gpus() -> list[str]:
-    """Name, driver and memory of each NVIDIA GPU."""
+    """Return name, driver and memory of each NVIDIA GPU."""
     tool = shutil.which("nvidia-smi")
     if tool is not None:
         query = [tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
         done = subprocess.run(query, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
         if done.returncode == 0:
             return [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    # Containers often have the driver and not the tool.
+    # Containers often have the driver but not the tool.
     folder = Path("/proc/driver/nvidia/gpus")
     files = sorted(folder.glob("*/information")) if folder.is_dir() else []
     return [_model(file.read_text(encoding="utf-8", errors="replace")) for file in files]
@@ -154,7 +157,7 @@ def _model(information: str) -> str:
 
 
 def _packages() -> dict[str, str | None]:
-    """Versions, without importing anything; ``None``: not installed."""
+    """Return package versions without importing the packages; ``None``: not installed."""
 
     def version(name: str) -> str | None:
         try:
@@ -169,7 +172,7 @@ def _packages() -> dict[str, str | None]:
 
 
 def as_text(report: dict[str, Any]) -> str:
-    """The report for people: a fact a line, what is missing named."""
+    """Format the report as text: one fact per line, with the missing items."""
     lines: list[str] = []
     for title, rows in (
         ("spdl", lambda: [("version", report["spdl"]["version"]), ("path", _shown(report["spdl"]["path"]))]),
@@ -262,7 +265,7 @@ def _ffmpeg_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _codec(codec: str, names: list[str]) -> str:
-    """``h264 (libx264)``: the one that is used, if it goes by another name."""
+    """Return ``h264 (libx264)``: codec and the implementation in use, if its name differs."""
     return codec if not names or names[0] == codec else f"{codec} ({names[0]})"
 
 

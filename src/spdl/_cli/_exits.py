@@ -1,4 +1,4 @@
-"""Exit codes of the command line, and the error that carries one. Imports nothing of ours."""
+"""Exit codes of the command line, and the error that carries one."""
 
 from enum import IntEnum
 
@@ -6,20 +6,20 @@ __all__ = ["CommandError", "ExitCode"]
 
 
 class ExitCode(IntEnum):
-    """What the exit code of ``spdl`` means. Scripts depend on the numbers: they never change their meaning."""
+    """Exit codes of ``spdl``. Scripts depend on the numbers: their meaning never changes."""
 
     OK = 0
     FAILED = 1  #: the pipeline or the installation failed
-    USAGE = 2  #: options that make no sense; argparse's own number
+    USAGE = 2  #: invalid options; the same number as argparse
     PATH_UNREADABLE = 3  #: a given path is missing or cannot be read
-    NO_IMAGES = 4  #: the paths are there and hold no image that can be loaded
-    NOTHING_LOADED = 5  #: there are images and not one of them could be loaded
+    NO_IMAGES = 4  #: the paths exist but contain no supported image
+    NOTHING_LOADED = 5  #: there are images, but none could be loaded
     CORRUPT_FILE = 6  #: ``--strict`` and a file could not be loaded
-    INTERRUPTED = 130  #: Ctrl-C; 128 + SIGINT, as shells count
+    INTERRUPTED = 130  #: Ctrl-C; 128 + SIGINT, as in shells
 
 
 class CommandError(Exception):
-    """The command cannot go on: a message for a person, and the exit code for a script."""
+    """The command failed: a message for the user and the exit code."""
 
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Finds images under files and folders. Imports of ours only the exit codes."""
+"""Finds images among files and folders."""
 
 import os
 from collections import Counter
@@ -13,16 +13,16 @@ __all__ = ["Found", "find_images"]
 LOADABLE = frozenset(
     {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".jxl", ".ppm", ".pgm", ".tga"}
 )
-# Known as images, so leaving them out is worth a word. Any other file is none of our business.
+# Image formats that cannot be loaded: they are reported as ignored. Other files are skipped silently.
 KNOWN = frozenset({".heic", ".heif", ".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"})
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Images under some paths.
+    """The images found under some paths.
 
     Attributes:
-        images: Those to load, in the order of the paths given, sorted by name within a folder.
+        images: Images to load, in the order of the given paths, sorted by name within a folder.
         unsupported: Number of images of unsupported formats, by suffix.
     """
 
@@ -31,7 +31,7 @@ class Found:
 
 
 def find_images(paths: Iterable[Path]) -> Found:
-    """Find the images among files and below folders; links to folders are not followed.
+    """Find images among files and below folders. Does not follow links to folders.
 
     Raises:
         CommandError: A path is missing or cannot be read (``PATH_UNREADABLE``), or there is no image (``NO_IMAGES``).
@@ -70,7 +70,7 @@ def find_images(paths: Iterable[Path]) -> Found:
 
 
 def describe_unsupported(unsupported: dict[str, int]) -> str:
-    """List what was ignored: ``12 .heic, 3 .svg``."""
+    """List the ignored images: ``12 .heic, 3 .svg``."""
     return ", ".join(f"{count} {suffix or 'without suffix'}" for suffix, count in sorted(unsupported.items()))
 
 

@@ -1,6 +1,6 @@
-"""``spdl load``: images through a pipeline as batches, measured.
+"""``spdl load``: loads images as batches through a pipeline and measures it.
 
-source (paths, epoch by epoch) -> aggregate (lists of paths) -> pipe (one native call a batch) -> sink.
+source (paths, epoch by epoch) -> aggregate (lists of paths) -> pipe (one native call per batch) -> sink.
 """
 
 import logging
@@ -25,7 +25,7 @@ __all__ = ["load"]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is left of one batch once it was loaded: the pixels themselves are let go of.
+    """The counts of a loaded batch; the pixels themselves are discarded.
 
     Attributes:
         failures: Path and message of each image that could not be loaded.
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class LoadBatch:
-    """The op: one list of paths to one batch. An image that fails costs itself only."""
+    """The op: loads a list of paths as one batch. An image that fails does not fail the batch."""
 
     width: int
     height: int
@@ -50,7 +50,7 @@ class LoadBatch:
                 paths, width=self.width, height=self.height, pix_fmt=self.pix_fmt, strict=False
             )
         except spdl.io.BatchLoadError as error:
-            if len(error.failures) != len(paths):  # not that all of them are bad, but something else
+            if len(error.failures) != len(paths):  # a different problem than bad images
                 raise
             return Batch(0, 0, tuple((paths[failed.index], one_line(failed.error)) for failed in error.failures))
         failures = tuple((paths[failed.index], one_line(failed.error)) for failed in buffer.failures)
@@ -60,7 +60,7 @@ class LoadBatch:
 
 
 class EpochBatches(Aggregator[tuple[int, str], list[str]]):
-    """Lists of paths, of one epoch each: the last list of an epoch may be shorter, and none spans two."""
+    """Makes lists of paths. No list spans two epochs; the last list of an epoch may be shorter."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -86,8 +86,8 @@ def load(options: LoadOptions) -> ExitCode:
     """Run the command, with its progress on stderr and its result on stdout.
 
     Raises:
-        CommandError: It cannot run; the error carries the exit code. A run that came to its end, or was interrupted,
-            gives its exit code after its result was written.
+        CommandError: The command cannot run; the error carries the exit code. A run that ended or was interrupted
+            returns its exit code after writing the result.
     """
     found = find_images(options.paths)
     progress = Progress(None if options.quiet else sys.stderr, len(found.images) * options.epochs)
@@ -113,7 +113,7 @@ def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
                     if options.strict and failed:
                         code = ExitCode.CORRUPT_FILE
                         break
-            finally:  # before stop(), which would count as time of the run
+            finally:  # before stop(), which is not part of the measured time
                 elapsed, stats = time.perf_counter() - start, pipeline.stats()
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
@@ -123,19 +123,19 @@ def _run(options: LoadOptions, found: Found, progress: Progress) -> Outcome:
         progress.clear()
     if code is ExitCode.OK and counts.images == 0:
         code = ExitCode.NOTHING_LOADED
-    # Batches end in any order; a report should not.
+    # Batches finish in any order; the report is sorted.
     files = tuple(sorted(failed.values(), key=lambda file: file.path))
     return Outcome(options, found, code, counts, files, elapsed, stats)
 
 
 def _build(options: LoadOptions, images: Sequence[str]) -> Pipeline[Batch]:
-    # Loading computes, so a thread more than there are CPUs would only wait for one.
+    # Loading is CPU-bound, so more threads than CPUs would only wait.
     threads = options.threads or _usable_cpus()
     return (
         PipelineBuilder()
         .add_source((epoch, path) for epoch in range(options.epochs) for path in images)
         .aggregate(EpochBatches(options.batch_size))
-        # A bad image is no failure of the call; whatever else goes wrong would go wrong for every batch.
+        # A bad image does not fail the call; any other error would recur for every batch.
         .pipe(
             LoadBatch(options.width, options.height, options.pix_fmt),
             name="load_batch",
@@ -157,7 +157,7 @@ def _add(batch: Batch, counts: Counts, failed: dict[str, FailedFile]) -> None:
 
 
 def _describe(failure: PipelineFailure) -> str:
-    """Name what made the stages fail: the cause that crossed a stage's limit says more than the limit."""
+    """Describe why the stages failed, by the cause that exceeded a limit rather than by the limit."""
     causes = [error.__cause__ or error for error in failure.exceptions]
     return "the pipeline failed: " + "; ".join(f"{type(cause).__name__}: {one_line(cause)}" for cause in causes)
 
@@ -170,9 +170,9 @@ def _usable_cpus() -> int:
 
 @contextmanager
 def _warnings_shown(progress: Progress) -> Iterator[None]:
-    """Show warnings of the library between drawings of the progress line, for as long as the command runs.
+    """Print the library's warnings between updates of the progress line while the command runs.
 
-    Those of ``spdl.io`` tell of files that could not be loaded, one by one; the result names them all.
+    Warnings of ``spdl.io`` about single files are omitted, because the result lists these files.
     """
 
     class Handler(logging.Handler):

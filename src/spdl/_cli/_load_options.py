@@ -1,4 +1,4 @@
-"""What ``spdl load`` can be told: its arguments, checked, as one frozen record."""
+"""The options of ``spdl load``: parsed and checked arguments as one frozen record."""
 
 import argparse
 import re
@@ -14,10 +14,10 @@ __all__ = ["LoadOptions", "add_parser"]
 PIX_FMTS = ("rgb24", "bgr24", "gray")
 
 EPILOG = """\
-A file that cannot be loaded is counted and named at the end, and costs itself only; with --strict it ends the run.
+A file that cannot be loaded is skipped, counted, and listed at the end. With --strict it ends the run.
 
 exit codes:
-  0    all went well, or some files could not be loaded and are named
+  0    success; files that could not be loaded are listed
   1    the pipeline or the installation failed
   2    wrong options
   3    a path is missing or cannot be read
@@ -39,9 +39,9 @@ class LoadOptions:
 
     Attributes:
         paths: Files and folders, as given.
-        width: Of each image in the batch, in pixels.
-        height: Of each image in the batch, in pixels.
-        threads: Worker threads; ``None`` lets the pipeline choose.
+        width: Width of each image in the batch, in pixels.
+        height: Height of each image in the batch, in pixels.
+        threads: Number of worker threads; ``None``: one per usable CPU.
     """
 
     paths: tuple[Path, ...]
@@ -76,14 +76,14 @@ def add_parser(commands: "SubParsers") -> None:
     """Add ``load`` to the commands of ``spdl``."""
     parser = commands.add_parser(
         "load",
-        help="load images as batches and show how fast, and which stage holds it back",
-        description="Find images under the paths, load them through a pipeline as batches, and show how fast that is\n"
-        "and which stage holds it back. Folders are searched with all their subfolders.",
+        help="load images as batches; show the speed and the limiting stage",
+        description="Find images under the paths, load them as batches through a pipeline, and show the speed and the\n"
+        "limiting stage. Folders are searched recursively.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="an image, or a folder of images")
-    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="images a batch (default: 32)")
+    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="images per batch (default: 32)")
     parser.add_argument(
         "--size",
         type=_size,
@@ -92,13 +92,13 @@ def add_parser(commands: "SubParsers") -> None:
         help="size of the images in a batch, or one number for a square (default: 224x224); each image is scaled to"
         " fit, centred and padded",
     )
+    parser.add_argument("--threads", type=_positive, metavar="N", help="worker threads (default: one per usable CPU)")
     parser.add_argument(
-        "--threads", type=_positive, metavar="N", help="worker threads (default: as many as there are usable CPUs)"
+        "--epochs", type=_positive, default=1, metavar="N", help="number of times to load all images (default: 1)"
     )
-    parser.add_argument("--epochs", type=_positive, default=1, metavar="N", help="times to load all (default: 1)")
     parser.add_argument("--pix-fmt", choices=PIX_FMTS, default="rgb24", help="pixel format (default: rgb24)")
     parser.add_argument("--json", action="store_true", help="write the result to stdout as one JSON object instead")
-    parser.add_argument("--strict", action="store_true", help="end at the first file that cannot be loaded")
+    parser.add_argument("--strict", action="store_true", help="stop at the first file that cannot be loaded")
     parser.add_argument("--quiet", action="store_true", help="no progress and no table")
 
 
@@ -113,7 +113,7 @@ def _positive(text: str) -> int:
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Width and height of ``224x168`` or ``224``."""
+    """Parse ``224x168`` or ``224`` into width and height."""
     match = re.fullmatch(r"(\d{1,5})(?:[xX](\d{1,5}))?", text)
     if match is None or int(match[1]) < 1 or (match[2] is not None and int(match[2]) < 1):
         raise argparse.ArgumentTypeError(f"must be WIDTHxHEIGHT or one number, in pixels, got {text!r}")

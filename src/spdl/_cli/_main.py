@@ -1,4 +1,4 @@
-"""Parses the command line and hands over to the command."""
+"""Parses the command line and runs the command."""
 
 import argparse
 import sys
@@ -12,10 +12,10 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and get its exit code (see :class:`ExitCode`).
+    """Run one command and return its exit code (see :class:`ExitCode`).
 
     Args:
-        argv: Words of the command line, without the program's name; default: those of the process.
+        argv: Command-line arguments without the program name; default: those of the process.
     """
     parser = argparse.ArgumentParser(prog="spdl", description="Scalable and performant data loading.")
     parser.add_argument("--version", action="version", version=f"spdl {__version__}")
@@ -24,24 +24,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     _doctor.add_parser(commands)
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as exit_:  # argparse has said what it had to say
+    except SystemExit as exit_:  # argparse has printed its message
         return exit_.code if isinstance(exit_.code, int) else ExitCode.USAGE
     name = f"spdl {arguments.command}"
     try:
         if arguments.command == "doctor":
             return _doctor.doctor(as_json=arguments.json)
         options = _load_options.LoadOptions.of(arguments)
-        # Late, so that --help and --version answer at once and without the native part.
+        # Imported late, so that --help and --version are fast and need no native part.
         from spdl._cli._load import load
 
         return load(options)
     except CommandError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return error.code
-    except KeyboardInterrupt:  # before the pipeline ran; from then on load() answers for it
+    except KeyboardInterrupt:  # before the pipeline runs; after that, load() handles it
         print(f"{name}: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has had enough. Python flushes stdout once more at exit: give it nothing to fail on.
+        # The reader closed the pipe. Python flushes stdout again at exit: without stdout, that cannot fail.
         sys.stdout = None
         return ExitCode.FAILED

@@ -1,4 +1,4 @@
-"""Live progress: one line rewritten in place on a terminal, a plain line now and then elsewhere."""
+"""Live progress: a line rewritten in place on a terminal, otherwise a plain line at intervals."""
 
 import shutil
 import time
@@ -8,13 +8,13 @@ from typing import TextIO
 
 __all__ = ["Counts", "Progress"]
 
-_ON_TERMINAL = 0.1  # s between two drawings: often enough to look alive, seldom enough to cost nothing
+_ON_TERMINAL = 0.1  # s between two updates: looks live at negligible cost
 _ELSEWHERE = 10.0  # s between two lines in a log
 
 
 @dataclass(slots=True)
 class Counts:
-    """What has come out of the pipeline so far."""
+    """Counts of the pipeline's output so far."""
 
     images: int = 0
     batches: int = 0
@@ -23,13 +23,13 @@ class Counts:
 
 
 class Progress:
-    """Shows how far a run is. Made and used by one thread.
+    """Shows the progress of a run. Made and used by one thread.
 
     Args:
-        stream: Where to; ``None`` shows nothing.
-        total: Images to load, all epochs together.
-        clock: Seconds, monotonic.
-        width: Columns of the terminal, asked at each drawing.
+        stream: Output stream; ``None`` shows nothing.
+        total: Number of images to load, in all epochs.
+        clock: Monotonic clock, in seconds.
+        width: Function that returns the number of terminal columns; called at each update.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Progress:
         self._drawn = False
 
     def update(self, counts: Counts) -> None:
-        """Show the counts, if the last time is long enough ago."""
+        """Show the counts, unless the last update was too recent."""
         if self._stream is None:
             return
         now = self._clock()
@@ -66,7 +66,7 @@ class Progress:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Take the line away, so that something else can be written in its place."""
+        """Erase the line, so that other output can be written in its place."""
         if self._stream is not None and self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

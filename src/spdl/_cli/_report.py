@@ -1,4 +1,4 @@
-"""The result of ``spdl load``: text for people, JSON for programs."""
+"""The result of ``spdl load``, as text or JSON."""
 
 import json
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from spdl.pipeline import PipelineStats, StageStats
 
 __all__ = ["FailedFile", "Outcome", "as_json", "as_text", "one_line", "verdict"]
 
-_FEW = 10  # batches; with fewer, what starting costs outweighs what the stages do
-_NAMED = 5  # failed files in the text; --json has all
+_FEW = 10  # batches; with fewer, start-up dominates the measurement
+_NAMED = 5  # number of failed files in the text; --json lists all
 _STATUS = {
     ExitCode.OK: "ok",
     ExitCode.NOTHING_LOADED: "nothing loaded",
@@ -25,7 +25,7 @@ _STATUS = {
 
 @dataclass(slots=True)
 class FailedFile:
-    """A file that could not be loaded, why (the first time), and how many times: once an epoch."""
+    """A file that could not be loaded, its first error, and the number of failures: one per epoch."""
 
     path: str
     error: str
@@ -34,10 +34,10 @@ class FailedFile:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run, ended in whatever way: what was asked for, what came of it, and how the stages did.
+    """The outcome of a run, complete or not: options, counts, failures and statistics.
 
     Attributes:
-        elapsed: Seconds from the start of the pipeline to its last batch.
+        elapsed: Time from the start of the pipeline to its last batch, in seconds.
     """
 
     options: LoadOptions
@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Images loaded per second."""
+        """Number of images loaded per second."""
         return self.counts.images / self.elapsed if self.elapsed > 0 else 0.0
 
 
 def one_line(error: BaseException) -> str:
-    """First line of an error's message; its type where it has none."""
+    """Return the first line of an error's message, or its type if there is none."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
@@ -63,7 +63,7 @@ def one_line(error: BaseException) -> str:
 
 
 def as_json(outcome: Outcome) -> str:
-    """The whole outcome as one JSON object, times in seconds."""
+    """Format the outcome as one JSON object; times are in seconds."""
     options, counts, stats = outcome.options, outcome.counts, outcome.stats
     limiting = _limiting(stats)
     return json.dumps(
@@ -119,7 +119,7 @@ def _stage_as_dict(stage: StageStats) -> dict[str, object]:
 
 
 def as_text(outcome: Outcome) -> str:
-    """What a person wants to know: how many, how fast, what failed, and which stage holds it back."""
+    """Format the outcome as text: counts, speed, failures and the limiting stage."""
     lines = [_headline(outcome)]
     if outcome.found.unsupported:
         lines.append(f"ignored: {describe_unsupported(outcome.found.unsupported)}")
@@ -154,15 +154,15 @@ def _failures(outcome: Outcome) -> list[str]:
 
 
 def _table(stats: PipelineStats) -> list[str]:
-    """One stage a line. Shares are of the time of the run; ``busy`` of that time in all slots a stage could use."""
+    """One line per stage. Shares refer to the run time; ``busy`` to the run time of all usable slots of a stage."""
     limiting = _limiting(stats)
     rows = [("", "stage", "calls", "mean", "busy", "starved", "blocked", "queue fill")]
     for stage in stats.stages:
-        is_sink = stage is stats.stages[-1]  # its "queue" is the consumer's hand, and it makes no calls
+        is_sink = stage is stats.stages[-1]  # makes no calls, and its queue is read by the consumer
         rows.append(
             (
                 "->" if limiting is not None and stage.info == limiting.info else "",
-                stage.info.stage_name.partition("(")[0],  # an aggregate's name holds its arguments
+                stage.info.stage_name.partition("(")[0],  # the name of an aggregate contains its arguments
                 "" if is_sink else str(stage.num_calls),
                 "" if is_sink or not stage.num_success else _time(stage.wall_per_call),
                 "" if is_sink else _share(busy_share(stage, stats)),
@@ -182,7 +182,7 @@ def _table(stats: PipelineStats) -> list[str]:
 
 
 def verdict(stats: PipelineStats) -> str:
-    """One sentence: the stage that holds the pipeline back, by what, and what would help."""
+    """Describe in one sentence the limiting stage, the reason, and what would help."""
     stage = _limiting(stats)
     if stage is None:
         return f"Too few batches to tell which stage holds the pipeline back: it takes {_FEW}."
@@ -190,14 +190,14 @@ def verdict(stats: PipelineStats) -> str:
     if stage.info == stats.stages[-1].info:
         return "The consumer holds the pipeline back: batches wait for it."
     if stage.info == stats.stages[0].info:
-        return f"{name} holds the pipeline back: its stages wait for paths."
+        return f"{name} holds the pipeline back: the other stages wait for paths."
     share = busy_share(stage, stats)
     slots = _slots(stage, stats)
     threads = "thread was" if slots == 1 else f"{slots} threads were"
     said = f"{name} holds the pipeline back: its {threads} busy {_share(share)} of the time"
     cpu, wall = stage.cpu_per_call, stage.wall_per_call
     if share < 0.5:
-        return f"{said}; the run was too short, or shared its cores, to say more."
+        return f"{said}; the run was too short, or the cores were shared, for more detail."
     if cpu is None or wall <= 0:
         return f"{said}."
     if cpu / wall >= 0.8:
@@ -209,12 +209,12 @@ def verdict(stats: PipelineStats) -> str:
 
 
 def _limiting(stats: PipelineStats) -> StageStats | None:
-    """The stage that holds the pipeline back; ``None`` after a run too short to tell."""
+    """Return the limiting stage; ``None`` if the run was too short."""
     return stats.limiting_stage if stats.num_items >= _FEW else None
 
 
 def busy_share(stage: StageStats, stats: PipelineStats) -> float:
-    """Share of the time that the stage's slots were at work, 0 to 1."""
+    """Return the share of time that the stage's slots were busy, 0 to 1."""
     return min(1.0, _part(stage.busy, stats.elapsed * _slots(stage, stats)))
 
 
@@ -242,7 +242,7 @@ def _count(number: int, one: str, many: str | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal or UTF-8 cannot take: file names may hold any byte."""
+    """Escape characters that a terminal or UTF-8 cannot represent: file names may contain any byte."""
     plain: Sequence[str] = [
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
     ]
