@@ -3,14 +3,14 @@
 An adapter is a module with
 
 - ``versions() -> dict[str, str]``: of the packages that do the work;
-- ``prepare(case: str, data: dict) -> Callable[[], object] | None``: opens what the case needs and gives the call that
-  does all of its work, which is what is timed; ``None`` if the peer has no way to do it. It is called once for each
-  thread, and what it gave is called again and again;
-- ``outputs(case: str, result: object) -> dict[str, numpy.ndarray]``: what a call gave, in a form that can be compared;
-- ``measure(case: str, data: dict, num_calls: int) -> {"wall": seconds, "cpu": seconds}``: only of a peer that is a
-  program which times itself, so that its start is not on its bill.
+- ``prepare(case: str, data: dict) -> Callable[[], object] | None``: opens the inputs of the case and returns a function
+  that does all of its work, which is timed; ``None`` if the peer cannot do the case. ``prepare`` is called once per
+  thread, the function many times;
+- ``outputs(case: str, result: object) -> dict[str, numpy.ndarray]``: the result of a call, in a comparable form;
+- ``measure(case: str, data: dict, num_calls: int) -> {"wall": seconds, "cpu": seconds}``: only for a peer that is a
+  program which times itself, so that starting it does not count.
 
-It imports its peer at the top: without it, the worker says so and the run goes on without the peer.
+An adapter imports its peer at the top. If the peer is not installed, the worker reports it and the run skips the peer.
 """
 
 import importlib
@@ -60,7 +60,7 @@ def _alone(call: Callable[[], object], num_calls: int) -> dict[str, float]:
 
 
 def _together(calls: list[Callable[[], object]], num_calls: int) -> dict[str, float]:
-    """From the moment all threads are there until the last one is through."""
+    """Seconds from when all threads have started until the last one has finished."""
     ready, through = threading.Barrier(len(calls) + 1), threading.Barrier(len(calls) + 1)
     failures: list[Exception] = []
 

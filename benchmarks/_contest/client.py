@@ -1,4 +1,4 @@
-"""The measuring process's end of a worker: starts it, asks it, ends it."""
+"""The client of a worker: starts it, sends it commands, ends it."""
 
 import json
 import subprocess
@@ -11,24 +11,24 @@ from .environments import REPOSITORY, Environment, environ_of, interpreter_of
 
 __all__ = ["Client", "PeerError", "run_python"]
 
-#: Seconds that a peer may take for one command. Only a peer that hangs ever reaches it.
+#: Seconds that a peer may take for one command. Only a peer that hangs exceeds it.
 ANSWER_TIMEOUT = 180.0
 
 
 class PeerError(RuntimeError):
-    """A peer failed at what it was asked, or ended, or hung."""
+    """A peer failed at a command, ended, or hung."""
 
 
 class Client:
     """A running worker (see ``worker.serve``). Owns the process: leaving the ``with`` block waits for its end.
 
     Args:
-        name: What messages call it.
-        environment: Where it runs.
-        module: What it runs, and its arguments.
+        name: The name in messages.
+        environment: The environment in which it runs.
+        module: The module to run, and its arguments.
 
     Raises:
-        SetupError: Its environment could not be made.
+        SetupError: The environment could not be made.
     """
 
     def __init__(self, name: str, environment: Environment, *module: str) -> None:
@@ -58,10 +58,10 @@ class Client:
             process.communicate()
 
     def ask(self, command: str, **arguments: object) -> Any:
-        """What the worker answers to one of its commands.
+        """The worker's answer to a command.
 
         Raises:
-            PeerError: It raised (the message has its traceback), ended, or gave no answer within ANSWER_TIMEOUT.
+            PeerError: The worker raised (the message has its traceback), ended, or did not answer in ANSWER_TIMEOUT.
         """
         process = self._process
         assert process.stdin is not None  # it is a pipe, like stdout
@@ -73,7 +73,7 @@ class Client:
             process.stdin.flush()
             line = process.stdout.readline()
         except BrokenPipeError:
-            line = process.stdout.readline()  # it may have said why it ends
+            line = process.stdout.readline()  # it may have printed why it ends
         finally:
             watchdog.cancel()
             watchdog.join()
@@ -91,10 +91,10 @@ class Client:
 
 
 def run_python(name: str, environment: Environment, code: str) -> Any:
-    """Run code in a fresh interpreter of the environment; what it prints, read as JSON.
+    """Run code in a fresh interpreter of the environment, and parse its output as JSON.
 
     Raises:
-        PeerError: It exited with an error.
+        PeerError: The interpreter exited with an error.
     """
     command = [interpreter_of(environment), "-c", code]
     done = subprocess.run(

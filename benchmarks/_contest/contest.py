@@ -14,18 +14,18 @@ from .figures import Figure
 
 __all__ = ["AtMost", "Case", "Contest", "Outputs", "Peer", "Ratio", "Turn", "Turns", "is_same"]
 
-#: What an adapter gives of a case, by name, so that two adapters can be compared.
+#: The outputs of an adapter for a case, by name, so that two adapters can be compared.
 Outputs = Mapping[str, NDArray[Any]]
 
 
 def is_same(ours: Outputs, theirs: Outputs) -> str | None:
-    """What differs, in words; ``None`` if every array has the same name, shape and values."""
+    """A description of the difference; ``None`` if every array has the same name, shape and values."""
     if list(ours) != list(theirs):
-        return f"it has {list(theirs)[:5]}…, ours has {list(ours)[:5]}…"
+        return f"it has {list(theirs)[:5]}…, SPDL has {list(ours)[:5]}…"
     for name, array in ours.items():
         other = theirs[name]
         if array.shape != other.shape or not np.array_equal(array, other):
-            return f"{name} is {other.shape} of {other.dtype}, ours {array.shape} of {array.dtype}, or values differ"
+            return f"{name} is {other.shape} of {other.dtype}, SPDL's {array.shape} of {array.dtype}, or values differ"
     return None
 
 
@@ -34,13 +34,13 @@ class Case:
     """One row of the table.
 
     Attributes:
-        name: What ``--cases`` takes, and what adapters are asked for.
-        title: What readers see.
-        data: Given to adapters: paths, sizes. JSON-able.
-        num_threads: How many threads do the work at once, each all of it on input of its own. Costs are then for the
-            work of one thread: wall time divided by ``num_threads``.
-        per: Units in the work of one call (members, frames, seconds of audio); costs are for one of them.
-        differ: Says in words how an output differs from ours, or ``None``.
+        name: The name in ``--cases`` and for adapters.
+        title: The name for readers.
+        data: Paths and sizes for the adapters, as JSON.
+        num_threads: The number of threads that do the work at once, each all of it on its own input. Costs are then
+            for the work of one thread: wall time divided by ``num_threads``.
+        per: The number of units in a call (members, frames, seconds of audio); costs are per unit.
+        differ: A function that describes how an output differs from SPDL's, or returns ``None``.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Peer:
     """One column of the table.
 
     Attributes:
-        name: What ``--peers`` takes.
-        adapter: Module that does the work, importable from the repository.
-        environment: Where it runs.
+        name: The name in ``--peers``.
+        adapter: The module that does the work, importable from the repository.
+        environment: The environment in which it runs.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Microseconds for one unit of a case, one value a round."""
+    """Microseconds per unit of a case, one value per round."""
 
     wall_us: list[float]
     cpu_us: list[float]
@@ -81,7 +81,7 @@ Turns = Mapping[tuple[str, str], Turn]
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A required figure: the cost of ``(case, peer)`` over that of another is at least ``at_least``."""
+    """A requirement: the cost of ``(case, peer)`` over that of another pair is at least ``at_least``."""
 
     title: str
     of: tuple[str, str]
@@ -100,7 +100,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """A required figure: the cost of ``(case, peer)``, less that of ``floor`` if there is one, in microseconds."""
+    """A requirement on the cost of ``(case, peer)``, minus that of ``floor`` if there is one, in microseconds."""
 
     title: str
     of: tuple[str, str]
@@ -124,11 +124,11 @@ class Contest:
 
     Attributes:
         name: Its folder in ``benchmarks``.
-        question: What it answers.
-        ours: Name of the peer that the others are compared with.
-        unit: What a cost is for, as the table's head says it.
-        make_cases: Makes the inputs below a folder that is kept, and says what is to be done with them. The argument
-            is true where small inputs do.
+        question: The question that it answers.
+        ours: The name of the peer that the others are compared with.
+        unit: The unit of a cost, for the head of the table.
+        make_cases: A function that makes the inputs in a folder that is kept, and returns the cases. Its argument is
+            true if small inputs are enough.
     """
 
     name: str

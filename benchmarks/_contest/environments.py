@@ -1,7 +1,7 @@
 """Interpreters for peers, made once with ``venv`` and ``pip`` below ``.cache/bench`` of the repository.
 
-The reference has the import name of what is measured, so it can never share an interpreter with it. Every other peer
-runs in a process of its own too, so that what one imports is no burden on another's garbage collector.
+The reference has the same import name as this package, so the two can never share an interpreter. Every other peer also
+has its own process, so that the imports of one do not slow down the garbage collector of another.
 """
 
 import os
@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class SetupError(RuntimeError):
-    """An environment could not be made; the message ends with what the tool said."""
+    """An environment could not be made; the message ends with the output of the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Environment:
     """A virtual environment, known by its name; without requirements it is this interpreter.
 
     Attributes:
-        requirements: What pip installs into it.
-        variables: Names and values that pip sees besides those of this process; for what it has to compile.
+        requirements: The requirements that pip installs.
+        variables: Environment variables for pip besides those of this process, for packages that it compiles.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Environment:
 
 #: This interpreter with the checkout's ``src``.
 CHECKOUT = Environment("checkout")
-#: The released package that ours is compared with.
+#: The released package that SPDL is compared with.
 REFERENCE = Environment("reference", ("numpy", "spdl==0.8.0"))
 #: Other libraries that decode video and audio. A torch of this version without CUDA is enough.
 MEDIA_LIBRARIES = Environment(
@@ -65,7 +65,7 @@ MEDIA_LIBRARIES = Environment(
 
 
 def interpreter_of(environment: Environment) -> str:
-    """The Python of an environment, which is made if need be.
+    """The Python of an environment, which is made if necessary.
 
     Raises:
         SetupError: ``venv`` or ``pip`` failed.
@@ -87,7 +87,7 @@ def interpreter_of(environment: Environment) -> str:
 
 
 def is_made(environment: Environment) -> bool:
-    """Whether it is there, whole, and has what it is to have."""
+    """Whether the environment exists, is complete, and has these requirements."""
     complete = _folder(environment) / _COMPLETE
     return complete.exists() and tuple(complete.read_text(encoding="utf-8").split("\n")) == environment.requirements
 
@@ -100,7 +100,7 @@ def environ_of(environment: Environment) -> dict[str, str]:
     return environ
 
 
-# Written last: says that the environment is whole, and of which requirements.
+# Written last: it shows that the environment is complete, and its requirements.
 _COMPLETE = "complete.txt"
 
 
@@ -113,6 +113,6 @@ def _call(command: list[str], variables: Mapping[str, str] | None = None) -> Non
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ, check=False)
     if done.returncode != 0:
         raise SetupError(
-            f"`{' '.join(command)}` failed with exit code {done.returncode}; leave the peer out with --peers, or see to"
+            f"`{' '.join(command)}` failed with exit code {done.returncode}; leave the peer out with --peers, or fix"
             f" this first:\n{(done.stderr or done.stdout)[-2000:]}"
         )

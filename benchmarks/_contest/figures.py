@@ -1,21 +1,21 @@
-"""Required figures against what was measured, and tables in Markdown."""
+"""Requirements compared with measurements, and tables in Markdown."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 __all__ = ["NOTHING", "Figure", "figures_markdown", "head", "row", "short"]
 
-#: What a peer has no way to do, and what was not measured.
+#: Cells of cases that a peer cannot do, or that were not measured.
 NOTHING = "—"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One required figure and what was measured.
+    """One requirement and its measurement.
 
     Attributes:
-        measured: ``None`` if a peer that it needs was not measured.
-        spread: Least and greatest single value.
+        measured: The measured value; ``None`` if a peer that it needs was not measured.
+        spread: The minimum and the maximum of the single values.
     """
 
     title: str

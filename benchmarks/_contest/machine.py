@@ -1,4 +1,4 @@
-"""Where and when numbers were made: without that they cannot be compared with anything."""
+"""Where and when numbers were measured, without which they cannot be compared."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ def describe_run(script: str, arguments: list[str]) -> dict[str, Any]:
     """Date, command, revision, interpreter and machine. No paths or names of the machine itself.
 
     Args:
-        script: Of the benchmark, relative to the repository.
+        script: The path of the benchmark, relative to the repository.
     """
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,7 +1,7 @@
-"""Carries a ``Contest`` out: outputs compared first, then turns A B C, A B C, then figures and a file of numbers.
+"""Runs a ``Contest``: compares outputs, takes turns A B C, A B C, then checks figures and writes the result file.
 
-Adapters are modules that run in the interpreters of their peers (see ``adapter_worker``), so what they import is no
-concern of this process.
+Adapters are modules that run in the interpreters of their peers (see ``adapter_worker``), so this process needs none of
+their imports.
 """
 
 import argparse
@@ -26,15 +26,15 @@ __all__ = ["OutputMismatch", "run"]
 
 
 class OutputMismatch(RuntimeError):
-    """A peer does not do the work of the case, so its time would mean nothing."""
+    """A peer does not do the work of the case, so its time is meaningless."""
 
 
 def run(contest: Contest, arguments: list[str]) -> int:
     """Measure, print, store.
 
     Returns:
-        0; 1 if ``--require`` was given and a figure is missed or could not be measured; 2 if outputs differ or a peer
-        failed, in which case nothing is reported.
+        0; 1 if ``--require`` was given and a requirement is missed or could not be measured; 2 if outputs differ or a
+        peer failed, in which case nothing is reported.
     """
     options = _parser(contest).parse_args(arguments)
     environment = describe_run(f"benchmarks/{contest.name}/run.py", arguments)
@@ -70,7 +70,7 @@ def run(contest: Contest, arguments: list[str]) -> int:
         print(f"written to {path}", file=sys.stderr)
     missed = [f"{figure.title} ({figure.verdict})" for figure in figures if not figure.passed]
     if missed and options.require:
-        print(f"{contest.name} benchmark: required figures not reached: {'; '.join(missed)}", file=sys.stderr)
+        print(f"{contest.name} benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)
         return 1
     return 0
 
@@ -85,18 +85,20 @@ def _parser(contest: Contest) -> argparse.ArgumentParser:
         return text.split(",")
 
     parser = argparse.ArgumentParser(prog=f"benchmarks/{contest.name}/run.py", description=contest.question)
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
-    parser.add_argument("--rounds", type=int, help="turns of every peer at every case (default 9)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="least length of a turn (default %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
+    parser.add_argument("--rounds", type=int, help="turns of each peer in each case (default 9)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="minimum length of a turn (default %(default)s)")
     parser.add_argument("--cases", type=lambda text: text.split(","), help="comma-separated; default all")
     parser.add_argument("--peers", type=peer_names, help="comma-separated; default all of: " + ", ".join(known))
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a requirement is not met")
     return parser
 
 
 def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[str, Any], dict[str, str]]:
-    """A worker for each peer that can run here, what they run with, and why the others cannot."""
+    """A worker for each peer that can run here, their versions, and the reasons why the others cannot run."""
     clients, versions, missing = [], {}, {}
     for peer in peers:
         try:
@@ -106,17 +108,17 @@ def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[
             versions[peer.name] = client.ask("describe")
             clients.append(client)
         except (SetupError, PeerError) as exc:
-            # Results are for everybody: where the repository lies is nobody's business.
+            # Results are public: they must not contain the path of the repository.
             missing[peer.name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
             print(f"without {peer.name}: {exc}", file=sys.stderr)
     return clients, versions, missing
 
 
 def _compare(contest: Contest, clients: list[Client], cases: Sequence[Case]) -> set[tuple[str, str]]:
-    """Which peer can do which case.
+    """The peers that can do each case.
 
     Raises:
-        OutputMismatch: What it gives is not what ours gives.
+        OutputMismatch: The output of a peer differs from SPDL's.
     """
     able = set()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""A worker's end: reads a command a line from stdin, answers a line on stdout, both JSON.
+"""The worker's main loop: reads one command per line from stdin and writes one answer per line to stdout, as JSON.
 
 It does nothing between two commands, so that several workers can be measured in turn without disturbing each other. An
-answer is ``{"ok": ...}``, or ``{"error": traceback}`` after which the worker goes on. End of stdin ends it.
+answer is ``{"ok": ...}``, or ``{"error": traceback}``, after which the worker continues. End of stdin ends it.
 """
 
 import json
@@ -19,10 +19,10 @@ def serve(make: Callable[[], Mapping[str, Callable[..., Any]]]) -> None:
     """Answer commands until stdin ends.
 
     Args:
-        make: Gives what answers each command, called with the command's arguments. An ``ImportError`` of it is the
-            answer to every command: it says what the peer is missing.
+        make: A function that returns the handlers of the commands, which are called with the command's arguments. If
+            it raises ``ImportError``, that is the answer to every command: it names the missing package.
     """
-    # Whatever a peer prints must not get between the answers: stdout becomes stderr, answers keep the old one.
+    # Output of a peer must not mix with the answers: stdout becomes stderr, and answers use the old stdout.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     commands: Mapping[str, Callable[..., Any]] = {}

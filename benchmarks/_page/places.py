@@ -9,15 +9,15 @@ _PLACES = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 
 
 def names_in(text: str) -> list[str]:
-    """The names of the places, in order."""
+    """The names of the generated parts, in order."""
     return [match[2] for match in _PLACES.finditer(text)]
 
 
 def fill(text: str, parts: Mapping[str, str]) -> str:
-    """The text with each part in its place.
+    """The text with each part filled in.
 
     Raises:
-        ValueError: A part has no place, or a place has no part.
+        ValueError: The markers in the text and the given parts do not match.
     """
     named = names_in(text)
     if sorted(named) != sorted(parts):

@@ -15,10 +15,10 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """All that ``benchmarks/NAME/results`` holds.
+    """All results in ``benchmarks/NAME/results``.
 
     Attributes:
-        results: Each file, the oldest first.
+        results: The contents of the files, oldest first.
     """
 
     results: tuple[Json, ...]
@@ -36,7 +36,7 @@ class Stored:
         return found
 
     def source(self) -> str:
-        """One line: where and when the numbers were measured, and which versions took part."""
+        """One line: the machine, the dates and the versions of the measurements."""
         packages: dict[str, None] = {}
         for result in self.results:
             for versions in result.get("peers", result.get("versions", {})).values():
@@ -58,7 +58,7 @@ def read(name: str) -> Stored:
     """The results of a benchmark.
 
     Raises:
-        FileNotFoundError: It has none.
+        FileNotFoundError: There are no results.
     """
     paths = sorted((BENCHMARKS / name / "results").glob("*.json"))
     if not paths:

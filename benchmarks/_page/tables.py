@@ -1,4 +1,4 @@
-"""One function a table. Costs are medians; a ratio is a peer's time over ours, so above 1 we are faster."""
+"""One function per table. Costs are medians; a ratio is a peer's time over SPDL's, so SPDL is faster above 1."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
@@ -12,7 +12,7 @@ from .stored import Json, Stored, read
 
 __all__ = ["PAGE", "README"]
 
-#: What readers see of a peer's name.
+#: The names of peers for readers.
 _TITLES = {
     "spdl": "SPDL",
     "spdl-born": "SPDL, made in `arena_slot`",
@@ -45,13 +45,13 @@ _OURS = "spdl"
 
 
 def _us(case: Json, peer: str) -> float | None:
-    """Median cost in microseconds, of a benchmark that stores costs by peer."""
+    """Median cost in microseconds, for a benchmark that stores costs by peer."""
     cost = case["costs"].get(peer)
     return None if cost is None else median(cost["wall_us"])
 
 
 def _rows(case: Json) -> dict[str, Json]:
-    """Rows by peer, of a benchmark that stores a table a case."""
+    """Rows by peer, for a benchmark that stores one table per case."""
     return {each["name"]: each for each in case["table"]}
 
 
@@ -61,12 +61,12 @@ def _with_ratio(value: float | None, ours: float) -> str:
 
 
 def _by_case(stored: Stored, names: Mapping[str, str], peers: Sequence[str]) -> str:
-    """A row a case, a column a peer: microseconds, and the ratio to ours."""
+    """One row per case, one column per peer: microseconds, and the ratio to SPDL."""
     lines = head(["", *(_TITLES[peer] for peer in peers)])
     for name, title in names.items():
         case = stored.cases[name]
         ours = _us(case, _OURS)
-        assert ours is not None  # nothing is stored without ours
+        assert ours is not None  # SPDL is in every stored result
         costs = [short(ours), *(_with_ratio(_us(case, peer), ours) for peer in peers[1:])]
         lines.append(row([title, *costs]))
     return "\n".join(lines)
@@ -94,7 +94,7 @@ _LARGE = {
 
 
 def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
-    """A row a peer, a column a case: milliseconds a photograph, and the ratio to ours."""
+    """One row per peer, one column per case: milliseconds per photograph, and the ratio to SPDL."""
     tables = [_rows(cases[name]) for name in titles]
     lines = head(["ms a photograph", *titles.values()])
     for peer in (peer for peer in _TITLES if any(peer in table for table in tables)):
@@ -188,7 +188,7 @@ def transport() -> str:
 
 
 def headlines() -> str:
-    """The one table of the README: a row a question, ours beside the peers that people come from."""
+    """The table of the README: one row per question, SPDL beside the peers that most users know."""
     engine_case = read("engine").cases["sync_c4"]
     photo = _rows(read("images").cases["web-train-uint8"])
     clip = read("video").cases["small_full"]
@@ -252,5 +252,5 @@ PAGE: Mapping[str, Callable[[], str]] = {
     "placement": placement,
     "transport": transport,
 }
-#: Those of README.md.
+#: The parts of README.md.
 README: Mapping[str, Callable[[], str]] = {"headlines": headlines}

@@ -1,4 +1,4 @@
-"""Cases, peers and required figures. The one place to touch when one is added."""
+"""Cases, peers and requirements. To add one, change only this file."""
 
 import io
 import tarfile
@@ -25,7 +25,7 @@ PEERS = (
 
 
 def make_cases(folder: Path, is_quick: bool) -> list[Case]:
-    """Inputs with seeded contents, made anew each time: it takes a second."""
+    """Inputs with seeded contents, remade in each run, which takes a second."""
     noise = np.random.default_rng(0)
     num_small, num_large = (50, 4) if is_quick else (4000, 200)
 
@@ -74,7 +74,7 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
 
 CONTEST = Contest(
     name="archives",
-    question="What do the members of a tar, and the arrays of npy, npz and WAV files, cost to get at?",
+    question="What does it cost to read the members of a tar, and the arrays of npy, npz and WAV files?",
     ours=OURS,
     unit="a member or file",
     peers=PEERS,

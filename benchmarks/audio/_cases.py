@@ -1,4 +1,4 @@
-"""What is done, by whom, and what has to come out of it."""
+"""Cases, peers, and the comparison of outputs."""
 
 import subprocess
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
 from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
 
 OURS = "spdl"
-# Tones that slide, a second voice, a beat and pink noise: an encoder has work in every band.
+# Sliding tones, a second voice, a beat and pink noise, so that an encoder has work in every band.
 SOUND = (
     "aevalsrc='0.3*sin(2*PI*(200*t+40*sin(t)))+0.2*sin(2*PI*1760*t)*exp(-4*mod(t,0.5))"
     "|0.3*sin(2*PI*(300*t+60*cos(t)))+0.2*sin(2*PI*2640*t)*exp(-4*mod(t+0.25,0.5))':s=44100:d={seconds}[a];"
@@ -18,15 +18,15 @@ SOUND = (
     "[a][b]amix=inputs=2:normalize=0,aformat=sample_rates=44100:channel_layouts=stereo[out]"
 )
 CODECS = {"aac": (".m4a", "aac", "-b:a", "128k"), "flac": (".flac", "flac", "-sample_fmt", "s16")}
-#: Lossy decoders differ in rounding and in the noise that they substitute; ends differ by what they trim.
+#: Lossy decoders differ in rounding and in the noise that they substitute; some also trim the ends.
 TOLERANCE, TRIMMED = 0.02, 4096
 
 
 def _alike(ours: Outputs, theirs: Outputs) -> str | None:
-    """What differs, in words: channels, length beyond an encoder's padding, or samples."""
+    """A description of the difference: channels, length beyond an encoder's padding, or samples."""
     a, b = ours["samples"], theirs["samples"]
     if a.shape[0] != b.shape[0] or abs(a.shape[1] - b.shape[1]) > TRIMMED:
-        return f"it has {b.shape} samples, ours {a.shape}"
+        return f"it has {b.shape} samples, SPDL {a.shape}"
     for shift in (0, 1024, 2112, -1024, -2112):
         one, two = (a[:, shift:], b) if shift >= 0 else (a, b[:, -shift:])
         count = min(one.shape[1], two.shape[1]) - TRIMMED

@@ -1,4 +1,4 @@
-"""How fast does a sound file become an array of float32? A ratio to peers that did the same in the same run.
+"""How fast does a sound file become an array of float32? Answered as a ratio to peers in the same run.
 
     python benchmarks/audio/run.py [--quick] [--rounds N] [--cases A,B] [--peers A,B] [--json PATH] [--require]
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # The folder of a script is on the path, its package's parent is not.
+    # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from benchmarks._contest.running import run
     from benchmarks.audio._cases import CONTEST

@@ -1,4 +1,4 @@
-"""What is moved, by whom, and what is done with it on the device."""
+"""The batches, the peers that move them, and the step on the device."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,17 +12,17 @@ __all__ = ["CONTEST", "find_missing"]
 OURS = "prefetch"
 NUM_BATCHES = 16
 
-#: Title, shape of each tensor of a batch, their number.
+#: Title, shape of each tensor of a batch, number of tensors.
 BATCHES = {
     "images": ("256 images, 224x224, uint8, one tensor", (256, 3, 224, 224), 1),
     "dicts": ("a dict of 48 tensors of 64 KB", (65_536,), 48),
 }
-#: Title, and how many products of 4096x4096 matrices (float32) a step computes beside reading its batch.
+#: Title, and the number of products of 4096x4096 matrices (float32) that a step computes after reading its batch.
 STEPS = {"idle": ("no step", 0), "busy": ("a step of about the same length", 1)}
 
 
 def find_missing() -> str | None:
-    """What is missing, in words; ``None`` if there is a CUDA device."""
+    """A description of what is missing; ``None`` if there is a CUDA device."""
     try:
         import torch
     except ImportError:
@@ -32,7 +32,7 @@ def find_missing() -> str | None:
 
 def _alike(ours: Outputs, theirs: Outputs) -> str | None:
     """Sums of bytes are exact."""
-    return None if np.array_equal(ours["sums"], theirs["sums"]) else "the sums of its batches are others"
+    return None if np.array_equal(ours["sums"], theirs["sums"]) else "the sums of its batches differ"
 
 
 def make_cases(folder: Path, quick: bool) -> Sequence[Case]:

@@ -1,7 +1,7 @@
 """The shapes of pipeline that are measured, and the figures required of them. Data only.
 
-Every case moves the integers ``0 .. n-1`` through stages that return what they were given, into a sink of
-:data:`SINK_SIZE`. Where a peer has no word for a setting, its adapter says what it does instead.
+Every case moves the integers ``0 .. n-1`` through stages that return their argument, into a sink of
+:data:`SINK_SIZE`. If a peer lacks a setting, its adapter says what it does instead.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Case:
     """One shape of pipeline.
 
     Attributes:
-        name: What ``--cases`` takes.
-        title: What the table shows.
-        num_stages: Stages between the source and the sink that call the no-op; 0 for none.
-        kind: Whether the no-op is a function or a coroutine function.
-        concurrency: Most calls in flight in each stage.
-        ordered: The stages are asked to emit in input order.
-        batch_size: Items that are aggregated to one list before the sink; ``None`` for no aggregation.
-        required: Least cost of the reference over ours (median wall time per source item).
+        name: The name in ``--cases``.
+        title: The name in the table.
+        num_stages: The number of stages that call the no-op; 0 for none.
+        kind: The kind of the no-op: function or coroutine function.
+        concurrency: The maximum number of calls in flight in each stage.
+        ordered: Whether the stages must emit in input order.
+        batch_size: The number of items aggregated to one list before the sink; ``None`` for no aggregation.
+        required: The minimum cost of the reference over SPDL's (median wall time per source item).
     """
 
     name: str
@@ -42,7 +42,7 @@ class Case:
 
     @property
     def promises_order(self) -> bool:
-        """Whether the output must be in source order: one call at a time keeps it without being asked."""
+        """Whether the output must be in source order; it always is with one call at a time."""
         return self.ordered or self.concurrency == 1
 
 
@@ -64,7 +64,7 @@ def case_named(name: str) -> Case:
     """The case of that name.
 
     Raises:
-        ValueError: There is none; the message lists those there are.
+        ValueError: There is no such case; the message lists all cases.
     """
     for case in CASES:
         if case.name == name:

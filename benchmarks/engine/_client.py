@@ -1,4 +1,4 @@
-"""The measuring process's end of this benchmark's workers."""
+"""The client of this benchmark's workers."""
 
 from benchmarks._contest import client
 

@@ -1,4 +1,4 @@
-"""The command line: what to measure, with whom, and where the result goes."""
+"""The command line: the measurements, the peers, and the result file."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ from ._report import case_figure, import_figures, limit_figure, markdown, zlib_f
 
 __all__ = ["main"]
 
-#: Measurements that are not a cost per item; ``--cases`` takes them too.
+#: Measurements that are not a cost per item; valid in ``--cases`` too.
 _FURTHER = ("first_item", "import", "zlib")
 
 _FIRST_ITEM_LIMIT_MS = 2.0
@@ -42,8 +42,8 @@ def main(arguments: list[str]) -> int:
     """Measure, print, store.
 
     Returns:
-        0; 1 if ``--require`` was given and a figure is missed or could not be measured; 2 if a peer failed or emits
-        something else than the others, in which case nothing is reported.
+        0; 1 if ``--require`` was given and a requirement is missed or could not be measured; 2 if a peer failed or its
+        output differs from the others, in which case nothing is reported.
     """
     options = _parser().parse_args(arguments)
     settings = _settings(options)
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         print(f"written to {path}", file=sys.stderr)
     if options.require and not all(figure.passed for figure in figures):
         missed = [f"{figure.title} ({figure.verdict})" for figure in figures if not figure.passed]
-        print("engine benchmark: required figures not reached: " + "; ".join(missed), file=sys.stderr)
+        print("engine benchmark: requirements not met: " + "; ".join(missed), file=sys.stderr)
         return 1
     return 0
 
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="benchmarks/engine/run.py",
         description="What does an item cost in the engine, against peers that do the same no-op work?",
     )
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
     parser.add_argument("--rounds", type=_positive, help=f"turns of every peer (default {Settings().rounds})")
     parser.add_argument(
         "--cases",
@@ -85,9 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", type=_names(every), default=every, help="comma-separated; default all of: " + ", ".join(every)
     )
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
     parser.add_argument("--markdown", action="store_true", help="print the tables even when --json is given")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a requirement is not met")
     parser.add_argument(
         "--install-torch",
         action="store_true",
@@ -171,7 +173,7 @@ def _measure(
 
 
 def _start(stack: ExitStack, peer_names: list[str]) -> tuple[list[Client], dict[str, dict[str, Any]], dict[str, str]]:
-    """Start a worker for each peer that is installed; say which are not."""
+    """Start a worker for each peer that is installed; list the others."""
     clients: list[Client] = []
     about: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}

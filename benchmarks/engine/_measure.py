@@ -1,4 +1,4 @@
-"""What is asked of the peers, in which order, and what is kept. No judgement: that is ``_report.py``."""
+"""The measurements, their order, and their records. ``_report.py`` compares them with requirements."""
 
 import hashlib
 import sys
@@ -24,26 +24,26 @@ __all__ = [
     "measure_zlib",
 ]
 
-#: What the engine must not bring along.
+#: Modules that importing the engine must not import.
 FORBIDDEN_IMPORTS = ("numpy", "torch", "spdl.io")
 
-# Leaves a batch of 32 that is not full, and is longer than every buffer in the cases.
+# Its last batch of 32 is not full, and it is longer than every buffer in the cases.
 _NUM_CHECKED = 1000
 
 
 class OutputMismatch(RuntimeError):
-    """A peer does not do the work of the case, so its time would mean nothing."""
+    """A peer does not do the work of the case, so its time is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much is measured.
+    """The amount of measurement.
 
     Attributes:
-        rounds: Turns of every peer at every case.
-        seconds: What one turn should last, start and end of the pipeline not counted.
-        repeats: Calls of a turn of ``first_item``; fresh processes for ``import``.
-        zlib_items: Items of 1 MB in a turn of ``zlib``, for each thread.
+        rounds: The number of turns of each peer in each case.
+        seconds: The intended length of a turn, without start and end of the pipeline.
+        repeats: The number of calls in a turn of ``first_item``, and of fresh processes for ``import``.
+        zlib_items: The number of items of 1 MB in a turn of ``zlib``, per thread.
     """
 
     rounds: int = 7
@@ -53,19 +53,19 @@ class Settings:
 
     @classmethod
     def quick(cls) -> "Settings":
-        """Enough to see that everything works; the numbers are not to be shown to anyone."""
+        """Settings for a trial run; its numbers are not reliable."""
         return cls(rounds=2, seconds=0.02, repeats=2, zlib_items=1)
 
 
 @dataclass(slots=True)
 class Cost:
-    """One peer at one case, an entry for each round.
+    """One peer in one case, one entry per round.
 
     Attributes:
-        n: Items of one turn; chosen for the peer so that a turn lasts as long as the settings say.
-        wall_us: Microseconds for each source item, start and end of the pipeline taken off.
-        cpu_us: CPU microseconds for each source item, over all threads and processes, in the same way.
-        start_ms: What was taken off: building, moving one item and tearing down.
+        n: The number of items of a turn, chosen so that a turn of the peer has the intended length.
+        wall_us: Microseconds per source item, minus start and end of the pipeline.
+        cpu_us: CPU microseconds per source item, over all threads and processes, minus start and end.
+        start_ms: The time that was subtracted: building, moving one item and tearing down.
     """
 
     n: int
@@ -76,7 +76,7 @@ class Cost:
 
 @dataclass(slots=True)
 class CaseResult:
-    """All peers at one case; a peer that has no way to do it is not in ``costs``."""
+    """All peers in one case; a peer that cannot do it is not in ``costs``."""
 
     case: Case
     costs: dict[str, Cost]
@@ -86,10 +86,10 @@ class CaseResult:
 
 
 def check_outputs(clients: Iterable[Client], cases: Iterable[Case], can: Callable[[Client, Case], bool]) -> None:
-    """See that every peer emits each item once, in order where the case promises it, in full batches but the last.
+    """Check that every peer emits each item once, in order where the case promises it, in full batches except the last.
 
     Raises:
-        OutputMismatch: One does not; the message has what it emitted and what was expected.
+        OutputMismatch: A peer does not; the message has its output and the expected output.
     """
     checksum = hashlib.sha256(repr(list(range(_NUM_CHECKED))).encode()).hexdigest()[:16]
     for case in cases:
@@ -110,9 +110,9 @@ def check_outputs(clients: Iterable[Client], cases: Iterable[Case], can: Callabl
 def measure_cases(
     clients: list[Client], cases: list[Case], can: Callable[[Client, Case], bool], settings: Settings
 ) -> list[CaseResult]:
-    """Cost per item of every peer at every case.
+    """Cost per item of each peer in each case.
 
-    The peers take turns within a round (A B C, A B C), so that what else the machine does meets all of them alike.
+    The peers take turns within a round (A B C, A B C), so that other load on the machine affects all of them equally.
     """
     results = []
     for case in cases:
@@ -127,7 +127,7 @@ def measure_cases(
 
 
 def _calibrate(client: Client, case: Case, seconds: float) -> int:
-    """Items with which a turn lasts about that long. Warms the peer up, too."""
+    """The number of items for a turn of about that length. Also warms up the peer."""
     n = 256
     while True:
         elapsed = _net(client, case, n)["wall"]
@@ -147,7 +147,7 @@ def _take_turn(client: Client, case: Case, cost: Cost) -> None:
 
 
 def _net(client: Client, case: Case, n: int) -> dict[str, float]:
-    """Seconds that ``n`` items take beyond what one item takes, both from building to the end of tearing down."""
+    """Seconds for ``n`` items minus the seconds for one item, both from building to the end of tearing down."""
     one = _timed_run(client, case, 1)
     many = _timed_run(client, case, n)
     return {"wall": many["wall"] - one["wall"], "cpu": many["cpu"] - one["cpu"], "start": one["wall"]}
@@ -185,7 +185,7 @@ print(json.dumps({{"wall": wall, "brought": [name for name in {FORBIDDEN_IMPORTS
 
 
 def measure_import(clients: list[Client], settings: Settings) -> tuple[dict[str, list[float]], dict[str, list[str]]]:
-    """Milliseconds of ``import spdl.pipeline`` in fresh processes, and which forbidden modules came with it."""
+    """Milliseconds of ``import spdl.pipeline`` in fresh processes, and which forbidden modules it imported."""
     times: dict[str, list[float]] = {client.peer.name: [] for client in clients}
     brought: dict[str, list[str]] = {}
     for client in clients:
@@ -202,8 +202,8 @@ def measure_import(clients: list[Client], settings: Settings) -> tuple[dict[str,
 def measure_zlib(clients: list[Client], settings: Settings) -> dict[str, dict[str, list[float]]]:
     """Megabytes per second of ``zlib.compress`` on items of 1 MB, with one thread and with two.
 
-    Both numbers of threads get the same work, and take turns at going first. What starting and stopping take without an
-    item is taken off here too.
+    Both numbers of threads get the same work, and take turns at going first. The time to start and stop without an item
+    is subtracted here too.
     """
     num_items = 2 * settings.zlib_items
     rates: dict[str, dict[str, list[float]]] = {client.peer.name: {"1": [], "2": []} for client in clients}

@@ -1,4 +1,4 @@
-"""Who is measured: which adapter, in which interpreter. The one place to touch when a peer is added."""
+"""The peers, with their adapters and interpreters. To add a peer, change only this file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class Peer:
     """One column of the table.
 
     Attributes:
-        name: What ``--peers`` takes.
-        adapter: Makes the adapter, inside the peer's interpreter.
-        lives_in: Its environment, if it can be had.
+        name: The name in ``--peers``.
+        adapter: A function that makes the adapter, inside the peer's interpreter.
+        lives_in: The environment, if the peer can have its own.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Peer:
 
     @property
     def environment(self) -> Environment:
-        """Where it runs now: torch's peers in this interpreter, unless ``--install-torch`` has made theirs."""
+        """The environment in which it runs now: torch's peers in this interpreter, unless ``--install-torch`` has made theirs."""
         if self.lives_in == TORCH and (is_torch_here() or not is_made(TORCH)):
             return CHECKOUT
         return self.lives_in
@@ -61,7 +61,7 @@ def peer_named(name: str) -> Peer:
     """The peer of that name.
 
     Raises:
-        ValueError: There is none; the message lists those there are.
+        ValueError: There is no such peer; the message lists all peers.
     """
     for peer in PEERS:
         if peer.name == name:

@@ -1,4 +1,4 @@
-"""What the numbers say: figures against what is required, and the tables."""
+"""Figures compared with requirements, and tables."""
 
 from statistics import median
 
@@ -11,7 +11,7 @@ __all__ = ["case_figure", "import_figures", "limit_figure", "markdown", "zlib_fi
 
 
 def case_figure(result: CaseResult) -> Figure:
-    """Median cost of the reference over the median of ours; the spread is over the rounds."""
+    """Median cost of the reference over SPDL's; the spread is over the rounds."""
     required, title = result.case.required, f"{result.case.title}: reference / ours"
     ours, reference = result.costs.get(OURS), result.costs.get(REFERENCE)
     if ours is None or reference is None:
@@ -30,7 +30,7 @@ def limit_figure(title: str, limit: float, values: list[float] | None) -> Figure
 
 
 def import_figures(limit: float, values: list[float] | None, brought: list[str] | None) -> list[Figure]:
-    """Time of the import, and the number of modules it must not bring along."""
+    """Time of the import, and the number of forbidden modules that it imports."""
     time = limit_figure("import spdl.pipeline, fresh process", limit, values)
     if brought is None:
         return [time]
@@ -55,9 +55,9 @@ def markdown(results: list[CaseResult], peers: list[str], others: list[tuple[str
     """The tables of costs.
 
     Args:
-        results: Cases, in the order in which they are shown.
-        peers: Columns.
-        others: Further rows: title, values for each peer, unit.
+        results: The cases, in the order in which they are shown.
+        peers: The columns.
+        others: Additional rows: title, values for each peer, unit.
     """
     lines = []
     if results:

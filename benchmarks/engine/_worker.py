@@ -41,7 +41,7 @@ def _describe(adapter: Adapter, cases: list[str]) -> dict[str, Any]:
 
 
 def _digest(adapter: Adapter, case: str, n: int) -> dict[str, Any]:
-    """What comes out, in a form in which two peers can be compared."""
+    """The output, in a form that can be compared with another peer's."""
     shape = case_named(case)
     emitted: list[Any] = adapter.make(shape)(n, list)
     if shape.batch_size is None:
@@ -104,7 +104,7 @@ def _compressed_size(item: bytes) -> int:
 
 
 def _text(num_items: int) -> list[bytes]:
-    """Seeded bytes with the entropy of text, so that zlib has something to do; the same object is used again."""
+    """Seeded bytes with the entropy of text, so that zlib has work; the same object every time."""
     letters = bytes(random.Random(0).choices(b" etaoinshrdlucmf", k=_MEGABYTE))
     return [letters] * num_items
 

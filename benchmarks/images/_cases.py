@@ -1,4 +1,4 @@
-"""Which photographs, what becomes of them, and how many times as fast ours has to be."""
+"""Photographs, transforms, and the required ratios."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ UINT8_OVER_FLOAT32 = 1 / 1.08
 
 @dataclass(frozen=True, slots=True)
 class PhotoSet:
-    """Photographs of one kind (scripts/make_photos.py), how many a turn takes, and how many turns there are."""
+    """Photographs of one kind (scripts/make_photos.py), their number in a turn, and the number of turns."""
 
     kind: str
     title: str
@@ -33,10 +33,10 @@ class Case:
     """One table.
 
     Attributes:
-        name: What ``--cases`` takes.
-        title: What readers see.
-        required: By peer, how many times the time of ours its time has to be.
-        best: The same, for the fastest of the peers that read plain files.
+        name: The name in ``--cases``.
+        title: The name for readers.
+        required: The minimum of the peer's time over SPDL's, by peer.
+        best: The same for the fastest peer that reads plain files.
     """
 
     name: str
@@ -80,5 +80,5 @@ def _best(photos: PhotoSet, work: Work) -> float | None:
     return 1.3 if photos.kind == "web" and work.num_threads == 1 else None
 
 
-#: Cases in which it is measured how long ours holds Python, and the greatest share of its time allowed.
+#: Cases in which SPDL's time with the GIL is measured, and the maximum share of its time.
 HELD_CASES, HELD_AT_MOST = ("web-eval-uint8", "web-eval-float32", "web-train-uint8", "web-train-float32"), 0.02

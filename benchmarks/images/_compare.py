@@ -1,4 +1,4 @@
-"""Whether two contestants gave the same pictures, up to what filters and decoders may differ by."""
+"""Comparison of the pictures of two contestants, with a tolerance for filters and decoders."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from ._work import MEAN, STD, Work
 
-#: Peers resample with different filters, some half a pixel off. A whole pixel off, or in another order, is below this.
+#: Peers resample with different filters, some half a pixel off. A whole pixel off, or the wrong order, is below this.
 ALIKE_DB = 28.0
 
 
 def likeness_of(ours: Any, theirs: Any, work: Work) -> float:
-    """PSNR in dB, at most 99; 0 if shape or element type differ. Floats are brought back to levels first."""
+    """PSNR in dB, at most 99; 0 if shape or element type differ. Floats are converted back to levels first."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return 0.0
     mean_square = float(((_levels(ours, work) - _levels(theirs, work)) ** 2).mean())

@@ -1,10 +1,9 @@
-"""How long a call holds Python: how long another thread, which wants Python all the time, has to do without.
+"""How long a call holds the GIL, measured as the time for which another thread that always wants the GIL has to wait.
 
-The other thread runs Python and nothing else. What it does not run of the time that passes, it waits: for Python, for a
-core, and for the other to wake up when it has handed Python over. The kernel tells what it waited for a core; the rest
-of what handing over costs is measured beside calls that need no Python, and taken off. All of that is small on two free
-cores, and means little elsewhere. How long the call waits for Python does not count: it has to only because the other
-thread is there.
+The other thread runs only Python. When it does not run, it waits: for the GIL, for a core, or for the call's thread to
+wake up when it has handed the GIL over. The kernel reports the wait for a core. The rest of the cost of handovers is
+measured beside calls that need no Python, and subtracted. Both are small on two free cores; elsewhere the result means
+little. The time for which the call waits for the GIL does not count, because only the other thread causes it.
 """
 
 import hashlib
@@ -14,12 +13,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-# Takes some 10 ms to hash, longer than a thread is let alone with Python when another one wants it.
+# Takes 10 ms to hash, longer than a thread keeps the GIL when another one wants it.
 _NOISE = bytes(8 << 20)
 
 
 def seconds_without_python(call: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds in which this thread did not run Python while ``call`` ran in another one: for want of Python, in all."""
+    """Seconds in which this thread did not run while ``call`` ran in another one: waiting for the GIL, and in all."""
     may_start, is_done = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -42,7 +41,7 @@ def seconds_without_python(call: Callable[[], Any]) -> tuple[float, float]:
 
 
 def _seconds_waited_for_a_core() -> float:
-    """Of this thread, since it began; 0 where the system does not tell."""
+    """Seconds of this thread since its start; 0 where the system does not report them."""
     try:
         # Linux, Documentation/scheduler/sched-stats.rst: nanoseconds run, nanoseconds waited to run, time slices.
         return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
@@ -51,7 +50,7 @@ def _seconds_waited_for_a_core() -> float:
 
 
 def measure_held(load: Callable[[], Iterable[Any]]) -> dict[str, float]:
-    """Of one turn, in seconds: ``wall`` that it takes alone; ``held`` of that with Python, and ``held_at_most``."""
+    """Seconds of one turn: ``wall`` when it runs alone; ``held``, with the GIL; and its upper bound ``held_at_most``."""
 
     def consume() -> int:
         return sum(1 for _ in load())

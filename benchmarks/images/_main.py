@@ -1,4 +1,4 @@
-"""Runs the contestants in turn, and says who was how fast."""
+"""Runs the contestants in turn, and reports their times."""
 
 import argparse
 import json
@@ -37,13 +37,13 @@ class Client(_client.Client):
 
 @dataclass(slots=True)
 class Measured:
-    """What is known of a case.
+    """The measurements of a case.
 
     Attributes:
-        likeness: PSNR from ours in dB, by peer; of those whose batch can be compared.
-        turns: Wall and CPU seconds of each turn, by peer.
-        held: Of each round: see ``_held.measure_held``.
-        num_photos: In a turn.
+        likeness: The PSNR against SPDL in dB, by peer, where batches can be compared.
+        turns: The wall and CPU seconds of each turn, by peer.
+        held: The time with the GIL in each round: see ``_held.measure_held``.
+        num_photos: The number of photographs in a turn.
     """
 
     likeness: dict[str, float] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> int:
     ]
     missed += [f"{figure.title} {figure.verdict}" for figure in held if not figure.passed]
     if missed:
-        print(f"images benchmark: required figures not reached: {'; '.join(missed)}", file=sys.stderr)
+        print(f"images benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)
     return 1 if missed and options.require else 0
 
 
@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="benchmarks/images/run.py", description="Files to batches of images, against peers."
     )
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
     parser.add_argument("--rounds", type=int, help="turns of each contestant (default: 11, 7 or 5)")
     parser.add_argument(
         "--cases", type=case_patterns, default="*", help="comma-separated, * for any (web-*-uint8); default all"
@@ -132,16 +132,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--peers", type=peer_names, default=",".join(known), help="comma-separated (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a requirement is not met")
     return parser
 
 
 def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[str, Any], dict[str, str]]:
-    """The contestants that can run here, what they run with, and why the others cannot. Ours is the first.
+    """The contestants that can run here, their versions, and the reasons why others cannot. SPDL is first.
 
     Raises:
-        PeerError: Ours cannot run.
+        PeerError: SPDL cannot run.
     """
     clients, versions, missing = [], {}, {}
     for peer in sorted(peers, key=lambda peer: peer.name != OURS):
@@ -152,14 +154,14 @@ def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[
         except (SetupError, PeerError) as exc:
             if peer.name == OURS:
                 raise
-            # Results are for everybody: where the repository lies is nobody's business.
+            # Results are public: they must not contain the path of the repository.
             missing[peer.name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
             print(f"without {peer.name}: {exc}", file=sys.stderr)
     return clients, versions, missing
 
 
 def _photographs(photos: PhotoSet, ours: Client, quick: bool) -> Photos:
-    """The photographs, which are made if need be, each with the part that ours draws for the training transform."""
+    """The photographs, made if necessary, each with the crop that SPDL draws for the training transform."""
     count = photos.quick_count if quick else photos.count
     folder = REPOSITORY / ".cache" / "bench" / f"photos-{photos.kind}-{count}"
     command = [sys.executable, str(REPOSITORY / "scripts" / "make_photos.py")]
@@ -176,7 +178,7 @@ def _described(photos: Photos) -> dict[str, int]:
 
 
 def _measure(case: Case, clients: Sequence[Client], photos: Photos, rounds: int) -> Measured:
-    """Outputs first, then turns. The first round warms up and is not kept."""
+    """Outputs first, then turns. The first round warms up and is discarded."""
     if case.work.transform != "train":
         photos = [{"index": each["index"], "path": each["path"]} for each in photos]
     able = {}
@@ -201,10 +203,10 @@ def _measure(case: Case, clients: Sequence[Client], photos: Photos, rounds: int)
 def _compare(
     case: Case, asked_of: dict[Client, dict[str, Any]]
 ) -> tuple[dict[str, float], dict[Client, dict[str, Any]]]:
-    """How alike the outputs are to ours, and who can do the case.
+    """The PSNR of the outputs against SPDL's, and the contestants that can do the case.
 
     Raises:
-        PeerError: One gives another batch altogether.
+        PeerError: A contestant gives a wrong batch.
     """
     batches, able = {}, {}
     with tempfile.TemporaryDirectory() as folder:
@@ -225,7 +227,7 @@ def _compare(
             continue
         likeness[name] = likeness_of(ours, batch, work)
         if likeness[name] < ALIKE_DB:
-            raise PeerError(f"{name} does not do the work of {case.name}: {likeness[name]} dB from ours")
+            raise PeerError(f"{name} does not do the work of {case.name}: PSNR {likeness[name]} dB against SPDL")
     return likeness, able
 
 

@@ -1,8 +1,8 @@
-"""Who is measured, and in which environment. The one place to touch when a peer is added.
+"""The peers and their environments. To add a peer, change only this file.
 
-An adapter is a module with ``versions() -> dict[str, str]`` and ``prepare(work, photos)``, which gives a call that
-loads all of the photographs and iterates over the batches, as arrays; or ``None``, where the peer has no way to do the
-work. It is prepared once and called for each turn.
+An adapter is a module with ``versions() -> dict[str, str]`` and ``prepare(work, photos)``, which returns a function that
+loads all photographs and iterates over the batches, as arrays; or ``None``, if the peer cannot do the work.
+``prepare`` is called once, the function in each turn.
 """
 
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ class Peer:
     """A row of the table.
 
     Attributes:
-        name: What ``--peers`` takes.
-        adapter: Module in ``adapters``.
-        environment: Where it runs.
-        changes: What it does otherwise than the case says. It takes no part in cases that say the same.
-        reads_files: Whether it does all that ours does, from the same files.
-        draws: Whether it draws random parts of its own: of the same distribution, so not to be compared.
+        name: The name in ``--peers``.
+        adapter: The module in ``adapters``.
+        environment: The environment in which it runs.
+        changes: The settings in which it differs from the case. It is left out of cases that already have them.
+        reads_files: Whether it does all of SPDL's work, from the same files.
+        draws: Whether it draws its own random crops, from the same distribution, which cannot be compared.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Peer:
     draws: bool = False
 
     def work_in(self, work: Work) -> Work | None:
-        """What it does in a case; ``None`` if it is left out there."""
+        """Its work in a case; ``None`` if it is left out there."""
         changed = replace(work, **self.changes)
         return None if self.changes and changed == work else changed
 
 
-# Neighbours take turns one after the other, so what else the machine does weighs least on their ratio.
+# Neighbours run one directly after the other, so other load on the machine affects their ratio least.
 PEERS = (
     Peer(OURS, "spdl_batch"),
     Peer("spdl-uint8", "spdl_batch", changes={"dtype": "uint8"}, reads_files=False),
@@ -71,7 +71,7 @@ def peer_named(name: str) -> Peer:
     """The peer of that name.
 
     Raises:
-        ValueError: There is none; the message lists those there are.
+        ValueError: There is no such peer; the message lists all peers.
     """
     for peer in PEERS:
         if peer.name == name:

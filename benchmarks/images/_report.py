@@ -9,7 +9,7 @@ from benchmarks._contest.figures import NOTHING, Figure, figures_markdown
 from ._cases import HELD_AT_MOST, Case
 from ._peers import OURS, Peer
 
-#: Of the time of a turn: how far apart what Python was held and what it can have been held may be.
+#: The most by which the estimate and the upper bound of the time with the GIL may differ, as a share of a turn.
 UNSURE_AT_MOST = 0.1
 
 Turns = Mapping[str, Sequence[Mapping[str, float]]]
@@ -17,10 +17,10 @@ Row = dict[str, Any]
 
 
 def rows_of(case: Case, peers: Sequence[Peer], turns: Turns, num_photos: int) -> list[Row]:
-    """A row a peer: milliseconds a photograph, and how many times the time of ours it took in the same round.
+    """One row per peer: milliseconds per photograph, and its time over SPDL's in the same round.
 
-    A peer of which something is required has a row also if it could not be measured; the last row is the fastest of
-    those that read plain files, if something is required of it.
+    A peer with a requirement has a row even if it could not be measured. The last row is the fastest peer that reads
+    plain files, if the case requires something of it.
     """
     rows = []
     for peer in peers:
@@ -73,14 +73,14 @@ def _verdict(ratio: float, required: float | None) -> str:
 
 
 def held_figures(held: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
-    """The share of the time of a turn in which ours holds Python, for each case in which that was measured.
+    """The share of a turn in which SPDL holds the GIL, for each case in which that was measured.
 
-    The spread is from the least that it was to the most that it can have been. Rounds in which the two are far apart
-    do not count: then the machine was not free.
+    The spread is from the smallest estimate to the largest upper bound. Rounds in which the two differ much do not
+    count, because the machine was busy.
     """
     figures, limit = [], 100 * HELD_AT_MOST
     for name, rounds in held.items():
-        title, required = f"{name}: Python held", f"< {limit:g} % of the time"
+        title, required = f"{name}: time with the GIL", f"< {limit:g} % of the time"
         free = [turn for turn in rounds if turn["held_at_most"] - turn["held"] <= UNSURE_AT_MOST * turn["wall"]]
         if not free:
             figures.append(Figure(title, required, None, None, " %", passed=False))

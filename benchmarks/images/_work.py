@@ -1,10 +1,10 @@
-"""What a contestant is asked to do. Adapters run in their peers' interpreters: nothing is imported here."""
+"""The work of a contestant. Adapters run in their peers' interpreters, so this module imports nothing."""
 
 from dataclasses import dataclass
 
 SIZE = 224
 SHORTER_SIDE = 256
-#: Of ImageNet, of levels from 0 to 1, red first.
+#: Mean and standard deviation of ImageNet, for levels from 0 to 1, red first.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 #: Bounds of a random crop's share of the area, and of its width over its height.
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
@@ -13,18 +13,17 @@ FLIP = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What becomes of the photographs.
+    """What is done with the photographs.
 
     Attributes:
-        transform: ``fit``: inside of 224x224, centred, with black borders; bicubic. ``eval``: the shorter side to 256,
-            the middle 224x224 of that. ``train``: a random part stretched to 224x224, half of them mirrored. The latter
-            two bilinear, antialiased.
+        transform: ``fit``: fitted into 224x224, centred, with black borders; bicubic. ``eval``: the shorter side to
+            256, then the centre 224x224. ``train``: a random crop stretched to 224x224, half of them mirrored. The last
+            two are bilinear and antialiased.
         dtype: ``uint8``: ``(batch, height, width, 3)``. ``float32``: ``(batch, 3, height, width)``, less ``MEAN``, over
             ``STD``.
-        num_threads: How many do it.
-        batch: Photographs in an array; the last has what is left.
-        reuse: Whether every batch goes into the same memory, for ours. Others make a new array each time, or do as they
-            do.
+        num_threads: The number of threads.
+        batch: The number of photographs in an array; the last array has the remainder.
+        reuse: Whether SPDL writes every batch into the same memory. Other peers use their own default.
     """
 
     transform: str
@@ -39,10 +38,10 @@ class Photo:
     """A file.
 
     Attributes:
-        index: Its place in the set.
-        crop: ``top, left, height, width`` of the part that ours drew, where parts are drawn.
-        flip: Whether ours mirrored it.
-        size: Its height and width, where parts are drawn.
+        index: The index in the set.
+        crop: The ``top, left, height, width`` that SPDL drew, for random crops.
+        flip: Whether SPDL mirrored it.
+        size: The height and width, for random crops.
     """
 
     index: int

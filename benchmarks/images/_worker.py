@@ -16,7 +16,7 @@ Load = Callable[[], Iterable[Any]]
 
 
 class Contestant:
-    """An adapter, and what it prepared last: what it holds is let go before the next thing is prepared."""
+    """An adapter, with the work that it prepared last, which is freed before the next is prepared."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
@@ -39,7 +39,7 @@ class Contestant:
             return {"is_able": False, "has_output": False}
         import numpy as np
 
-        # The first batch tells enough. The others are loaded too: some go on where they were left.
+        # Only the first batch is compared. The others are loaded too, because some peers continue where they stopped.
         has_output = False
         for batch in load():
             if not has_output:
@@ -49,7 +49,7 @@ class Contestant:
 
     def time(self, work: dict[str, Any], photos: list[dict[str, Any]]) -> dict[str, float]:
         load = self.load(work, photos)
-        assert load is not None  # only who could save is asked
+        assert load is not None  # called only after a successful save
         cpu, wall = time.process_time(), time.perf_counter()
         for _ in load():
             pass

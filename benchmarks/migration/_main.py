@@ -1,4 +1,4 @@
-"""The command line: which cells, which peers, and where the result goes."""
+"""The command line: the cells, the peers, and the result file."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ from ._measure import (
 from ._report import page
 from ._result import Result
 
-QUESTION = "What does each step from torch's DataLoader to SPDL bring?"
+QUESTION = "What does each step from torch's DataLoader to SPDL gain?"
 #: The whole of it has to fit in fifteen minutes on two cores.
 FULL = Settings(rounds=(2, 4), seconds=1.0, memory_seconds=1.0, budget=400.0)
 QUICK = Settings(rounds=(1, 1), seconds=0.05, memory_seconds=0.1, budget=0.0)
@@ -45,13 +45,13 @@ def main(arguments: list[str]) -> int:
     """Measure, print, store, draw.
 
     Returns:
-        0; 1 if ``--require`` was given and a figure is missed or could not be measured; 2 if a peer failed or gave
-        something else than torch's loader, in which case nothing is reported.
+        0; 1 if ``--require`` was given and a requirement is missed or could not be measured; 2 if a peer failed or its
+        output differs from torch's loader, in which case nothing is reported.
     """
     start = time.monotonic()
     options = _parser().parse_args(arguments)
     is_stored = not options.quick or options.json is not None
-    # A quarter of an hour later would be a bad time to find that out.
+    # Found now rather than after a quarter of an hour.
     problem = plot.missing() if not options.quick and not options.no_pictures else None
     if problem is not None:
         print(f"migration benchmark: {problem}, or give --no-pictures", file=sys.stderr)
@@ -96,14 +96,14 @@ def main(arguments: list[str]) -> int:
             plot.into_guide(result)
     missed = [f"{figure.title} ({figure.verdict})" for figure in figures if not figure.passed]
     if missed and options.require:
-        print(f"migration benchmark: required figures not reached: {'; '.join(missed)}", file=sys.stderr)
+        print(f"migration benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)
         return 1
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks/migration/run.py", description=QUESTION)
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
     parser.add_argument(
         "--cells", type=_cells, help="comma-separated, BATCHxWORKERS; a batch of 0 is single samples; default all"
     )
@@ -112,8 +112,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", type=_names(known), default=known, help=text)
     parser.add_argument("--no-auto", action="store_true", help='leave out the epochs of workers="auto"')
     parser.add_argument("--no-pictures", action="store_true", help="leave docs/ as it is")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a requirement is not met")
     return parser
 
 
@@ -135,7 +137,7 @@ def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _photographs(count: int) -> list[str]:
-    """Made if need be, the same as those of benchmarks/images."""
+    """The photographs of benchmarks/images, made if necessary."""
     folder = REPOSITORY / ".cache" / "bench" / f"photos-web-{count}"
     command = [sys.executable, str(REPOSITORY / "scripts" / "make_photos.py"), "--kind", "web", "--count", str(count)]
     subprocess.run([*command, str(folder)], check=True, stdout=sys.stderr)
@@ -143,10 +145,10 @@ def _photographs(count: int) -> list[str]:
 
 
 def _start(stack: ExitStack, names: Sequence[str]) -> tuple[list[Client], dict[str, dict[str, str]], dict[str, str]]:
-    """A worker for each peer that can run here, what they run with, and why the others cannot. torch's is the first.
+    """A worker for each peer that can run here, their versions, and the reasons why others cannot. torch's is first.
 
     Raises:
-        PeerError: torch's loader cannot run: there is nothing to compare with.
+        PeerError: torch's loader cannot run, so there is nothing to compare with.
     """
     clients, versions, missing = [], {}, {}
     # All at once: importing takes seconds.
@@ -159,14 +161,14 @@ def _start(stack: ExitStack, names: Sequence[str]) -> tuple[list[Client], dict[s
             if name == TORCH:
                 extras = ", ".join(f"{package}: pip install '.[{extra}]'" for package, extra in NEEDS.items())
                 raise PeerError(f"{exc}\ntorch's loader and Pillow are needed ({extras})") from exc
-            # Results are for everybody: where the repository lies is nobody's business.
+            # Results are public: they must not contain the path of the repository.
             missing[name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
             print(f"without {name}: {missing[name]}", file=sys.stderr)
     return clients, versions, missing
 
 
 def _auto(paths: list[str], is_quick: bool, missing: dict[str, str], start: float) -> Epochs:
-    """What else was measured is kept if this fails; ``missing`` then says why."""
+    """Keep the other measurements if this one fails; ``missing`` then has the reason."""
     sizes = dict.fromkeys(AUTO_DATASETS, 128) if is_quick else AUTO_DATASETS
     try:
         with worker("drop-in") as client:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # The folder of a script is on the path, its package's parent is not.
+    # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from benchmarks.migration._main import main
 

@@ -1,4 +1,4 @@
-"""The command line: which pipelines, where, and where the result goes."""
+"""The command line: the pipelines, their places, and the result file."""
 
 import argparse
 import json
@@ -15,15 +15,15 @@ from benchmarks._contest.machine import describe_run
 
 from ._report import page, row_of
 
-QUESTION = "What does a training process keep of its interpreter if its loader is moved out of it?"
+QUESTION = "How much of its interpreter does a training process keep when its loader runs elsewhere?"
 WAYS = ("threads", "subprocess", "region")
 TITLES = {
     "photos": "photographs of 500x375 to batches of 32x224x224x3, one native call each",
     "python": "32 samples a batch, 0.3 ms of Python for each",
 }
-#: Of the workers' batches; as in ``_work``, which is not imported here.
+#: The size of the workers' batches; as in ``_work``, which is not imported here.
 BATCH = 32
-#: Batches of an epoch that are not timed: more than any of the pipelines makes ahead.
+#: Batches of an epoch that are not timed: more than any of the pipelines prefetches.
 NUM_AHEAD = 16
 
 
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     """Measure, print, store.
 
     Returns:
-        0; 2 if one failed or gave something else than the others, in which case nothing is reported.
+        0; 2 if one failed or its output differs from the others, in which case nothing is reported.
     """
     options = _parser().parse_args(arguments)
     rounds, num_timed = (options.rounds or 2, 4) if options.quick else (options.rounds or 7, options.batches)
@@ -71,13 +71,15 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks/placement/run.py", description=QUESTION)
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
     parser.add_argument("--rounds", type=int, help="turns of every way in every case (default 7)")
     parser.add_argument("--batches", type=int, default=48, help="in a turn (default %(default)s)")
     for name, known in (("cases", list(TITLES)), ("ways", list(WAYS))):
         text = f"comma-separated; default all of: {', '.join(known)}"
         parser.add_argument(f"--{name}", type=_names(known), default=known, help=text)
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
     return parser
 
 
@@ -92,7 +94,7 @@ def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _photographs(count: int) -> list[str]:
-    """Made if need be, the same as those of benchmarks/images."""
+    """The photographs of benchmarks/images, made if necessary."""
     folder = REPOSITORY / ".cache" / "bench" / f"photos-web-{count}"
     command = [sys.executable, str(REPOSITORY / "scripts" / "make_photos.py"), "--kind", "web", "--count", str(count)]
     subprocess.run([*command, str(folder)], check=True, stdout=sys.stderr)
@@ -105,20 +107,20 @@ def _measure(
     """The arguments of ``row_of``, by way.
 
     Raises:
-        PeerError: Two ways do not give the same.
+        PeerError: Two ways give different batches.
     """
     given, num_batches = {}, NUM_AHEAD + num_timed
     for client in clients:
         client.ask("open", case=case, paths=paths, num_batches=num_batches)
         given[client.name] = client.ask("digest")
     if any(digest != given[clients[0].name] for digest in given.values()):
-        raise PeerError(f"the ways of {case} do not give the same batches")
+        raise PeerError(f"the ways of {case} give different batches")
     result: dict[str, dict[str, Any]] = {
         client.name: {"idle": [], "training": [], "steps": [], "pss": 0} for client in clients
     }
-    for number in range(-1, rounds):  # the first warms up and is not kept
+    for number in range(-1, rounds):  # the first one warms up and is discarded
         for client in clients:
-            # By now its pipeline has long filled its buffers for the next epoch: nothing else is done.
+            # By now its pipeline has filled its buffers for the next epoch and is idle.
             step = client.ask("step")
             idle, training = (client.ask("time", is_training=each, num_ahead=NUM_AHEAD) for each in (False, True))
             if number >= 0:

@@ -1,4 +1,4 @@
-"""Tables of what was measured."""
+"""Tables of the measurements."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -15,11 +15,11 @@ def row_of(
     """One way in one case.
 
     Args:
-        num_samples: In an epoch.
-        idle: Of the consumer that does nothing with its batches; see ``Trainer.time``.
-        training: Of the one that does a training step for each.
-        steps: Seconds of all steps of an epoch with nothing beside them, one value a round.
-        pss: Bytes of all processes together.
+        num_samples: The number of samples in an epoch.
+        idle: The times of a consumer that does nothing with its batches; see ``Trainer.time``.
+        training: The times of a consumer that does a training step for each batch.
+        steps: The seconds of all steps of an epoch with no loader running, one value per round.
+        pss: The proportional set size in bytes of all processes together.
     """
     slowdowns = [turn["stepping"] / alone for turn, alone in zip(training, steps, strict=True)]
     rates = [num_samples / turn["wall"] for turn in idle]
@@ -44,7 +44,7 @@ def page(
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     titles: Mapping[str, str],
 ) -> str:
-    """All of it in Markdown."""
+    """The report in Markdown."""
     parts = []
     for name, rows in tables.items():
         parts += [f"### `{name}`: {titles[name]}", _table(rows)]

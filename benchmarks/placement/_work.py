@@ -1,4 +1,4 @@
-"""The pipelines, and the training step beside them."""
+"""The pipelines, and the training step."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,20 +13,20 @@ from spdl.pipeline import PipelineBuilder, arena_slot, run_pipeline_in_subproces
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 BATCH, SIZE = 32, 224
-#: Threads of a pipeline in one process, and workers of a region: as many as there are in all.
+#: The number of threads of a pipeline in one process, or of workers of a region.
 NUM_AT_ONCE = 2
 WAYS = ("threads", "subprocess", "region")
 _SHAPE = (BATCH, SIZE, SIZE, 3)
 
 
 def load_photos(paths: list[str]) -> Any:
-    """One native call a batch, which needs no Python while it decodes. Written once, wherever it is read."""
+    """One native call per batch, which needs no Python while it decodes. The batch is written where it is read."""
     memory = np.frombuffer(arena_slot(int(np.prod(_SHAPE))), np.uint8).reshape(_SHAPE)
     return spdl.io.to_numpy(spdl.io.load_image_batch(paths, width=SIZE, height=SIZE, storage=memory))
 
 
 def parse_records(paths: list[str]) -> Any:
-    """Stands for what people write in Python: some 0.3 ms of it for each sample, holding the GIL all the time."""
+    """A stand-in for an op in pure Python: 0.3 ms per sample, holding the GIL all the time."""
     batch = np.frombuffer(arena_slot(BATCH * 8), np.int64)
     for place, path in enumerate(paths):
         value = zlib.crc32(path.encode())
@@ -41,7 +41,7 @@ OPS = {"photos": load_photos, "python": parse_records}
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """A continuous source: ``num_batches`` lists of files in each epoch, going round."""
+    """A continuous source: ``num_batches`` lists of files in each epoch, starting over at the end of the files."""
 
     paths: tuple[str, ...]
     num_batches: int
@@ -52,7 +52,7 @@ class Batches:
 
 
 def open_way(stack: ExitStack, way: str, case: str, source: Batches) -> Iterable[Any]:
-    """The pipeline, started; each iteration is an epoch. It ends with the stack, or with the last reference."""
+    """Start the pipeline; each iteration is an epoch. It ends with the stack, or with the last reference."""
     builder = PipelineBuilder().add_source(source, continuous=True)
     op = OPS[case]
     if way == "region":
@@ -71,9 +71,9 @@ _LAUNCHES, _MEMORY = 100, bytes(8192)
 
 
 def training_step() -> int:
-    """Stands for a step that is bound by Python: a hundred times a little of it, and a call that lets the GIL go.
+    """A stand-in for a step that is bound by Python: a hundred times some Python and a call that releases the GIL.
 
-    So do torch's operators, and so does whatever launches kernels: each time, the GIL has to be had back.
+    torch's operators, and all code that launches kernels, do the same: each call has to take the GIL back.
     """
     value = 0
     for launch in range(_LAUNCHES):

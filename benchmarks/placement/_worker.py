@@ -22,7 +22,7 @@ from ._work import Batches, open_way, training_step
 
 
 class Trainer:
-    """A consumer of batches, and the pipeline that it opened last."""
+    """A consumer of batches, with the pipeline that it opened last."""
 
     def __init__(self, way: str) -> None:
         self._way = way
@@ -39,15 +39,15 @@ class Trainer:
         gc.collect()
 
     def digest(self) -> list[int]:
-        """Checksums of the batches of an epoch, sorted: with several at once their order is not promised."""
+        """Checksums of the batches of an epoch, sorted, because the order of batches made at once is undefined."""
         return sorted(zlib.crc32(np.ascontiguousarray(batch)) for batch in self._batches())
 
     def time(self, is_training: bool, num_ahead: int) -> dict[str, float]:
-        """An epoch but for its first ``num_ahead`` batches, which were made before anybody asked for them.
+        """Time an epoch, except for its first ``num_ahead`` batches, which were prefetched.
 
         Returns:
-            Seconds, CPU seconds of this process, seconds of the training steps, if there are any, and what of those
-            they neither ran nor waited for a core: they waited for Python.
+            Seconds, CPU seconds of this process, seconds of the training steps, if there are any, and the part of
+            those in which they neither ran nor waited for a core, because they waited for the GIL.
         """
         stepping = without_python = cpu = wall = 0.0
         for number, _ in enumerate(self._batches(), start=1):
@@ -67,7 +67,7 @@ class Trainer:
         }
 
     def step(self) -> float:
-        """Seconds that a training step takes while nothing else is done: the median of some."""
+        """Seconds of a training step with nothing else running: the median of several."""
 
         def timed() -> float:
             start = time.perf_counter()
@@ -77,7 +77,7 @@ class Trainer:
         return median(timed() for _ in range(30))
 
     def memory(self, num_batches: int) -> int:
-        """Bytes of this process and all that it started, what they share counted once, in the middle of an epoch."""
+        """Bytes of this process and its descendants in the middle of an epoch; shared memory counts once."""
         size = 0
         for number, _ in enumerate(self._batches()):
             if number == num_batches // 2:
@@ -85,12 +85,12 @@ class Trainer:
         return size
 
     def _batches(self) -> Iterable[Any]:
-        assert self._pipeline is not None  # it is asked for after ``open`` only
+        assert self._pipeline is not None  # it is called after ``open`` only
         return self._pipeline
 
 
 def _seconds_waited_for_a_core() -> float:
-    """Of this thread, since it began; 0 where the system does not tell."""
+    """Seconds of this thread since its start; 0 where the system does not report them."""
     try:
         # Linux, Documentation/scheduler/sched-stats.rst: nanoseconds run, nanoseconds waited to run, time slices.
         return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9

@@ -1,16 +1,16 @@
-"""What does a training process keep of its interpreter if its loader is moved out of it, and what does that cost?
+"""How much of its interpreter does a training process keep when its loader runs elsewhere, and what does that cost?
 
     python benchmarks/placement/run.py [--quick] [--rounds N] [--cases A,B] [--ways A,B] [--json PATH]
 
-The same pipeline as threads of the training process, in a subprocess, and in a region of two workers. Each way runs in
-a process of its own and they take turns. What they give is compared before anything is timed. See README.md.
+The same pipeline as threads of the training process, in a subprocess, and in a region of two workers. Each way has
+its own process, and they take turns. Outputs are compared before anything is timed. See README.md.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # The folder of a script is on the path, its package's parent is not.
+    # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from benchmarks.placement._main import main
 

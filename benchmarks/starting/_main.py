@@ -1,4 +1,4 @@
-"""The command line: which contestants, and where the result goes."""
+"""The command line: the contestants, and the result file."""
 
 import argparse
 import json
@@ -14,9 +14,9 @@ from benchmarks._contest.environments import CHECKOUT, REPOSITORY
 from benchmarks._contest.figures import Figure, figures_markdown, head, row, short
 from benchmarks._contest.machine import describe_run
 
-QUESTION = "What does an epoch cost whose worker processes do not outlive it?"
+QUESTION = "What does an epoch cost if its worker processes end with it?"
 PEERS = ("spdl", "torch_fork", "torch_forkserver")
-#: Most seconds of an epoch, as a multiple of torch's with workers that are forked.
+#: The maximum time of an epoch, as a multiple of torch's with forked workers.
 REQUIRED = 1.5
 
 
@@ -24,8 +24,8 @@ def main(arguments: list[str]) -> int:
     """Measure, print, store.
 
     Returns:
-        0; 2 if one failed or gave something else than the others, in which case nothing is reported; with
-        ``--require``, 1 if the required figure is not reached.
+        0; 2 if one failed or its output differs from the others, in which case nothing is reported; with ``--require``,
+        1 if the requirement is not met.
     """
     options = _parser().parse_args(arguments)
     rounds = options.rounds or (2 if options.quick else 15)
@@ -37,9 +37,11 @@ def main(arguments: list[str]) -> int:
                 for name in options.peers
             ]
             versions = {client.name: client.ask("describe") for client in clients}
-            given = {client.name: client.ask("digest") for client in clients}  # also the first epoch, which is not kept
+            given = {
+                client.name: client.ask("digest") for client in clients
+            }  # this is also the first epoch, which is discarded
             if any(each != given[clients[0].name] for each in given.values()):
-                raise PeerError("the contestants do not give the same batches")
+                raise PeerError("the contestants give different batches")
             measured: dict[str, list[float]] = {client.name: [] for client in clients}
             for _ in range(rounds):
                 for client in clients:
@@ -66,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def figure_of(measured: dict[str, list[float]]) -> Figure:
-    """Seconds of an epoch against torch's, in pairs of the same round."""
+    """The time of an epoch over torch's, in pairs of the same round."""
     pairs = list(zip(measured.get("spdl", []), measured.get("torch_fork", []), strict=False))
     ratios = [ours / theirs for ours, theirs in pairs]
     return Figure(
@@ -80,7 +82,7 @@ def figure_of(measured: dict[str, list[float]]) -> Figure:
 
 
 def page(environment: dict[str, Any], measured: dict[str, list[float]], figure: Figure) -> str:
-    """All of it in Markdown."""
+    """The report in Markdown."""
     lines = head(["workers", "seconds of an epoch", "least", "most"])
     for name, seconds in measured.items():
         lines.append(row([name, short(median(seconds)), short(min(seconds)), short(max(seconds))]))
@@ -93,12 +95,14 @@ def page(environment: dict[str, Any], measured: dict[str, list[float]], figure: 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks/starting/run.py", description=QUESTION)
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
-    parser.add_argument("--require", action="store_true", help="exit code 1 if the required figure is not reached")
-    parser.add_argument("--rounds", type=int, help="epochs of every contestant (default 15)")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
+    parser.add_argument("--require", action="store_true", help="exit with 1 if the requirement is not met")
+    parser.add_argument("--rounds", type=int, help="epochs of each contestant (default 15)")
     text = f"comma-separated; default all of: {', '.join(PEERS)}"
     parser.add_argument("--peers", type=_names(PEERS), default=PEERS, help=text)
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
     return parser
 
 

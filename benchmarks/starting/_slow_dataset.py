@@ -1,4 +1,4 @@
-"""A data set as users have them: what its module imports takes a while, and is not torch."""
+"""A data set whose module has slow imports other than torch, as is common."""
 
 import time
 

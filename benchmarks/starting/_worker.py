@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks._contest.worker import serve
 
-#: Of every loader.
+#: Settings of every loader.
 NUM_WORKERS = 2
 BATCH = 4
 NUM_BATCHES = 16
@@ -32,7 +32,7 @@ def make_loader(name: str) -> Iterable[Any]:
 
 
 class Trainer:
-    """A consumer of batches that does nothing with them."""
+    """A consumer that does nothing with its batches."""
 
     def __init__(self, name: str) -> None:
         self._loader = make_loader(name)
@@ -49,7 +49,7 @@ class Trainer:
         return time.perf_counter() - start
 
     def describe(self) -> dict[str, str]:
-        """Versions."""
+        """The versions of the packages."""
         return {package: metadata.version(package) for package in ("torch", "numpy")}
 
 

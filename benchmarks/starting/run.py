@@ -1,17 +1,16 @@
-"""What does an epoch cost whose worker processes do not outlive it?
+"""What does an epoch cost if its worker processes end with it?
 
     python benchmarks/starting/run.py [--quick] [--rounds N] [--peers A,B] [--json PATH]
 
-An epoch of 16 batches that take no time, with workers that are started for it, of a data set whose module takes 0.3 s
-to import. Each contestant runs in a process of its own and they take turns. What they give is compared first. See
-README.md.
+The epoch has 16 batches that take no time, from workers that are started for it, of a data set whose module takes 0.3 s
+to import. Each contestant has its own process, and they take turns. Outputs are compared first. See README.md.
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # The folder of a script is on the path, its package's parent is not.
+    # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from benchmarks.starting._main import main
 

@@ -1,4 +1,4 @@
-"""What is moved, and what has to come out of it."""
+"""The items that are moved, and the requirements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from benchmarks._contest.figures import Figure
 from ._peers import OURS
 from ._work import Work
 
-#: Seconds of each pass, by peer: what ``Consumer.time`` gives, for one item.
+#: Seconds per item of each pass, by peer, from ``Consumer.time``.
 Passes = Mapping[str, Sequence[Mapping[str, float]]]
 
 
@@ -18,9 +18,9 @@ class Case:
     """One table.
 
     Attributes:
-        name: What ``--cases`` takes.
-        title: What readers see.
-        num_checked: Items that are looked at before anything is timed.
+        name: The name in ``--cases``.
+        title: The name for readers.
+        num_checked: The number of items that are compared before anything is timed.
     """
 
     name: str
@@ -40,7 +40,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class TimesAsFast:
-    """A required figure: the time of ``theirs`` over that of ``ours`` in the same round, the median of all."""
+    """A requirement: the time of ``theirs`` over that of ``ours`` in the same round, as the median of all rounds."""
 
     case: str
     ours: str
@@ -59,7 +59,7 @@ class TimesAsFast:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAtMost:
-    """A required figure: CPU time of the consuming process for one item."""
+    """A requirement: CPU time of the consuming process per item."""
 
     case: str
     peer: str

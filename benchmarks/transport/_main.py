@@ -1,4 +1,4 @@
-"""The command line: what to move, by whom, and where the result goes."""
+"""The command line: the cases, the peers, and the result file."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ from ._peers import OURS, PEERS, Peer, peer_named
 from ._report import page, rows_of, start_figures
 
 QUESTION = "What does it cost to move a batch out of another process?"
-#: Measured besides the cases; ``--cases`` takes it too.
+#: Measured in addition to the cases; valid in ``--cases`` too.
 START = "start"
 
 
@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
     """Measure, print, store.
 
     Returns:
-        0; 1 if ``--require`` was given and a figure is missed or could not be measured; 2 if a peer failed or gave
-        something else than the others, in which case nothing is reported.
+        0; 1 if ``--require`` was given and a requirement is missed or could not be measured; 2 if a peer failed or its
+        output differs from the others, in which case nothing is reported.
     """
     options = _parser().parse_args(arguments)
     rounds, seconds = (options.rounds or 2, 0.05) if options.quick else (options.rounds or 9, options.seconds)
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
         print(f"written to {path}", file=sys.stderr)
     missed = [f"{figure.title} ({figure.verdict})" for figure in figures if not figure.passed]
     if missed and options.require:
-        print(f"transport benchmark: required figures not reached: {'; '.join(missed)}", file=sys.stderr)
+        print(f"transport benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)
         return 1
     return 0
 
@@ -77,14 +77,16 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     cases, peers = [*(case.name for case in CASES), START], [peer.name for peer in PEERS]
     parser = argparse.ArgumentParser(prog="benchmarks/transport/run.py", description=QUESTION)
-    parser.add_argument("--quick", action="store_true", help="see that it works; numbers mean little, none are stored")
-    parser.add_argument("--rounds", type=int, help="passes of every peer at every case (default 9)")
+    parser.add_argument("--quick", action="store_true", help="a short trial run; nothing is stored")
+    parser.add_argument("--rounds", type=int, help="passes of each peer in each case (default 9)")
     parser.add_argument("--seconds", type=float, default=0.4, help="length of a pass (default %(default)s)")
     for name, known in (("cases", cases), ("peers", peers)):
         text = f"comma-separated; default all of: {', '.join(known)}"
         parser.add_argument(f"--{name}", type=_names(known), default=known, help=text)
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the result there (default: into results/)")
-    parser.add_argument("--require", action="store_true", help="exit with 1 if a required figure is not reached")
+    parser.add_argument(
+        "--json", type=Path, metavar="PATH", help="write the result to this file (default: in results/)"
+    )
+    parser.add_argument("--require", action="store_true", help="exit with 1 if a requirement is not met")
     return parser
 
 
@@ -99,7 +101,7 @@ def _names(known: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[str, Any], dict[str, str]]:
-    """The consumers that can run here, what they run with, and why the others cannot."""
+    """The consumers that can run here, their versions, and the reasons why the others cannot run."""
     clients, versions, missing = [], {}, {}
     for peer in peers:
         try:
@@ -107,7 +109,7 @@ def _start(stack: ExitStack, peers: Sequence[Peer]) -> tuple[list[Client], dict[
             versions[peer.name] = client.ask("describe")
             clients.append(client)
         except (SetupError, PeerError) as exc:
-            # Results are for everybody: where the repository lies is nobody's business.
+            # Results are public: they must not contain the path of the repository.
             missing[peer.name] = str(exc).strip().splitlines()[-1].replace(f"{REPOSITORY}/", "")
             print(f"without {peer.name}: {exc}", file=sys.stderr)
     return clients, versions, missing

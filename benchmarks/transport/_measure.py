@@ -1,4 +1,4 @@
-"""Takes the measurements: outputs first, then turns."""
+"""The measurements: outputs first, then turns."""
 
 import json
 import subprocess
@@ -14,12 +14,12 @@ from ._cases import Case
 from ._peers import Peer
 from ._work import Producer, digest, expected_total
 
-#: How pipelines in subprocesses are started to see how long that takes.
+#: The start methods whose start-up time is measured.
 METHODS = ("forkserver", "spawn")
 
 
 class OutputMismatch(RuntimeError):
-    """What arrives is not what was made, so its time means nothing."""
+    """The items that arrive differ from the originals, so the time is meaningless."""
 
 
 class Client(_client.Client):
@@ -32,11 +32,11 @@ class Client(_client.Client):
 
 @dataclass(slots=True)
 class Measured:
-    """What is known of a case.
+    """The measurements of a case.
 
     Attributes:
-        num_items: In a pass, by peer.
-        passes: Seconds for one item, one value a round, by peer: see ``Consumer.time``.
+        num_items: The number of items in a pass, by peer.
+        passes: The seconds per item, one value per round, by peer: see ``Consumer.time``.
     """
 
     num_items: dict[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ def measure_case(case: Case, clients: Sequence[Client], rounds: int, seconds: fl
     """Passes of about ``seconds`` each.
 
     Raises:
-        OutputMismatch: A peer gives something else than what was made, or another order.
+        OutputMismatch: The items of a peer differ from the originals, or their order does.
     """
     result = Measured()
     made = digest(case.work, Producer(case.work, case.num_checked))
@@ -63,7 +63,7 @@ def measure_case(case: Case, clients: Sequence[Client], rounds: int, seconds: fl
         client.ask("open", work=asdict(case.work), num_items=num_items)
         result.num_items[client.name] = num_items
         able.append(client)
-    for number in range(-1, rounds):  # the first warms up and is not kept
+    for number in range(-1, rounds):  # the first one warms up and is discarded
         for client in able:
             num_items = result.num_items[client.name]
             taken = client.ask("time")
@@ -79,10 +79,10 @@ def measure_case(case: Case, clients: Sequence[Client], rounds: int, seconds: fl
 
 
 def measure_start(peers: Sequence[Peer], rounds: int) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Milliseconds to the first item, by method and peer, one value a round; each in a fresh process (``_start``).
+    """Milliseconds to the first item, by method and peer, one value per round; each in a fresh process (``_start``).
 
     Raises:
-        PeerError: It exited with an error.
+        PeerError: A process exited with an error.
     """
     taken: dict[str, dict[str, list[dict[str, float]]]] = {}
     for method in METHODS:

@@ -1,4 +1,4 @@
-"""Who moves items, which way, and in which environment. The one place to touch when a peer is added."""
+"""The peers, how they move items, and their environments. To add a peer, change only this file."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class Peer:
     """A row of the tables.
 
     Attributes:
-        name: What ``--peers`` takes.
-        adapter: Module in ``adapters``.
-        way: One of those the adapter knows.
-        environment: Where it runs.
+        name: The name in ``--peers``.
+        adapter: The module in ``adapters``.
+        way: One of the adapter's ways to move items.
+        environment: The environment in which it runs.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Peer:
     environment: Environment = CHECKOUT
 
 
-# Neighbours take turns one after the other, so what else the machine does weighs least on their ratio.
+# Neighbours run one directly after the other, so other load on the machine affects their ratio least.
 PEERS = (
     Peer("fill", "no_transport", "fresh"),
     Peer("fill-reused", "no_transport", "reused"),
@@ -41,6 +41,6 @@ PEERS = (
 
 
 def peer_named(name: str) -> Peer:
-    """The peer of that name, which exists."""
+    """The peer of that name, which must exist."""
     [peer] = [peer for peer in PEERS if peer.name == name]
     return peer

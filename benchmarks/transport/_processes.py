@@ -1,4 +1,4 @@
-"""CPU time of processes that somebody else started. Linux only: elsewhere it is not known."""
+"""CPU time of descendant processes. Linux only: it is unknown on other systems."""
 
 import os
 import time
@@ -8,9 +8,9 @@ __all__ = ["cpu_seconds_of", "descendants"]
 
 
 def descendants(of: int | None = None) -> list[int]:
-    """Processes that a process, by default this one, started, and those that they started, at any depth.
+    """The descendants of a process, by default of this one.
 
-    Empty where /proc is not there.
+    Empty without /proc.
     """
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -29,12 +29,12 @@ def descendants(of: int | None = None) -> list[int]:
 
 
 def cpu_seconds_of(pids: list[int]) -> float:
-    """What all threads of these processes have used so far, dead ones included, to the nanosecond; 0 for those gone."""
+    """CPU seconds of these processes so far, with all threads, ended ones too; 0 for ended processes."""
     total = 0.0
     for pid in pids:
         try:
             # The clock of a process, include/linux/posix-timers_types.h: its number inverted, 3 bits for the kind; 2 is
-            # what the scheduler has counted.
+            # the time counted by the scheduler.
             total += time.clock_gettime((~pid << 3) | 2)
         except (OSError, AttributeError):
             continue

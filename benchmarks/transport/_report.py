@@ -1,4 +1,4 @@
-"""Tables and figures of what was measured."""
+"""Tables and figures of the measurements."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -12,14 +12,14 @@ from ._peers import OURS
 
 Starts = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
-#: Of the reference's time with the same start method; and how many times sooner a second one is.
+#: The limit as a multiple of the reference's time with the same start method; and the speed-up of the second start.
 START_AT_MOST, SECOND_AT_LEAST = 1.2, 2.0
 
 
 def rows_of(case: Case, passes: Passes) -> list[dict[str, Any]]:
-    """A row a peer: what an item costs, and how many times the time of ours it took in the same round."""
+    """One row per peer: the cost of an item, and its time over SPDL's in the same round."""
     rows = []
-    # Batches that are written where they are read need no fresh memory: theirs is the other filling.
+    # Batches that are written where they are read need no fresh memory, so ``fill-reused`` is their lower bound.
     fills = {name: median(each["wall"] for each in passes[name]) for name in ("fill", "fill-reused") if name in passes}
     for name, taken in passes.items():
         walls = [each["wall"] for each in taken]
@@ -46,7 +46,7 @@ def rows_of(case: Case, passes: Passes) -> list[dict[str, Any]]:
 
 
 def start_figures(starts: Starts) -> list[Figure]:
-    """Ours against the reference by each method, and the second against the first where a server stays warm."""
+    """SPDL over the reference for each method, and the second start over the first if a fork server is kept."""
     figures = []
     for method in METHODS:
         taken = starts.get(method, {})
@@ -75,7 +75,7 @@ def page(
     starts: Starts,
     figures: Sequence[Figure],
 ) -> str:
-    """All of it in Markdown."""
+    """The report in Markdown."""
     parts = [figures_markdown(list(figures))] if figures else []
     for case, rows in tables:
         parts += [f"### `{case.name}`: {case.title}", _table(rows)]

@@ -1,7 +1,7 @@
 """How long until a pipeline in a subprocess gives its first item: ``python -m benchmarks.transport._start METHOD``.
 
-Run by an interpreter that has ours or the reference. Prints milliseconds as JSON: ``first``, of the first one of a
-fresh process, and ``second``, of another one after that has ended. Both from the call to the item.
+Run by an interpreter that has this checkout or the reference. Prints milliseconds from the call to the first item, as
+JSON: ``first`` for the first pipeline of a fresh process, ``second`` for another one after the first has ended.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""What is moved: how the producing process makes it, and what the consumer does with it. The same for every peer."""
+"""The items: how the producer makes them, and what the consumer does with them. The same for all peers."""
 
 import functools
 import zlib
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-#: Stamps and patterns count up to it. A prime: no two neighbouring rows of a pattern are the same.
+#: Stamps and patterns count up to it. It is a prime, so that no two neighbouring rows of a pattern are equal.
 _MODULUS = 251
-#: Every how many bytes one is looked at before anything is timed; with others it comes to all places of a page.
+#: The step between the bytes that are checked before anything is timed. It is chosen to reach all offsets of a page.
 _SAMPLE_EVERY = 4099
 
 
@@ -19,9 +19,9 @@ class Work:
     """One kind of items.
 
     Attributes:
-        dtype: Of a NumPy array; ``bytes`` for an object of that type.
-        shape: Of a batch of images; of bytes their number.
-        buffer_size: How many items may wait for the consumer.
+        dtype: The dtype of a NumPy array; ``bytes`` for an object of that type.
+        shape: The shape of a batch of images; for bytes, their number.
+        buffer_size: The number of items that may wait for the consumer.
     """
 
     dtype: str
@@ -30,7 +30,7 @@ class Work:
 
     @property
     def num_bytes(self) -> int:
-        """Of one item."""
+        """The size of one item."""
         size = 1 if self.dtype == "bytes" else np.dtype(self.dtype).itemsize
         for length in self.shape:
             size *= length
@@ -38,16 +38,16 @@ class Work:
 
 
 def make_memory(work: Work) -> Any:
-    """Where a batch is written if nobody says otherwise: fresh memory for each."""
+    """The default memory of a batch: fresh memory for each."""
     return np.empty(work.shape, work.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Makes ``num_items`` items in each iteration. Pickles.
+    """Makes ``num_items`` items in each iteration. Picklable.
 
     Attributes:
-        memory: Gives the memory of a batch, whose images all get the same small pattern and a stamp in front.
+        memory: A function that gives the memory of a batch. All images get the same small pattern, after a stamp.
     """
 
     work: Work
@@ -83,9 +83,9 @@ def _pieces(work: Work) -> list[bytes]:
 
 
 def touch(work: Work, item: Any) -> int:
-    """What the consumer does with an item while it is timed: a look at two stamps, or at the first byte.
+    """Read two stamps of an item, or its first byte: the consumer's work in timed passes.
 
-    Reading those of all 32 images, in memory that another core has just written, costs as much as all the rest.
+    Reading the stamps of all 32 images, in memory that another core has just written, costs as much as all the rest.
     """
     return int(item[0]) if work.dtype == "bytes" else int(item[0, 0, 0, 0]) + int(item[-1, 0, 0, 0])
 
@@ -97,10 +97,10 @@ def expected_total(work: Work, num_items: int) -> int:
 
 
 def digest(work: Work, items: Iterable[Any]) -> list[int]:
-    """How many items there are, and a checksum of two stamps and of bytes all over them, in their order.
+    """The number of items, and a checksum of two stamps and of bytes from all parts of them, in order.
 
     Raises:
-        ValueError: An item has another size, shape or element type.
+        ValueError: An item has the wrong size, shape or dtype.
     """
     count = checksum = 0
     for item in items:

@@ -1,8 +1,8 @@
 """One peer in one process: ``python -m benchmarks.transport._worker PEER``, by the peer's interpreter.
 
 An adapter is a module with ``versions() -> dict[str, str]`` and ``open_way(stack, way, work, num_items)``, which starts
-the producing process and gives an iterable over ``num_items`` items that can be iterated again and again, or ``None``
-where there is no such way for the work. What ends with it goes on the stack, or with the iterable.
+the producing process and returns an iterable over ``num_items`` items that can be iterated any number of times, or
+``None`` if it cannot do the work that way. Resources are closed by the stack or freed with the iterable.
 """
 
 import gc
@@ -22,7 +22,7 @@ from ._work import Work, digest, touch
 
 
 class Consumer:
-    """An adapter, and the transport that it opened last."""
+    """An adapter, with the transport that it opened last."""
 
     def __init__(self, adapter: Any, way: str) -> None:
         self._adapter, self._way = adapter, way
@@ -43,24 +43,24 @@ class Consumer:
         self._stack.close()
 
     def digest(self) -> list[int]:
-        assert self._items is not None  # only who could open is asked
+        assert self._items is not None  # called only after a successful ``open``
         return digest(self._work, self._items)
 
     def time(self) -> dict[str, float]:
-        """One pass: seconds, CPU seconds of this process and of those it started, and what was seen of the items."""
+        """One pass: seconds, CPU seconds of this process and of its descendants, and the sum of the stamps."""
         assert self._items is not None
         work, total, others = self._work, 0, descendants()
         producing, cpu, wall = cpu_seconds_of(others), time.process_time(), time.perf_counter()
         for item in self._items:
             total += touch(work, item)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        # Anew: a peer may start its processes when it is first iterated.
+        # Again: a peer may start its processes when it is first iterated.
         return {"wall": wall, "consumer": cpu, "producer": cpu_seconds_of(descendants()) - producing, "total": total}
 
 
 def main(peer_name: str) -> None:
     peer = peer_named(peer_name)
-    # The same for all, and for the locks of arenas too. Nobody may fork a process that runs threads.
+    # The same for all, and for the locks of arenas too. A process that runs threads must not be forked.
     multiprocessing.set_start_method("forkserver")
 
     def make() -> dict[str, Callable[..., Any]]:

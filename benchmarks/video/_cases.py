@@ -1,4 +1,4 @@
-"""What is done, by whom, and what has to come out of it."""
+"""Cases, peers, and the comparison of outputs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,22 @@ from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
 from ._clips import FRAME_RATE, Clip
 
 OURS = "spdl"
-#: Peers scale with other filters and place chroma otherwise; another picture, or another frame, is far below this.
+#: Peers differ in scaling filters and chroma positions; a wrong picture or frame is far below this PSNR.
 ALIKE_DB = 30.0
 
 
 def _alike(ours: Outputs, theirs: Outputs) -> str | None:
-    """What differs, in words: the number of frames, their size, or the pictures beyond what scalers do."""
+    """A description of the difference: the number of frames, their size, or pictures that differ too much."""
     if (ours["count"], ours["frames"].shape) != (theirs["count"], theirs["frames"].shape):
-        return f"{theirs['count']} frames, shown {theirs['frames'].shape}; ours {ours['count']}, {ours['frames'].shape}"
+        return f"{theirs['count']} frames, shown {theirs['frames'].shape}; SPDL {ours['count']}, {ours['frames'].shape}"
     difference = ours["frames"].astype(np.float32) - theirs["frames"]
     mean_square = (difference**2).mean(axis=(1, 2, 3))
     worst = 10 * float(np.log10(255**2 / max(float(mean_square.max()), 1e-9)))
-    return None if worst >= ALIKE_DB else f"a frame is {worst:.1f} dB from ours, at least {ALIKE_DB:g} is wanted"
+    return (
+        None
+        if worst >= ALIKE_DB
+        else f"a frame has a PSNR of {worst:.1f} dB against SPDL, at least {ALIKE_DB:g} is required"
+    )
 
 
 def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
@@ -51,7 +55,7 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
 def _required() -> list[Ratio]:
     at_full_size = ("small_full", "large_full")
     bicubic, bilinear = ("small_224", "large_224"), ("small_224_bilinear", "large_224_bilinear")
-    # A peer is measured with the scaler that it has; one that has both, with the one that it uses by default.
+    # A peer is measured with its scaler; a peer that has both, with its default one.
     wanted = (
         ("reference", (*bicubic, *at_full_size), 1.0),
         ("pyav", (*bilinear, *at_full_size), 1.0),

@@ -1,4 +1,4 @@
-"""Clips with the statistics of a camera: it moves over photographs and its sensor is noisy. Made once, and kept."""
+"""Clips like those of a camera that moves over photographs, with sensor noise. Made once, and kept."""
 
 import subprocess
 import sys
@@ -22,8 +22,8 @@ class Clip:
         """Its path.
 
         Raises:
-            FileNotFoundError: There are no photographs to make it of, or no ffmpeg tool.
-            subprocess.CalledProcessError: The tool failed; it has said why.
+            FileNotFoundError: There are no photographs to make it from, or no ffmpeg tool.
+            subprocess.CalledProcessError: The tool failed; it has printed the reason.
         """
         path = folder / f"{self.width}x{self.height}-{self.seconds}s.mp4"
         if path.exists():

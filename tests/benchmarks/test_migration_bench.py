@@ -193,7 +193,7 @@ def test_run_is_stored_with_its_environment(
     path = tmp_path / "result.json"
     assert main(["--quick", "--cells", "32x1", "--require", "--json", str(path)]) == 1
     said = capsys.readouterr()
-    assert "required figures not reached: throughput" in said.err
+    assert "requirements not met: throughput" in said.err
     assert "| torch.utils.data.DataLoader | 64 (64 to 64) |" in said.out
     stored = json.loads(path.read_text(encoding="utf-8"))
     assert Result(stored).value("rate", Cell(32, 1), "torch") == 64

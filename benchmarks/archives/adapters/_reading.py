@@ -1,4 +1,4 @@
-"""What adapters share: input, and output that can be compared."""
+"""Shared by adapters: reading the input, and comparable output."""
 
 from pathlib import Path
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 
 
 def read(data: dict[str, str]) -> bytes:
-    """The case's file, in memory of its own."""
+    """The file of the case, in fresh memory."""
     return Path(data["path"]).read_bytes()
 
 
 def outputs(case: str, result: Any) -> dict[str, Any]:
-    """Members by name as bytes, arrays as they are."""
+    """Members as bytes, by name; arrays unchanged."""
     if case.startswith("tar"):
         return {name: np.frombuffer(member, np.uint8) for name, member in result}
     if isinstance(result, dict):

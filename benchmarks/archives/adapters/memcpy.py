@@ -1,4 +1,4 @@
-"""A copy of the same bytes: the floor under all who copy. It does nothing else."""
+"""A copy of the same bytes: the lower bound for every peer that copies."""
 
 from collections.abc import Callable
 from typing import Any

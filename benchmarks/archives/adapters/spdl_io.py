@@ -1,4 +1,4 @@
-"""``spdl.io``: that of this checkout or of the reference, whichever the interpreter has."""
+"""``spdl.io``: this checkout's or the reference's, whichever the interpreter has."""
 
 from collections.abc import Callable
 from importlib import metadata

@@ -1,4 +1,4 @@
-"""An iterable that moves each batch when it is asked for, as one does at the head of a training step."""
+"""An iterable that moves each batch when it is requested, as at the start of a training step."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -16,11 +16,11 @@ def versions() -> dict[str, str]:
 
 
 def prepare_with(bring: Callable[[list[Batch]], Iterable[Batch]], data: dict[str, Any]) -> Callable[[], Any]:
-    """An epoch. The time is taken when the device has finished, and includes all steps.
+    """Run an epoch. The time includes all steps, until the device has finished.
 
     Args:
-        bring: Gives the batches on the device.
-        data: Of the case.
+        bring: A function that gives the batches on the device.
+        data: The data of the case.
     """
     generator = torch.Generator().manual_seed(0)
     batches = [

@@ -1,4 +1,4 @@
-"""``pin_memory()``, then ``to("cuda", non_blocking=True)``, at the head of the step."""
+"""``pin_memory()``, then ``to("cuda", non_blocking=True)``, at the start of the step."""
 
 from collections.abc import Callable
 from typing import Any

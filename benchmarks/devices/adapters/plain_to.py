@@ -1,4 +1,4 @@
-"""``tensor.to("cuda")`` at the head of the step."""
+"""``tensor.to("cuda")`` at the start of the step."""
 
 from collections.abc import Callable
 from typing import Any

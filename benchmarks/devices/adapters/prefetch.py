@@ -1,4 +1,4 @@
-"""``prefetch_to_device``: a thread, page-locked memory used again, hand-over by an event."""
+"""``prefetch_to_device``: a thread, reused page-locked memory, and an event for each batch."""
 
 from collections.abc import Callable
 from typing import Any

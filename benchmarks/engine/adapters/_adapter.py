@@ -1,4 +1,4 @@
-"""What a peer brings to be measured, and the no-op work that it is given."""
+"""The interface of a peer, and the no-op work for it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
@@ -7,15 +7,15 @@ from benchmarks.engine._cases import Case
 
 __all__ = ["Adapter", "CompressesInThreads", "GivesFirstItem", "Reader", "Run", "noop", "noop_async"]
 
-#: Reads everything a peer emits and says what it read. It is the consumer, so it runs inside the measured time.
+#: Reads the whole output of a peer and returns what it read. It is the consumer, so it is part of the measured time.
 Reader = Callable[[Iterable[Any]], Any]
 
-#: Builds what the case asks for over ``range(n)``, lets the reader read it to the end, tears everything down.
+#: Builds the pipeline of the case over ``range(n)``, lets the reader read it to the end, tears everything down.
 Run = Callable[[int, Reader], Any]
 
 
 class Adapter(Protocol):
-    """One peer. Importing its module must not import the peer: that is what ``available`` finds out."""
+    """One peer. Importing its module must not import the peer, so that ``available`` works without it."""
 
     name: str
 
@@ -26,15 +26,15 @@ class Adapter(Protocol):
         """Versions of the packages that do the work."""
 
     def supports(self, case: Case) -> bool:
-        """Whether the peer has a natural way to do this case. What it cannot do is shown as a dash."""
+        """Whether the peer has a natural way to do this case. Otherwise the table shows a dash."""
 
     def make(self, case: Case) -> Run:
-        """The way a person who knows the peer would write this case."""
+        """The case as an experienced user of the peer would write it."""
 
 
 @runtime_checkable
 class GivesFirstItem(Protocol):
-    """A peer whose start and end are of interest by themselves."""
+    """A peer whose start and end are measured separately."""
 
     def first_item(self) -> object:
         """Build a small pipeline (one stage, four threads), take the first item, stop."""
@@ -45,7 +45,7 @@ class CompressesInThreads(Protocol):
     """A peer that can spread a call that releases the GIL over threads."""
 
     def each(self, op: Callable[[bytes], int], items: list[bytes], num_threads: int) -> int:
-        """Call ``op`` with every item on that many threads; the sum of what it returned."""
+        """Call ``op`` with every item on several threads; return the sum of the results."""
 
 
 def noop(item: Any) -> Any:
@@ -54,5 +54,5 @@ def noop(item: Any) -> Any:
 
 
 async def noop_async(item: Any) -> Any:
-    """The work of an async stage: it never waits, so all that is measured is the engine."""
+    """The work of an async stage: it never waits, so only the engine is measured."""
     return item

@@ -1,7 +1,7 @@
-"""``concurrent.futures`` by hand: a thread pool for each stage and a bounded window of futures.
+"""Hand-written ``concurrent.futures``: a thread pool for each stage and a bounded window of futures.
 
-This is what people write before they look for a library. The window is the sink size, the pool has as many threads
-as the stage has concurrency. It has no async stages.
+This is typical code without a library. The window is the sink size, and a pool has as many threads as the concurrency
+of its stage. It has no async stages.
 """
 
 import queue
@@ -23,7 +23,7 @@ _END = object()
 
 
 class Futures:
-    """Generators over ``ThreadPoolExecutor.submit``; a thread with a queue where there is no stage."""
+    """Generators over ``ThreadPoolExecutor.submit``; without stages, a thread with a queue."""
 
     name = "futures"
 

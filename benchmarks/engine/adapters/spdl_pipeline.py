@@ -1,7 +1,7 @@
 """SPDL through its public API.
 
-The same file runs in two interpreters: with this checkout, and with the released reference in an environment of its
-own. Whatever the difference is, it is not in how the two are called.
+The same file runs in two interpreters: with this checkout, and with the released reference in its own environment. So
+both are called in the same way.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class SpdlPipeline:
     def first_item(self) -> object:
         from spdl.pipeline import PipelineBuilder
 
-        # The source is longer than the buffers, so that stopping finds the pipeline at work.
+        # The source is longer than the buffers, so that the pipeline is still working when it is stopped.
         builder: PipelineBuilder[Any, Any] = (
             PipelineBuilder().add_source(range(1000)).pipe(noop, concurrency=4).add_sink(SINK_SIZE)
         )

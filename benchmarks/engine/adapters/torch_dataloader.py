@@ -1,8 +1,8 @@
 """torch's ``DataLoader`` over a dataset whose ``__getitem__`` does the no-op work.
 
 Without aggregation ``batch_size`` is ``None``: one item at a time. Stages are calls in ``__getitem__``, because the
-loader knows only that one place for work; concurrency is the number of worker processes and always that of the
-adapter, whatever the case asks. Batches are plain lists: turning integers to tensors is not what is measured.
+loader has no other place for work. Concurrency is the number of worker processes, which the adapter fixes for all
+cases. Batches are plain lists, so that the conversion to tensors is not measured.
 """
 
 from importlib.metadata import version

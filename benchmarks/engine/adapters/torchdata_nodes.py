@@ -1,7 +1,7 @@
 """torchdata's nodes: ``IterableWrapper``, ``ParallelMapper`` with threads, ``Batcher``, ``Prefetcher``.
 
-A case without a stage ends in a ``Prefetcher`` of the sink size, so that it crosses a thread like everyone else's;
-``ParallelMapper`` crosses threads by itself. It has no async stages.
+A case without a stage ends in a ``Prefetcher`` of the sink size, so that items cross a thread as with other peers;
+``ParallelMapper`` has its own threads. It has no async stages.
 """
 
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""What peers leave to their user: where a picture goes, normalisation, and the batch."""
+"""What peers leave to their user: placement, normalisation, and the batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,12 +27,12 @@ def shorter_side(width: int, height: int) -> tuple[int, int]:
 
 
 def middle(width: int, height: int) -> tuple[int, int]:
-    """Where the middle part of the canvas's size begins: left, top."""
+    """Left and top of the centre crop of the canvas's size."""
     return round((width - SIZE) / 2), round((height - SIZE) / 2)
 
 
 def least_size(work: Work, photo: Photo, width: int, height: int) -> tuple[int, int]:
-    """As small as a decoder may make a photograph, so that what is wanted of it is only scaled down further."""
+    """The smallest size to which a decoder may scale a photograph without enlarging it later."""
     if work.transform == "fit":
         return fit(width, height)
     if work.transform == "eval":
@@ -48,8 +48,8 @@ def transformed(
 
     Args:
         pixels: An array whose size may be a fraction of the photograph's.
-        resize: Gives an array of another width and height.
-        size: Width and height of the photograph.
+        resize: A function that resizes an array to a width and height.
+        size: The width and height of the photograph.
     """
     if work.transform == "fit":
         return resize(pixels, fit(*size))
@@ -66,7 +66,7 @@ def transformed(
 
 
 def put(slot: Any, pixels: Any, flip: bool) -> None:
-    """Write a picture into its place in the batch, mirrored, normalised and centred as need be."""
+    """Write a picture into its place in the batch, mirrored, normalised and centred as required."""
     if flip:
         pixels = pixels[:, ::-1]
     if slot.dtype == np.float32:

@@ -1,7 +1,7 @@
 """DALI's CPU pipeline, with as many threads as the case says.
 
-It draws random parts of its own, of the same distribution, as ``decoders.image_random_crop`` is what its users write.
-It runs batch by batch: left to itself it would go on with the next ones while others are measured.
+It draws its own random crops, from the same distribution, because its users write ``decoders.image_random_crop``. It runs
+batch by batch, because it would otherwise prefetch while others are measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ def prepare(work: Work, photos: Sequence[Photo]) -> Callable[[], Iterator[Any]] 
             )
             pixels = fn.resize(pixels, size=(SIZE, SIZE), interp_type=types.INTERP_LINEAR, antialias=True)
             mirror = fn.random.coin_flip(probability=FLIP)
-        # Where the middle is half a pixel off, ours and torchvision's is the one before.
+        # Where the centre is half a pixel off, SPDL and torchvision round down.
         middle = {"crop": (SIZE, SIZE), "mirror": mirror, "rounding": "truncate"}
         if work.dtype == "uint8":
             # Without a mean and a scale it only crops and mirrors.

@@ -1,4 +1,4 @@
-"""simplejpeg over libjpeg-turbo: decoded at half, a quarter or an eighth if that will do, then OpenCV's resize."""
+"""simplejpeg over libjpeg-turbo: decoded at half, a quarter or an eighth if large enough, then OpenCV's resize."""
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
@@ -21,7 +21,7 @@ def _load(work: Work, photo: Photo) -> Any:
     data = Path(photo.path).read_bytes()
     height, width, _, _ = simplejpeg.decode_jpeg_header(data)
     least_width, least_height = least_size(work, photo, width, height)
-    # It could do seven eighths too, which takes longer than full size.
+    # It supports seven eighths too, but that takes longer than full size.
     factor = 2 if 2 * least_width <= width and 2 * least_height <= height else 1
     small = {"min_height": least_height, "min_width": least_width, "min_factor": 2} if factor == 2 else {}
     pixels = simplejpeg.decode_jpeg(data, "RGB", **small)

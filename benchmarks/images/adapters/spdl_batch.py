@@ -1,4 +1,4 @@
-"""This checkout: one call of ``load_image_batch`` a batch."""
+"""This checkout: one call of ``load_image_batch`` per batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ def _transform(work: Work) -> ImageTransform:
 
 
 def draw(paths: list[str]) -> list[dict[str, Any]]:
-    """What the training transform draws for each of the photographs, in the words of ``Photo``."""
+    """The crop and flip that the training transform draws for each photograph, as fields of ``Photo``."""
     work = Work("train", "uint8", 0, len(paths))
     seeds = sample_seeds(SEED, 0, range(len(paths)))
     batch = spdl.io.load_image_batch(paths, transform=_transform(work), seeds=seeds)

@@ -1,6 +1,6 @@
-"""tf.data: read, decode only the part that is wanted, ``tf.image.resize`` with antialiasing, batch.
+"""tf.data: read, decode only the crop, ``tf.image.resize`` with antialiasing, batch.
 
-The parts are those that ours drew: ``decode_and_crop_jpeg`` takes them. It has as many threads as the case says.
+``decode_and_crop_jpeg`` gets the crops that SPDL drew. The number of threads is that of the case.
 """
 
 import os

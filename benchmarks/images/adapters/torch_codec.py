@@ -1,6 +1,6 @@
 """TorchCodec, which has no decoder for images: a JPEG is a video of one frame. Resampling is torch's, antialiased.
 
-Its classes seek before they decode, and find no frame then (0.13.0); so this calls what they are made of.
+Its classes seek before they decode, and then find no frame (0.13.0); so this calls the functions below them.
 """
 
 from collections.abc import Callable, Iterator, Sequence

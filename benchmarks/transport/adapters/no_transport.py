@@ -1,6 +1,6 @@
-"""The producer's work alone, in the process that consumes: the floor under all who move its items.
+"""The producer's work alone, in the consuming process: the lower bound for every transport.
 
-``reused``: into the same memory every time, which is what a way without a copy comes down to once its memory is warm.
+``reused``: into the same memory every time, as a transport without a copy does once its memory is warm.
 """
 
 from collections.abc import Iterable

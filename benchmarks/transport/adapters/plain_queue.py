@@ -1,6 +1,6 @@
-"""``multiprocessing.Queue`` by hand: a process that puts, a queue as long as what may wait, a process that gets.
+"""Hand-written ``multiprocessing.Queue``: a process that puts, a queue of the buffer size, a process that gets.
 
-Each iteration is asked for through a pipe. There is no end mark, no error handling, and nobody notices a dead producer.
+A pipe requests each iteration. There is no end mark and no error handling, and a dead producer is not noticed.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""``iterate_in_subprocess`` of this checkout, with batches that are written where the consumer reads them."""
+"""``iterate_in_subprocess`` of this checkout, with batches made in the memory where they are read."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ from .spdl_subprocess import versions as versions
 
 
 def memory_in_arena(work: Work) -> Any:
-    """Where the transport would copy the batch to."""
+    """The memory to which the transport would copy the batch."""
     return np.frombuffer(arena_slot(work.num_bytes), work.dtype).reshape(work.shape)
 
 

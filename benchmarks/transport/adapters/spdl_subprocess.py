@@ -1,7 +1,7 @@
-"""``iterate_in_subprocess``: that of this checkout or of the reference, whichever the interpreter has.
+"""``iterate_in_subprocess``: this checkout's or the reference's, whichever the interpreter has.
 
-``plain``: nothing said about memory. ``pool`` and ``ring``: an arena given, with room for what may wait, what is being
-written and what is being read. Bytes of less than a page never go through an arena.
+``plain``: the default memory. ``pool`` and ``ring``: an explicit arena, with room for the items that wait, one that is
+being written and one that is being read. Bytes smaller than a page never go through an arena.
 """
 
 from collections.abc import Iterable

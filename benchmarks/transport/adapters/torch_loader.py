@@ -1,6 +1,6 @@
-"""torch's ``DataLoader`` with one worker, which makes batches as tensors and is kept over iterations.
+"""torch's ``DataLoader`` with one persistent worker that makes batches as tensors.
 
-The dataset gives whole batches (``batch_size=None``): nothing is collated. ``prefetch_factor`` is what may wait.
+The dataset gives whole batches (``batch_size=None``): nothing is collated. ``prefetch_factor`` is the buffer size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ class _Batches(IterableDataset[Any]):
 
 
 class _AsArrays:
-    """Views: reading them is what the others do as well."""
+    """Views, so that they are read in the same way as other peers' items."""
 
     def __init__(self, loader: Iterable[Any]) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""What of a result is compared: every fifth frame, which is enough to see another picture or another frame."""
+"""The part of a result that is compared: every fifth frame, which is enough to detect a wrong picture or frame."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ import numpy as np
 
 
 def shown(frames: Any) -> dict[str, Any]:
-    """Of ``(N, H, W, 3)``; up to ten frames are compared completely."""
+    """Select frames of ``(N, H, W, 3)``; up to ten frames are compared completely."""
     return {"count": np.array(len(frames)), "frames": np.ascontiguousarray(frames[:: 1 if len(frames) <= 10 else 5])}

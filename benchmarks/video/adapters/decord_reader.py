@@ -1,4 +1,4 @@
-"""decord, as eva-decord has it for today's Pythons: ``get_batch``. Its own FFmpeg scales, bicubically."""
+"""decord, in the fork eva-decord for current Pythons: ``get_batch``. Its own FFmpeg scales bicubically."""
 
 from collections.abc import Callable
 from importlib import metadata

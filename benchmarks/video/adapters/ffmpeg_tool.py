@@ -1,7 +1,7 @@
 """The ffmpeg tool decodes, scales and writes raw pictures to /dev/null.
 
-Its time is what it says itself that its work took (``-benchmark``): without the start of the process, and without
-opening the file, both of which ours has on its bill where it has them.
+Its time is what it reports for its work (``-benchmark``), without starting the process and opening the file. Opening is
+counted for SPDL.
 """
 
 import re
@@ -26,7 +26,7 @@ def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
 
 
 def measure(case: str, data: dict[str, Any], num_calls: int) -> dict[str, float]:
-    """Seconds of that many runs."""
+    """Seconds of several runs."""
     wall = cpu = 0.0
     for _ in range(num_calls):
         said = _run(data, "/dev/null").stderr.decode()

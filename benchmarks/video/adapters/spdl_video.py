@@ -1,4 +1,4 @@
-"""``load_video``, and ``sample_decode_video`` of what was demuxed: this checkout's or the reference's."""
+"""``load_video``, and ``sample_decode_video`` of demuxed packets: this checkout's or the reference's."""
 
 from collections.abc import Callable
 from importlib import metadata

@@ -1,4 +1,4 @@
-"""TorchCodec's other mode, which believes the container's header: for samples only, where it makes a difference."""
+"""TorchCodec's approximate mode, which relies on the container's header: for samples only, where it matters."""
 
 from collections.abc import Callable
 from typing import Any

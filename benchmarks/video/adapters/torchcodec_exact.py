@@ -1,4 +1,4 @@
-"""TorchCodec in its default mode, which looks at all packets of the file before it decodes. It scales bilinearly."""
+"""TorchCodec in its default mode, which scans all packets of the file before it decodes. It scales bilinearly."""
 
 from collections.abc import Callable
 from typing import Any
