@@ -1,8 +1,8 @@
 """The same photographs to the same batches by SPDL, by Pillow in threads and by torch's DataLoader, side by side.
 
 All of them make uint8 batches of one size: each image is scaled to fit, centred and padded with black. The outputs are
-compared before anything is timed. Then the contestants take turns, round after round, so that a machine that slows down
-slows down for all; the table has the median over the rounds. torch is left out where it is not installed.
+compared before anything is timed. Then the contestants take turns in rounds, so that a slow phase of the machine
+affects all of them; the table has the median over the rounds. torch is left out if it is not installed.
 
 Usage: python scripts/demo_compare.py [--rounds N] [--count N] FOLDER
 """
@@ -62,7 +62,7 @@ def by_spdl(paths: list[str], threads: int) -> Batches:
 
 
 def fitted(path: str, *, draft: bool) -> np.ndarray:
-    """One image by Pillow. ``draft`` lets libjpeg decode at half size where that is enough: faster, and softer."""
+    """One image by Pillow. ``draft`` lets libjpeg decode at half size if that is large enough: faster, and softer."""
     with Image.open(path) as image:
         scale = min(WIDTH / image.width, HEIGHT / image.height)
         width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
@@ -76,7 +76,7 @@ def fitted(path: str, *, draft: bool) -> np.ndarray:
 
 
 def by_pillow(paths: list[str], threads: int, *, draft: bool) -> Batches:
-    """Whole batches in threads, as many ahead as there are threads and as the pipeline's sink holds."""
+    """Whole batches in threads, with as many prefetched as there are threads plus the sink size of the pipeline."""
 
     def load(batch: list[str]) -> np.ndarray:
         return np.stack([fitted(path, draft=draft) for path in batch])
@@ -86,7 +86,7 @@ def by_pillow(paths: list[str], threads: int, *, draft: bool) -> Batches:
 
 
 class Photographs:
-    """A dataset as torch's ``DataLoader`` wants it."""
+    """A map-style dataset for torch's ``DataLoader``."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = paths
@@ -99,7 +99,7 @@ class Photographs:
 
 
 def by_dataloader(paths: list[str], workers: int) -> Contestant | None:
-    """Worker processes that stay from round to round, so that starting them is not part of what is timed."""
+    """Persistent worker processes, so that starting them is not timed."""
     try:
         import torch
         from torch.utils.data import DataLoader
@@ -111,13 +111,13 @@ def by_dataloader(paths: list[str], workers: int) -> Contestant | None:
 
 
 def first_batches(contestant: Contestant, num: int) -> np.ndarray:
-    """Run the contestant to its end, which also warms it up, and keep its first batches."""
-    # Not all of them: that would be a gigabyte.
+    """Run the contestant to its end, which also warms it up, and return its first batches."""
+    # Not all batches, which would be a gigabyte.
     return np.concatenate([batch for index, batch in enumerate(contestant.batches()) if index < num])
 
 
 def compare(contestants: list[Contestant], reference: Contestant) -> None:
-    """Print how far the outputs are from those of ``reference``.
+    """Print how much the outputs differ from those of ``reference``.
 
     Raises:
         SystemExit: An output has another shape, or differs by more than ``TOLERANCE``.
@@ -136,7 +136,7 @@ def compare(contestants: list[Contestant], reference: Contestant) -> None:
 
 
 def take_turns(contestants: list[Contestant], rounds: int) -> None:
-    """Time each of them once a round."""
+    """Time each contestant once per round."""
     for turn in range(rounds):
         for contestant in contestants:
             if sys.stderr.isatty():
@@ -150,7 +150,7 @@ def take_turns(contestants: list[Contestant], rounds: int) -> None:
 
 
 def table(contestants: list[Contestant], count: int) -> str:
-    """One contestant a line; the ratio says how many times as long it takes as the first."""
+    """Print one contestant per line; the ratio is its time over that of the first."""
     width = max(len(contestant.name) for contestant in contestants)
     best = statistics.median(contestants[0].seconds)
     lines = [f"  {'':<{width}}  images/s  lowest..highest  time against {contestants[0].name}"]
@@ -165,9 +165,11 @@ def table(contestants: list[Contestant], count: int) -> str:
 
 def main() -> int:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parser = argparse.ArgumentParser(description="Load photographs by SPDL and by others, side by side.")
-    parser.add_argument("--rounds", type=int, default=3, help="times each takes its turn (default: %(default)s)")
-    parser.add_argument("--count", type=int, default=1500, help="most photographs a turn (default: %(default)s)")
+    parser = argparse.ArgumentParser(description="Compare loading photographs with SPDL and with other libraries.")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds (default: %(default)s)")
+    parser.add_argument(
+        "--count", type=int, default=1500, help="maximum number of photographs per round (default: %(default)s)"
+    )
     parser.add_argument("--workers", type=int, default=cpus, help="threads, or processes (default: usable CPUs)")
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
@@ -182,9 +184,9 @@ def main() -> int:
     loader = by_dataloader(paths, workers)
     contestants = [spdl, pillow, draft, *([loader] if loader is not None else [])]
 
-    print(f"{len(paths)} photographs to uint8 batches of {BATCH} x {WIDTH}x{HEIGHT}; the outputs first:")
+    print(f"{len(paths)} photographs to uint8 batches of {BATCH} x {WIDTH}x{HEIGHT}; outputs compared first:")
     compare(contestants, pillow)
-    print(f"then {arguments.rounds} rounds, in turns (median):")
+    print(f"then {arguments.rounds} rounds in turns (median):")
     take_turns(contestants, arguments.rounds)
     print(table(contestants, len(paths)))
     if loader is None:

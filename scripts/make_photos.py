@@ -2,7 +2,7 @@
 
 Synthetic pictures compress and decode unlike photographs, so the pixels come from real ones: Debian's
 ``lomiri-wallpapers-16.04``, else those that scikit-image and scikit-learn ship. Each output is a random crop, scaled
-down to its size. The same arguments give the same files; a manifest tells a second run that nothing is left to do.
+down to its size. The same arguments give the same files; with a manifest of the arguments, a second run does nothing.
 
 Usage: python scripts/make_photos.py [--count N] [--seed N] [--kind web|screen|phone] FOLDER
 """
@@ -35,11 +35,11 @@ class Kind:
     """What photographs of one origin have in common.
 
     Attributes:
-        sizes: Width and height, and how often.
-        reduction: Bounds of the size of the crop over the size it gets; less leaves the large originals' softness.
-        quality: Of the encoder.
-        least_pixels: Smaller originals are left out, unless all are smaller.
-        grain: Levels between the least and the greatest of the noise that a small sensor adds.
+        sizes: Width and height, with their frequencies.
+        reduction: Bounds of the scale-down from crop to output; a smaller factor keeps the softness of large originals.
+        quality: The quality of the encoder.
+        least_pixels: The minimum size of originals, unless all are smaller.
+        grain: The range, in levels, of the noise that a small sensor adds.
     """
 
     sizes: tuple[tuple[tuple[int, int], int], ...]
@@ -74,7 +74,7 @@ class Recipe:
 
 
 def find_photographs() -> list[Path]:
-    """Photographs on this machine: the wallpapers, or else what the wheels ship."""
+    """Photographs on this machine: the wallpapers, or else the pictures in the wheels."""
     wallpapers = sorted(WALLPAPERS.glob("*_by_*.jpg"))
     if wallpapers:
         return wallpapers
@@ -88,7 +88,7 @@ def find_photographs() -> list[Path]:
 
 
 def is_made(folder: Path, recipe: Recipe) -> bool:
-    """Whether the folder holds all that the recipe makes."""
+    """Whether the folder has all files of the recipe."""
     try:
         made = json.loads((folder / "manifest.json").read_text())
     except (OSError, ValueError):
@@ -167,7 +167,7 @@ def main() -> int:
         default="web",
         help="about 500x375, 1024x768 or 4000x3000 (default: %(default)s)",
     )
-    parser.add_argument("folder", type=Path, help="where; replaced if it holds photographs of another recipe")
+    parser.add_argument("folder", type=Path, help="output folder; replaced if it has photographs of another recipe")
     arguments = parser.parse_args()
     if arguments.count < 1:
         parser.error(f"--count must be >= 1, got {arguments.count}")
@@ -188,7 +188,10 @@ def main() -> int:
         sources=[(path.name, path.stat().st_size) for path in sources],
     )
     if arguments.folder.exists() and not (arguments.folder / "manifest.json").exists():
-        print(f"make_photos: {arguments.folder} exists and was not made by this script; name another.", file=sys.stderr)
+        print(
+            f"make_photos: {arguments.folder} exists and was not made by this script; choose another folder.",
+            file=sys.stderr,
+        )
         return 1
     if is_made(arguments.folder, recipe):
         print(f"{recipe.count} photographs in {arguments.folder}, made earlier")

@@ -1,8 +1,8 @@
-"""Make the pictures of docs/guides/transforms.md: each panel is what ``load_image_batch`` gives, with its words above.
+"""Make the pictures of docs/guides/transforms.md: panels of ``load_image_batch`` with their arguments.
 
 The photographs are Chelsea (by Stefan van der Walt) and a cup of coffee (by Rachel Michetti), which scikit-image ships;
 both photographers gave them to the public domain (CC0). Pillow draws text and frames. The same versions of Pillow and
-scikit-image give the same bytes, so ``--check`` is for whoever changes pixels on purpose, not for CI.
+scikit-image give the same bytes, so ``--check`` is for deliberate changes of pixels, not for CI.
 
 Usage: python scripts/make_transform_pictures.py [--check]
 """
@@ -44,7 +44,7 @@ Pixels = NDArray[np.uint8]
 
 
 def photograph(name: str) -> Image.Image:
-    """One of those that scikit-image ships, which need not be imported for it."""
+    """A photograph from scikit-image, read without importing it."""
     spec = importlib.util.find_spec("skimage")
     if spec is None or spec.origin is None:
         raise SystemExit("make_transform_pictures: install scikit-image with pip, whose photographs it takes")
@@ -52,14 +52,14 @@ def photograph(name: str) -> Image.Image:
 
 
 def jpeg(picture: Image.Image, **options: Any) -> bytes:
-    """As a camera writes it: 4:2:0, quality 90."""
+    """Encode as cameras do: 4:2:0, quality 90."""
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=90, subsampling="4:2:0", **options)
     return stream.getvalue()
 
 
 def load(data: bytes, transform: ImageTransform, seed: int = 0) -> tuple[Pixels, AppliedTransform]:
-    """What becomes of one picture, and what was done to it."""
+    """Transform one picture; return the result and the applied transform."""
     batch = spdl.io.load_image_batch([data], transform=transform, seeds=[seed])
     applied = batch.applied[0]
     assert applied is not None
@@ -67,7 +67,7 @@ def load(data: bytes, transform: ImageTransform, seed: int = 0) -> tuple[Pixels,
 
 
 def framed(pixels: Pixels, boxes: Any, colors: Sequence[str]) -> Image.Image:
-    """The picture with boxes drawn on it; those that have no area are left out."""
+    """The picture with boxes drawn on it; boxes without area are left out."""
     panel = Image.fromarray(pixels)
     draw = ImageDraw.Draw(panel)
     for (x0, y0, x1, y1), color in zip(boxes, colors, strict=True):
@@ -103,7 +103,7 @@ def enlarged(pixels: Pixels, factor: int) -> Image.Image:
 
 
 def crops() -> Image.Image:
-    """Every kind of crop and resize, with boxes that went along."""
+    """Every kind of crop and resize, with transformed boxes."""
     chelsea = photograph("chelsea")
     data = jpeg(chelsea)
     size = 192
@@ -130,7 +130,7 @@ def crops() -> Image.Image:
 
 
 def random_resized_crops() -> Image.Image:
-    """Where four seeds cut, and what becomes of it."""
+    """The crops of four seeds, and their results."""
     data = jpeg(photograph("chelsea"))
     transform = ImageTransform(216, crop=RandomResizedCrop(), flip=0.5)
     whole, applied = load(data, ImageTransform((287, 432)))
@@ -167,7 +167,7 @@ def interpolations() -> Image.Image:
 
 
 def fast_and_exact() -> Image.Image:
-    """What the fast way changes, sixteen times as large as it is."""
+    """The difference of the fast way from the exact one, times sixteen."""
     data = jpeg(photograph("coffee"))
     panels = []
     for text, transform, factor in (
@@ -201,7 +201,7 @@ def fast_and_exact() -> Image.Image:
 
 
 def orientations() -> Image.Image:
-    """The eight ways in which a camera may store a picture, and what is loaded."""
+    """The eight EXIF orientations, and the loaded results."""
     chelsea = photograph("chelsea").resize((300, 200), Image.Resampling.LANCZOS)
     turns = {
         1: None,
@@ -249,7 +249,7 @@ def main() -> int:
             path.write_bytes(stream.getvalue())
             print(f"{path.name}: {len(stream.getvalue())} bytes")
     if is_check and changed:
-        print(f"not what the code gives: {', '.join(changed)}")
+        print(f"out of date: {', '.join(changed)}")
     return 1 if is_check and changed else 0
 
 

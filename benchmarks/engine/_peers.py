@@ -36,7 +36,7 @@ class Peer:
 
     @property
     def environment(self) -> Environment:
-        """The environment in which it runs now: torch's peers in this interpreter, unless ``--install-torch`` has made theirs."""
+        """The environment in use: for torch's peers this interpreter, unless ``--install-torch`` has made theirs."""
         if self.lives_in == TORCH and (is_torch_here() or not is_made(TORCH)):
             return CHECKOUT
         return self.lives_in

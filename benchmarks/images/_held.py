@@ -50,7 +50,7 @@ def _seconds_waited_for_a_core() -> float:
 
 
 def measure_held(load: Callable[[], Iterable[Any]]) -> dict[str, float]:
-    """Seconds of one turn: ``wall`` when it runs alone; ``held``, with the GIL; and its upper bound ``held_at_most``."""
+    """Seconds of one turn: ``wall`` when run alone; ``held``, with the GIL; and its upper bound ``held_at_most``."""
 
     def consume() -> int:
         return sum(1 for _ in load())

@@ -1,7 +1,7 @@
 """The peers and their environments. To add a peer, change only this file.
 
-An adapter is a module with ``versions() -> dict[str, str]`` and ``prepare(work, photos)``, which returns a function that
-loads all photographs and iterates over the batches, as arrays; or ``None``, if the peer cannot do the work.
+An adapter is a module with ``versions() -> dict[str, str]`` and ``prepare(work, photos)``, which returns a function
+that loads all photographs and iterates over the batches, as arrays; or ``None``, if the peer cannot do the work.
 ``prepare`` is called once, the function in each turn.
 """
 

@@ -1,8 +1,8 @@
-"""Who takes part, and in which cells. Adapters run in processes of their own: nothing is imported here.
+"""The peers and the cells. Adapters run in their own processes, so this module imports nothing.
 
-An adapter is a module with ``versions() -> dict[str, str]`` and ``make(photos, num_workers, batch_size)``, which gives
-what iterates over ``(images, labels)`` for ever, in order: tensors of bytes ``(batch, 3, 224, 224)`` and of ``int64``,
-or, where ``batch_size`` is ``None``, single samples. Nothing is started before it is iterated over.
+An adapter is a module with ``versions() -> dict[str, str]`` and ``make(photos, num_workers, batch_size)``, which
+returns an endless iterable over ``(images, labels)``, in order: tensors ``(batch, 3, 224, 224)`` of ``uint8`` and of
+``int64``, or single samples if ``batch_size`` is ``None``. It starts nothing before it is iterated.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Peer:
     """A row of the tables, a line of the plots.
 
     Attributes:
-        name: What ``--peers`` takes.
-        title: What readers see.
-        least_psnr: How close its pictures are to torch's, in dB; ``None`` if they are the same, byte for byte.
+        name: The name in ``--peers``.
+        title: The name for readers.
+        least_psnr: The minimum PSNR of its pictures against torch's, in dB; ``None`` if they are equal byte for byte.
         has_samples: Whether it takes part without batches.
     """
 
@@ -38,7 +38,7 @@ PEERS = (
     Peer(TORCH, "torch.utils.data.DataLoader", "torch_loader", has_samples=True),
     Peer("drop-in", 'step 1: get_pytorch_dataloader, workers="thread"', "drop_in"),
     Peer("threads", "steps 1 and 2: data set in threads, default_collate", "threads", has_samples=True),
-    # FFmpeg's scaler and its conversion of colours are others than Pillow's. Half a pixel stays above 28 dB, a whole
+    # FFmpeg's scaler and its conversion of colours differ from Pillow's. Half a pixel stays above 28 dB, a whole
     # one and another order of channels do not (benchmarks/images).
     Peer("frames", "step 3: spdl.io, frame by frame", "io_frames", least_psnr=28.0),
     # Half a level from Pillow on average (docs/reference/images.md); 40 dB are two and a half levels.
@@ -48,7 +48,7 @@ PEERS = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """Batches of one size by one number of workers; a size of 0 is samples that no batch is made of."""
+    """A batch size and a number of workers; a size of 0 means single samples."""
 
     batch: int
     workers: int
@@ -65,7 +65,7 @@ def cell_named(name: str) -> Cell:
     """The cell of that name.
 
     Raises:
-        ValueError: There is none; the message says what names look like.
+        ValueError: There is no such cell; the message describes the names.
     """
     for cell in CELLS:
         if cell.name == name:

@@ -1,4 +1,4 @@
-"""The data sets of the user who comes from torch. This is the code that no step but the last one changes."""
+"""The data sets of a torch user. Only the last step of the migration changes this code."""
 
 from pathlib import Path
 from typing import Any

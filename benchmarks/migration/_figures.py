@@ -1,4 +1,4 @@
-"""The required figures."""
+"""The requirements."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -13,7 +13,7 @@ RATE_OVER_TORCH, FIRST_OVER_TORCH, AUTO_OVER_BETTER = 2.0, 5.0, 0.95
 
 
 def figures_of(result: Result) -> list[Figure]:
-    """All of them, whether measured or not."""
+    """All requirements, whether measured or not."""
     return [
         _throughput(result),
         *(_first_batch(result, workers) for workers in WORKERS),
@@ -23,7 +23,7 @@ def figures_of(result: Result) -> list[Figure]:
 
 
 def _throughput(result: Result) -> Figure:
-    """The best that each can do, at any number of workers and size of batches."""
+    """The best throughput of each, over all numbers of workers and batch sizes."""
     title, required = "throughput: the last step's best over torch's best", f">= {RATE_OVER_TORCH:g}x"
     ours, theirs = result.best(LAST), result.best(TORCH)
     if ours is None or theirs is None:
@@ -76,5 +76,5 @@ def _auto(result: Result, dataset: str) -> Figure:
 
 
 def _ratios(of: Sequence[float], over: Sequence[float]) -> tuple[float, float]:
-    """The least and the greatest that the ratio can have been, whichever turns are compared."""
+    """The minimum and the maximum of the ratio over all pairs of turns."""
     return min(of) / max(over), max(of) / min(over)

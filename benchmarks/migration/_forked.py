@@ -1,4 +1,4 @@
-"""A process for each measurement, which has all that its parent imported and nothing that it did."""
+"""A process for each measurement, forked from a parent that has only imported modules."""
 
 import json
 import os
@@ -13,12 +13,12 @@ __all__ = ["in_child"]
 
 
 def in_child(call: Callable[[], Any]) -> Any:
-    """What ``call`` gives in a forked child, sent as JSON. The child ends without ado, and what it started with it.
+    """Run ``call`` in a forked child and return its result, sent as JSON. Then kill the child and its descendants.
 
-    Workers that are in the middle of a batch nobody wants would take seconds to end on their own.
+    Workers in the middle of an unused batch would take seconds to end on their own.
 
     Raises:
-        RuntimeError: It raised (the message is its traceback), or its process ended.
+        RuntimeError: ``call`` raised (the message is its traceback), or the process ended.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -26,7 +26,7 @@ def in_child(call: Callable[[], Any]) -> Any:
         _answer(call, writer)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as answers:
-        # A line, not all there is: children of the child have the writing end too.
+        # Read one line, not until the end: children of the child have the writing end too.
         line = answers.readline()
     _, status = os.waitpid(pid, 0)
     if not line:
@@ -38,7 +38,7 @@ def in_child(call: Callable[[], Any]) -> Any:
 
 
 def _answer(call: Callable[[], Any], writer: int) -> None:
-    """Of the child: never returns."""
+    """Run in the child; never returns."""
     try:
         try:
             answer = {"ok": call()}

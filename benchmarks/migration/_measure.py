@@ -1,4 +1,4 @@
-"""Takes the measurements: outputs first, then turns, then memory, then what ``workers="auto"`` makes of it."""
+"""The measurements: outputs first, then turns, then memory, then ``workers="auto"``."""
 
 import sys
 import tempfile
@@ -25,23 +25,23 @@ Epochs = dict[str, dict[str, list[dict[str, Any]]]]
 MODES = ("thread", "process", "auto")
 #: Data sets of the last measurement, and how many samples make an epoch of some seconds on two cores.
 AUTO_DATASETS = {"photographs": 2400, "python": 3600}
-#: A cell in which two turns of a peer are further apart gets another round, if there is time.
+#: A cell in which two turns of a peer differ by more gets another round, if there is time.
 WIDE_SPREAD = 0.06
 
 
 class OutputMismatch(RuntimeError):
-    """A peer does not give what torch's loader gives, so its time would mean nothing."""
+    """The output of a peer differs from torch's loader, so its time is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much is measured.
+    """The amount of measurement.
 
     Attributes:
-        rounds: Least and greatest number of turns.
-        seconds: Least length of what is timed in a turn.
-        memory_seconds: Least time for which memory is watched.
-        budget: Seconds after which no cell gets more than the least number of turns.
+        rounds: The minimum and the maximum number of turns.
+        seconds: The minimum length of the timed part of a turn.
+        memory_seconds: The minimum time for which memory is sampled.
+        budget: The seconds after which no cell gets more than the minimum number of turns.
     """
 
     rounds: tuple[int, int]
@@ -55,13 +55,13 @@ def worker(name: str) -> Client:
 
 
 def compare(clients: Sequence[Client], paths: list[str]) -> dict[str, float | None]:
-    """The first samples of each, with two workers, against torch's.
+    """Compare the first samples of each peer, with two workers, with torch's.
 
     Returns:
-        The likeness in dB of those that need not be the same; ``None`` if they are.
+        The PSNR in dB of peers whose pixels may differ; ``None`` for the others.
 
     Raises:
-        OutputMismatch: Labels, sizes or pixels are not as they must be.
+        OutputMismatch: Labels, sizes or pixels are wrong.
     """
     likeness: dict[str, float | None] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -83,10 +83,10 @@ def compare(clients: Sequence[Client], paths: list[str]) -> dict[str, float | No
 
 
 def check_samples(name: str, cell: Cell, given: Mapping[str, Any], paths: list[str]) -> None:
-    """Labels as the files have them, in order, and bytes of the right shape, in batches of the right size.
+    """Check labels (those of the files, in order), shapes, dtypes and batch sizes.
 
     Raises:
-        OutputMismatch: They are not.
+        OutputMismatch: One of them is wrong.
     """
     photos, images = Photos.of(paths), given["images"]
     labels = [photos.sample(index)[1] for index in range(len(given["labels"]))]
@@ -101,10 +101,10 @@ def check_samples(name: str, cell: Cell, given: Mapping[str, Any], paths: list[s
 def likeness_to(
     expected: Mapping[str, Any], given: Mapping[str, Any], name: str, least_psnr: float | None
 ) -> float | None:
-    """PSNR of the worst picture, in dB; ``None`` if all have to be the same, and are.
+    """PSNR of the worst picture, in dB; ``None`` if all must be equal, and are.
 
     Raises:
-        OutputMismatch: They differ by more.
+        OutputMismatch: A picture differs by more than allowed.
     """
     if least_psnr is None:
         if not np.array_equal(expected["images"], given["images"]):
@@ -122,10 +122,10 @@ def likeness_to(
 def measure_cells(
     clients: Sequence[Client], cells: Sequence[Cell], paths: list[str], settings: Settings, start: float
 ) -> Turns:
-    """Turns A B C, A B C in each cell; more of them where they are far apart.
+    """Take turns A B C, A B C in each cell; more of them where they differ much.
 
     Args:
-        start: When the run began, of ``time.monotonic``.
+        start: The start of the run, by ``time.monotonic``.
     """
     turns: Turns = {}
     for cell in cells:
@@ -145,7 +145,7 @@ def measure_cells(
 
 
 def is_unsure(turns: Sequence[Mapping[str, float]]) -> bool:
-    """Whether the throughput of turns is too far apart to be told by their median."""
+    """Whether the throughput of the turns differs too much for a median."""
     rates = [turn["images"] / turn["wall"] for turn in turns]
     return max(rates) > (1 + WIDE_SPREAD) * min(rates)
 
@@ -153,7 +153,7 @@ def is_unsure(turns: Sequence[Mapping[str, float]]) -> bool:
 def measure_memory(
     names: Sequence[str], cells: Sequence[Cell], paths: list[str], seconds: float, start: float
 ) -> dict[Cell, dict[str, dict[str, int]]]:
-    """Bytes of a fresh process of each peer, one after the other, and of all that it starts.
+    """Memory in bytes of a fresh process of each peer, one after the other, with all descendants.
 
     Returns:
         ``before``: with everything imported. ``peak`` and ``pss_peak``: while it iterates; see ``Watcher``.
@@ -178,7 +178,7 @@ def measure_memory(
 
 
 def measure_auto(client: Client, paths: list[str], sizes: Mapping[str, int], rounds: int, start: float) -> Epochs:
-    """Epochs of both kinds of data set by both kinds of workers, and by those that are chosen."""
+    """Epochs of both data sets with threads, with processes, and with ``workers="auto"``."""
     epochs: Epochs = {}
     for dataset, num_samples in sizes.items():
         taken = epochs[dataset] = {mode: [] for mode in MODES}

@@ -1,4 +1,4 @@
-"""Memory of a process and all that it started, watched from outside of it."""
+"""Memory of a process and its descendants, sampled from outside."""
 
 import os
 import threading
@@ -10,16 +10,16 @@ from benchmarks.transport._processes import descendants
 
 __all__ = ["Watcher", "memory_of_tree"]
 
-#: A sample walks the page tables of all of the processes: some milliseconds.
+#: A sample walks the page tables of all processes, which takes some milliseconds.
 SECONDS_BETWEEN_SAMPLES = 0.02
 
 
 def memory_of_tree(pid: int) -> tuple[int, int]:
-    """Of a process and its descendants: proportional set size, and shared memory that waits, in bytes.
+    """Proportional set size, and unmapped shared memory, of a process and its descendants, in bytes.
 
-    Proportional set size counts once what processes share; what other processes map too, such as the C library, counts
-    in proportion. It does not count what nobody maps at the moment: torch's batches, between the worker that has made
-    one and the consumer that takes it, are files in memory of which there is only a descriptor.
+    Proportional set size counts memory shared by these processes once; memory that other processes map too, such as the
+    C library, counts in proportion. It does not count memory that no process maps: torch's batches, between the worker
+    that has made one and the consumer that takes it, are files in memory with an open descriptor only.
     """
     pids = [pid, *descendants(pid)]
     open_files: dict[int, int] = {}
@@ -35,8 +35,8 @@ class Watcher:
     """Samples ``memory_of_tree`` in a thread, from entering the ``with`` block until leaving it.
 
     Attributes:
-        peak: The greatest sample of both together, in bytes; 0 where the system does not tell.
-        pss_peak: That of the proportional set size alone.
+        peak: The maximum of both together, in bytes; 0 where the system does not report them.
+        pss_peak: The maximum of the proportional set size alone.
     """
 
     def __init__(self, pid: int) -> None:
@@ -72,7 +72,7 @@ def _pss(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
 
 
-# Where shared memory has a name, and where it has none: shm_overview(7), memfd_create(2).
+# The places of named and of unnamed shared memory: shm_overview(7), memfd_create(2).
 _SHARED = ("/dev/shm/", "/memfd:")
 
 
@@ -95,7 +95,7 @@ def _shared_files(pid: int) -> dict[int, int]:
 
 
 def _mapped_inodes(pid: int) -> set[int]:
-    """Of the shared memory that a process maps."""
+    """Inodes of the shared memory that a process maps."""
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

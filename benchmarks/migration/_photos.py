@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Longer than anything that is measured: whoever measures stops when there is enough.
+#: Longer than any measurement, which stops when it has enough.
 ENDLESS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Photos:
-    """Files in folders, a folder for each class, again and again until there are ``num_samples``."""
+    """Files in one folder per class, repeated up to ``num_samples``."""
 
     paths: tuple[str, ...]
     labels: tuple[int, ...]

@@ -10,12 +10,12 @@ from ._measure import AUTO_DATASETS, MODES
 from ._result import PEAKS, Result, by_workers
 
 _TITLES = {peer.name: peer.title for peer in PEERS}
-#: Batches of the tables that have room for one size only.
+#: The batch size of tables that show one size only.
 USUAL_BATCH = 64
 
 
 def page(result: Result) -> str:
-    """All of it."""
+    """The whole report."""
     parts = [figures_markdown(figures_of(result))]
     for batch in (0, *BATCHES):
         if any(cell.batch == batch for cell in result.cells):
@@ -36,7 +36,7 @@ def page(result: Result) -> str:
 
 
 def guide_parts(result: Result) -> dict[str, str]:
-    """What docs/migration.md shows, by the name of its place there."""
+    """The generated parts of docs/migration.md, by name."""
     one_size = by_workers(USUAL_BATCH)
     return {
         "figures": "\n\n".join([figures_markdown(figures_of(result)), environment_line(result)]),
@@ -54,7 +54,7 @@ def guide_parts(result: Result) -> dict[str, str]:
 
 
 def table(result: Result, measure: str, cells: list[Cell]) -> str:
-    """Peers by number of workers: medians, least and greatest values in parentheses."""
+    """Peers by number of workers: medians, with minimum and maximum in parentheses."""
     lines = head(["workers or threads", *(str(cell.workers) for cell in cells)])
     for name in result.peers:
         if all(result.value(measure, cell, name) is None for cell in cells):
@@ -64,7 +64,7 @@ def table(result: Result, measure: str, cells: list[Cell]) -> str:
 
 
 def auto_table(result: Result) -> str:
-    """Data sets by kinds of workers, and what was said about the choice in the last round."""
+    """Data sets by kinds of workers, with the reason for the choice in the last round."""
     lines = head(["seconds of an epoch", *(f'`workers="{mode}"`' for mode in MODES)])
     said = []
     for dataset in AUTO_DATASETS:
@@ -78,7 +78,7 @@ def auto_table(result: Result) -> str:
 
 
 def soonest_sentence(result: Result) -> str:
-    """Threads cost nothing to have, so also this: ours with two of them against torch with whatever suits it best."""
+    """Threads are cheap, so this compares SPDL with two of them with torch at its best number of workers."""
     parts = []
     for batch in (BATCHES[0], BATCHES[-1]):
         ours = result.value("first", Cell(batch, 2), LAST)
@@ -99,7 +99,7 @@ def soonest_sentence(result: Result) -> str:
 
 
 def pss_sentence(result: Result) -> str:
-    """What proportional set size alone would say: it does not see torch's batches that wait to be taken."""
+    """The result by proportional set size alone, which does not count torch's batches that wait to be taken."""
     ratios = []
     for workers in WORKERS:
         pairs = [
@@ -118,7 +118,7 @@ def pss_sentence(result: Result) -> str:
 
 
 def environment_line(result: Result) -> str:
-    """Where the numbers come from."""
+    """The origin of the numbers."""
     at, versions = result.environment, result.stored["peers"]
     packages = {f"{package} {number}": None for each in versions.values() for package, number in each.items()}
     left_out = f" Without {', '.join(result.stored['missing'])}." if result.stored["missing"] else ""

@@ -1,4 +1,4 @@
-"""A stored result, asked for its numbers. The tables, the figures and the plots are made from it alone."""
+"""Access to a stored result. The tables, the figures and the plots are made from it alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from ._cases import BATCHES, WORKERS, Cell
 
-#: What is known of each turn, from what a worker answers.
+#: The values of each turn, computed from a worker's answer.
 MEASURES = {
     "rate": lambda turn: turn["images"] / turn["wall"],
     "first": lambda turn: turn["first"],
@@ -19,10 +19,10 @@ PEAKS = {"memory": "peak", "pss": "pss_peak"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the file holds.
+    """The contents of the file.
 
     Attributes:
-        stored: As it was read.
+        stored: The parsed JSON.
     """
 
     stored: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Result:
         return [epoch["wall"] for epoch in taken]
 
     def choices(self, dataset: str) -> list[str]:
-        """What ``workers="auto"`` said in each round."""
+        """The log line of ``workers="auto"`` in each round."""
         return [epoch["choice"] for epoch in self.stored.get("auto", {}).get(dataset, {}).get("auto", [])]
 
     def _of(self, cell: Cell) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ class Result:
 
 
 def with_batches(workers: int) -> list[Cell]:
-    """The cells of so many workers."""
+    """The cells with that number of workers."""
     return [Cell(batch, workers) for batch in BATCHES]
 
 

@@ -1,7 +1,7 @@
 """One peer in one process: ``python -m benchmarks.migration._worker PEER``.
 
-It imports the peer and then only forks: each measurement has a child of its own, in which nothing was done before. But
-for memory, which is shared with the parent in a child: there, this process does the work itself, once.
+It imports the peer and then only forks: each measurement runs in a fresh child. Memory is an exception, because a child
+shares it with the parent: there, this process does the work itself, once.
 """
 
 import gc
@@ -19,18 +19,18 @@ from ._cases import PEERS
 from ._forked import in_child
 from ._photos import Photos
 
-#: The least time that passes before anything is timed, after the first batch.
+#: The minimum time between the first batch and the timed part.
 WARM_UP_SECONDS = 0.25
 
 
 class Measured:
-    """A peer, and what it is asked for. Arguments are those of a ``Cell``, and the paths of the photographs."""
+    """A peer and its commands. Arguments are those of a ``Cell``, and the paths of the photographs."""
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
 
     def save(self, paths: list[str], batch: int, workers: int, num_samples: int, to: str) -> None:
-        """The first samples, in arrays; the rest of the loader is left behind."""
+        """The first samples, as arrays; the rest of the loader is discarded."""
 
         def call() -> None:
             import numpy as np
@@ -56,19 +56,19 @@ class Measured:
         return result
 
     def run(self, paths: list[str], batch: int, workers: int, seconds: float) -> None:
-        """Iterate in this process, then let the loader fill its buffers, as it does beside a consumer that is busy."""
+        """Iterate in this process, then let the loader fill its buffers, as it does with a busy consumer."""
         start = time.perf_counter()
         batches = iter(self._loader(paths, batch, workers))
         taken = 0
         while taken <= workers or time.perf_counter() - start < seconds:
             held = next(batches)
             taken += 1
-        # torch's loader makes two batches ahead for each worker, others fewer.
+        # torch's loader prefetches two batches for each worker, others fewer.
         time.sleep(2 * workers * (time.perf_counter() - start) / taken)
         del held
 
     def epoch(self, dataset: str, mode: str, paths: list[str], num_samples: int, workers: int) -> dict[str, Any]:
-        """Seconds of one epoch, from making the loader to its end, and what it says about its choice."""
+        """Seconds of one epoch, from making the loader to its end, and the reason for its choice."""
         result: dict[str, Any] = in_child(lambda: timed_epoch(dataset, mode, paths, num_samples, workers))
         return result
 
@@ -78,10 +78,10 @@ class Measured:
 
 
 def timed(loader: Iterable[Any], batch: int, workers: int, seconds: float) -> dict[str, float]:
-    """What a consumer sees that does nothing with the batches.
+    """Time a consumer that does nothing with the batches.
 
-    The first batch is timed from the call of ``iter``. Then, after every worker has given one, and in whole rounds of
-    the workers: theirs come in bursts, and in a round each of them makes one batch.
+    The first batch is timed from the call of ``iter``. The throughput is timed after every worker has given a batch,
+    in whole rounds of the workers, because batches come in bursts; in a round each worker makes one batch.
 
     Returns:
         ``first``: seconds. ``wall`` and ``cpu``: seconds, and CPU seconds of all processes, for ``images``.

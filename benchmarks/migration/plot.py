@@ -28,7 +28,7 @@ PICTURES = REPOSITORY / "docs" / "pictures"
 # Of the palette of Okabe and Ito (2008), which people with any colour vision can tell apart.
 _COLOURS = {TORCH: "#d55e00", "drop-in": "#e69f00", "threads": "#cc79a7", "frames": "#56b4e9", LAST: "#0072b2"}
 _MARKERS = {TORCH: "s", "drop-in": "v", "threads": "^", "frames": "D", LAST: "o"}
-#: By name of the picture: what it shows, its batches, and whether small values need as much room as large ones.
+#: By name of the picture: its measure, its batch sizes, and whether its axis is logarithmic.
 _PLOTS = {
     "throughput": ("rate", "images/s", BATCHES, False),
     "first": ("first", "seconds to the first batch", BATCHES, True),
@@ -37,16 +37,16 @@ _PLOTS = {
 }
 _ALT = {
     "throughput": "Images a second by number of workers, for torch's loader and the three steps, four sizes of batches",
-    "first": "Seconds until the first batch by number of workers, likewise",
-    "cpu": "CPU seconds for 1000 images by number of workers, likewise",
+    "first": "Seconds until the first batch by number of workers, for the same loaders and sizes of batches",
+    "cpu": "CPU seconds for 1000 images by number of workers, for the same loaders and sizes of batches",
     "memory": "Memory of the process and all that it started by number of workers, with batches of 32 and of 256",
 }
 
 
 def missing() -> str | None:
-    """What is missing for drawing, and how to get it; ``None`` if nothing is."""
+    """A description of what is missing for drawing, and how to get it; ``None`` if nothing is."""
     if importlib.util.find_spec("matplotlib") is None:
-        return "the pictures are drawn by matplotlib, which is not installed: pip install '.[bench]'"
+        return "drawing needs matplotlib, which is not installed: pip install '.[bench]'"
     return None
 
 
@@ -79,7 +79,7 @@ def _drawn(result: Result, name: str, path: Path) -> Path:
         axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(ticker.NullFormatter())
     else:
-        # When all is drawn: the panels share the axis, and a bound that is set stops it from growing.
+        # After drawing: the panels share the axis, and a fixed bound would stop it from growing.
         panels[0][0].set_ylim(bottom=0)
     panels[0][0].set_ylabel(label)
     handles, labels = panels[0][0].get_legend_handles_labels()
@@ -90,7 +90,7 @@ def _drawn(result: Result, name: str, path: Path) -> Path:
 
 
 def _fill(panel: Any, result: Result, measure: str, batch: int) -> None:
-    """Medians with bars from the least to the greatest value."""
+    """Medians with bars from the minimum to the maximum."""
     for peer in PEERS:
         known = [
             (cell, value) for cell in by_workers(batch) if (value := result.value(measure, cell, peer.name)) is not None

@@ -1,11 +1,11 @@
-"""What does each step from torch's DataLoader to SPDL bring, in throughput, first batch, CPU time and memory?
+"""What does each step from torch's DataLoader to SPDL gain in throughput, first batch, CPU time and memory?
 
     python benchmarks/migration/run.py [--quick] [--cells 32x1,256x8] [--peers A,B] [--json PATH] [--require]
 
 torch's loader and the three steps of docs/migration.md load the same photographs, with 1, 2, 4 and 8 workers, in
-batches of 32 to 256. Each measurement has a process of its own, and they take turns: A B C, A B C. What they give is
-compared before anything is timed. A whole run also draws the pictures and writes the tables of docs/migration.md.
-``--require`` exits with 1 if a figure that the project promises is not reached. See README.md.
+batches of 32 to 256. Each measurement has its own process, and they take turns: A B C, A B C. Outputs are compared
+before anything is timed. A whole run also draws the pictures and writes the tables of docs/migration.md. ``--require``
+exits with 1 if a requirement is not met. See README.md.
 """
 
 import sys

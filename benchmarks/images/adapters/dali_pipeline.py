@@ -1,7 +1,7 @@
 """DALI's CPU pipeline, with as many threads as the case says.
 
-It draws its own random crops, from the same distribution, because its users write ``decoders.image_random_crop``. It runs
-batch by batch, because it would otherwise prefetch while others are measured.
+It draws its own random crops, from the same distribution, because its users write ``decoders.image_random_crop``. It
+runs batch by batch, because it would otherwise prefetch while others are measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """FFCV in its JPEG mode: all photographs, unchanged, in one file that it maps.
 
-It draws its own random crops. Its evaluation cuts the centre out before it scales, which gives the same part. It does not
-read plain files, so it is shown but not counted as a peer that does. libturbojpeg and OpenCV are the system's.
+It draws its own random crops. Its evaluation cuts the centre out before it scales, which gives the same part. It does
+not read plain files, so it is shown but not counted as a peer that does. libturbojpeg and OpenCV are the system's.
 """
 
 import os

@@ -1,7 +1,8 @@
 """The reference: ``load_image_batch`` with a filter description.
 
-The description is the same for all images of a call. So where it differs per image, and where two threads share a batch,
-each image is decoded separately and the frames are converted into one buffer, as its ``load_image_batch`` does inside.
+The description is the same for all images of a call. So where it differs per image, and where two threads share a
+batch, each image is decoded separately and the frames are converted into one buffer, as its ``load_image_batch`` does
+inside.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A pipeline that is built, started and ended by iterating over it, as a loader is."""
+"""A pipeline that is built, started and ended by iterating over it, like a loader."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from spdl.pipeline import Pipeline
 
 
 class Running:
-    """What ``build`` gives, from its start to its end, in each iteration."""
+    """Build and run the pipeline in each iteration, from its start to its end."""
 
     def __init__(self, build: Callable[[], Pipeline[Any]]) -> None:
         self._build = build

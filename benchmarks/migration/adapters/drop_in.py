@@ -1,4 +1,4 @@
-"""Step 1, by one line: the same data set and the same arguments, given to another loader."""
+"""Step 1, a change of one line: the same data set and the same arguments for another loader."""
 
 from collections.abc import Iterable
 from importlib import metadata

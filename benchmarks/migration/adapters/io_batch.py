@@ -1,7 +1,7 @@
-"""Step 3: files to a batch by one native call, which all of the threads share.
+"""Step 3: files to a batch with one native call, in which all threads work together.
 
-As many threads as workers, in all: one call at a time, and its threads decode the pictures of one batch together. So
-the first batch is there as soon as it can be, and later ones are made as fast as by several calls at once.
+The total number of threads is the number of workers: one call at a time, whose threads share the pictures of a batch.
+So the first batch is ready as early as possible, and later ones are as fast as with several calls at once.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder
 
 from ._running import Running
 
-# Pillow does not turn pictures upright unless it is told to.
+# Pillow does not apply the orientation by default.
 TRANSFORM = ImageTransform(SIZE, layout="NCHW", orient=False)
 
 
@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
 
 def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:
     if batch_size is None:
-        raise ValueError("whole batches are loaded: batch_size must be a number, got None")
+        raise ValueError("this step loads whole batches: batch_size must be a number, got None")
 
     def load(indices: list[int]) -> tuple[Any, Any]:
         paths, labels = zip(*map(photos.sample, indices), strict=True)

@@ -1,4 +1,4 @@
-"""Step 3 as the document has it that this benchmark reproduces: frames stay as decoded until the batch is made."""
+"""Step 3 as in the document that this benchmark reproduces: frames stay as decoded until the batch is made."""
 
 from collections.abc import Iterable
 from importlib import metadata

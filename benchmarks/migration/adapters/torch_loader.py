@@ -1,4 +1,4 @@
-"""torch's own loader, with its defaults: what the user has today."""
+"""torch's own loader, with its defaults: the user's old code."""
 
 import warnings
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 from benchmarks.migration._datasets import PhotoDataset
 from benchmarks.migration._photos import Photos
 
-# It says so each time that it has more workers than there are cores, which is what is to be measured here.
+# It warns of more workers than cores, which this benchmark measures on purpose.
 warnings.filterwarnings("ignore", "This DataLoader will create")
 
 
