@@ -76,7 +76,7 @@ def fitted(path: str, *, draft: bool) -> np.ndarray:
 
 
 def by_pillow(paths: list[str], threads: int, *, draft: bool) -> Batches:
-    """Whole batches in threads, with as many prefetched as there are threads plus the sink size of the pipeline."""
+    """Whole batches in threads, without a limit on the number that is prefetched."""
 
     def load(batch: list[str]) -> np.ndarray:
         return np.stack([fitted(path, draft=draft) for path in batch])

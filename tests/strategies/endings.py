@@ -1,4 +1,4 @@
-"""Ways to end a pipeline, at moments that are counted, not timed."""
+"""Ways to end a pipeline, at points defined by counts, not by time."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Kind = Literal["exhaust", "stop", "break", "raise", "drop", "cancel", "op"]
 class Ending:
     """How a case ends.
 
-    ``exhaust``: is read to the end. ``stop``, ``break``, ``raise``, ``drop`` (of the handle), ``cancel`` (of the
+    ``exhaust``: the consumer reads to the end. ``stop``, ``break``, ``raise``, ``drop`` (of the handle), ``cancel`` (of the
     consumer's coroutine): after ``after`` items. ``op``: another thread stops when the ``after``-th call of an op
-    has begun; that call returns if it is sync and waits for ever if it is async.
+    has begun; a sync call then returns, an async call
+    waits for ever.
     """
 
     kind: Kind
@@ -38,7 +39,7 @@ class Ending:
 
 @dataclass
 class Observed:
-    """What the consumer saw."""
+    """The outputs and the error that the consumer saw."""
 
     epochs: list[list[Value]] = field(default_factory=lambda: [[]])
     failure: PipelineFailure | None = None
@@ -59,12 +60,12 @@ class _BodyError(Exception):
 
 
 def run_until(graph: Graph, ending: Ending, *, look: Callable[[Run], None] | None = None) -> tuple[Run, Observed]:
-    """Build ``graph``, read it until ``ending``, and what is left after it.
+    """Build ``graph``, read it until ``ending``, and read the rest after it.
 
     Args:
-        graph: What to build.
-        ending: When and how it ends.
-        look: Called after every item.
+        graph: The graph to build.
+        ending: The time and the way of the end.
+        look: A function called after every item.
     """
     seen = Observed()
     run = _Stopper(graph, ending).run if ending.kind == "op" else Run(graph)
@@ -79,7 +80,7 @@ def run_until(graph: Graph, ending: Ending, *, look: Callable[[Run], None] | Non
 
 
 def _next(run: Run, seen: Observed, look: Callable[[Run], None]) -> bool:
-    """Read one item, or the end of an epoch. False: there is nothing more."""
+    """Read one item, or the end of an epoch. Return False at the end of the stream."""
     with bounded("get_item()"):
         try:
             value = run.pipeline.get_item(timeout=BOUND)
@@ -100,7 +101,7 @@ def _rest(run: Run, seen: Observed, look: Callable[[Run], None]) -> None:
 
 
 def _exhaust(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -> None:
-    """To the end; of a continuous source, three epochs."""
+    """Read to the end; with a continuous source, three epochs."""
     while _next(run, seen, look):
         if len(seen.epochs) > 3:
             seen.epochs.pop()
@@ -161,7 +162,7 @@ def _drop(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -> 
 
 
 def _cancel(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -> None:
-    """Cancel a coroutine that reads, go on with another, then without any."""
+    """Cancel a coroutine that reads, continue with another one, then without any."""
 
     async def read(enough: asyncio.Event) -> None:
         async for value in run.pipeline:
@@ -193,7 +194,7 @@ def _cancel(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -
 
 
 class _Stopper:
-    """Stops the pipeline from a thread of its own when an op says so."""
+    """Stops the pipeline from its own thread when an op requests it."""
 
     def __init__(self, graph: Graph, ending: Ending) -> None:
         self.after = ending.after + 1

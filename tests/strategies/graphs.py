@@ -1,4 +1,4 @@
-"""Random graphs: plain descriptions that both the model and the real pipeline are made from."""
+"""Random graphs: plain descriptions from which both the model and the real pipeline are made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Lane: TypeAlias = Literal["sync", "async", "executor"]
 
 @dataclass(frozen=True)
 class Op:
-    """A pipe. ``call``: one output; ``split``: a list; ``map``: list to list; ``generator``: a yield per child."""
+    """A pipe. ``call``: one output; ``split``: a list; ``map``: list to list; ``generator``: one yield per child."""
 
     id: int
     shape: Literal["call", "split", "map", "generator"]
@@ -79,9 +79,9 @@ Stage: TypeAlias = "Op | Agg | Disagg | Paths"
 
 @dataclass(frozen=True)
 class Source:
-    """``sizes``: items of each epoch, over and over; only the first without ``continuous``.
+    """A source. ``sizes``: the numbers of items of the epochs, repeated; without ``continuous`` only the first counts.
 
-    ``error_at``: raises instead of giving the item of that index.
+    ``error_at``: the index at which it raises instead of giving the item.
     """
 
     id: int
@@ -93,7 +93,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Merged:
-    """Several sub-pipelines. ``drain``: an op of the user's that reads one input after the other."""
+    """Several sub-pipelines. ``drain``: a user's merge op that reads one input after the other."""
 
     subs: tuple[Sub, ...]
     drain: bool = False
@@ -120,14 +120,14 @@ class Graph:
 
 
 def sources_of(src: Source | Merged) -> list[Source]:
-    """In the order in which the engine numbers them."""
+    """The stages in the order in which the engine numbers them."""
     if isinstance(src, Source):
         return [src]
     return [source for sub in src.subs for source in sources_of(sub.src)]
 
 
 def stages_of(where: Graph | Sub | tuple[Stage, ...]) -> list[Stage]:
-    """All stages, those of sub-pipelines and paths too."""
+    """All stages, including those of sub-pipelines and paths."""
     found: list[Stage] = []
     if not isinstance(where, tuple):
         if isinstance(where.src, Merged):
@@ -143,7 +143,7 @@ def stages_of(where: Graph | Sub | tuple[Stage, ...]) -> list[Stage]:
 
 
 def steps(op: Op, value: Value) -> list[tuple[Outcome, Value]]:
-    """What ``op`` does with ``value``, step by step. A generator may take none or many; others take one."""
+    """The steps of ``op`` on ``value``. A generator may have any number of steps; other ops have one."""
     number = number_of(value)
 
     def planned(k: int) -> Outcome:
@@ -243,9 +243,9 @@ def graphs(
     """A graph of any shape.
 
     Args:
-        continuous: Whether the sources are; ``None``: either.
+        continuous: Whether the sources are continuous; ``None`` for either.
         limits: Whether stages and pipeline may have ``max_failures``, and sources may raise.
-        max_items: Most items of one source in one epoch.
+        max_items: The maximum number of items of a source in an epoch.
         merges: Whether there may be several sources.
     """
     ids = _Ids()

@@ -1,4 +1,4 @@
-"""What users' code may raise, and what may go wrong where it is reported: exceptions, items and logs that misbehave."""
+"""Misbehaving user code: exceptions that cannot be reported, items that cannot be shown, logs that raise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FrozenError(Exception):
-    """Refuses every attribute, notes too."""
+    """Refuses every attribute, including notes."""
 
     path: str = "bad.jpg"
 
@@ -40,7 +40,7 @@ class NoteRefusingError(Exception):
 
 
 class NotedError(Exception):
-    """Its ``__notes__`` is no list."""
+    """Has ``__notes__`` that is not a list."""
 
     def __init__(self) -> None:
         super().__init__("noted")
@@ -85,10 +85,10 @@ class MuteExit(SystemExit):
     __repr__ = __str__
 
 
-#: One object for all items, as a module may have it.
+#: One exception object that is raised for all items.
 _SHARED: Final = ValueError("always the same")
 
-#: Made anew for each raise.
+#: Exceptions that are made for each raise.
 EXCEPTIONS: Final[dict[str, Callable[[], BaseException]]] = {
     "plain": lambda: ValueError("plain"),
     "frozen": FrozenError,
@@ -114,7 +114,7 @@ EXCEPTIONS: Final[dict[str, Callable[[], BaseException]]] = {
 
 
 class Unspeakable:
-    """An item that cannot be shown."""
+    """An item whose ``repr`` raises."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -147,7 +147,7 @@ LOGS: Final = ("well", "handler", "handler-exits", "filter", "filter-interrupts"
 
 @contextmanager
 def hostile_log(kind: str, name: str = "spdl.pipeline") -> Iterator[None]:
-    """A log of the package raises for every record, in the way that ``kind`` names."""
+    """Make a log of the package raise for every record, in the way given by ``kind``."""
     logger = logging.getLogger(name)
     handler = filtering = None
     if kind.startswith("handler"):

@@ -1,11 +1,11 @@
-"""Items that know where they came from, so that a test needs no help of the engine to follow them."""
+"""Items that record their origin, so that a test can follow them without the engine."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 __all__ = ["Position", "Token", "Value", "label_of", "number_of", "positions_of", "tokens_of"]
 
-#: Number of the source, index of the item.
+#: The number of the source, and the index of the item.
 Position: TypeAlias = tuple[int, int]
 Value: TypeAlias = "Token | list[Value]"
 
@@ -15,9 +15,9 @@ class Token:
     """One item.
 
     Attributes:
-        label: What has been done to it, and to what; no two items of a run have the same.
-        positions: The source positions it descends from.
-        number: Decides what ops do with it, so the same for every interleaving.
+        label: The history of the item, unique in a run.
+        positions: The source positions from which it descends.
+        number: The number that decides what ops do with it, independent of the interleaving.
     """
 
     label: object
@@ -33,7 +33,7 @@ class Token:
 
 
 def tokens_of(value: Value) -> list[Token]:
-    """The tokens in a value, lists of lists opened up."""
+    """The tokens in a value; nested lists are flattened."""
     if isinstance(value, Token):
         return [value]
     return [token for one in value for token in tokens_of(one)]

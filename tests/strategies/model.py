@@ -1,8 +1,8 @@
-"""What must come out of a graph, worked out one item after the other.
+"""The expected output of a graph, computed one item after the other.
 
-The order of the result is a list of *strands*: what is in one strand keeps its order, and strands mix in any way. A
-stage that keeps order keeps the strands; one that does not makes a strand of each item's outputs; paths and merges put
-the strands of their inputs side by side.
+The order of the result is a list of *strands*: items of a strand keep their order, and strands interleave in any way. A
+stage that keeps order keeps the strands. One that does not makes a strand of each item's outputs. Paths and merges
+combine the strands of their inputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Strand: TypeAlias = "list[Value]"
 
 @dataclass
 class Counts:
-    """What a stage must have counted."""
+    """The expected counts of a stage."""
 
     num_calls: int = 0
     num_emitted: int = 0
@@ -31,13 +31,13 @@ class Counts:
 
 @dataclass
 class Expected:
-    """Of one epoch.
+    """The expectation for one epoch.
 
     Attributes:
         strands: The outputs.
-        is_exact: False where items are grouped in an order that nothing fixes; ``strands`` then says nothing.
-        counts: Of each op, by stage id; right for the ops in ``counted`` only.
-        counted: Ids of the ops before which everything is exact.
+        is_exact: False if items are grouped in an undefined order; ``strands`` is then meaningless.
+        counts: The counts of each op, by stage id; valid for the ops in ``counted`` only.
+        counted: The ids of the ops before which everything is exact.
     """
 
     strands: list[Strand]
@@ -139,7 +139,7 @@ class Expected:
 
 
 def expect(graph: Graph, epoch: int = 0) -> Expected:
-    """What must come out of ``graph`` in that epoch, if nothing stops it."""
+    """The expected output of ``graph`` in that epoch, if nothing stops it."""
     found = _expect_src(graph.src, epoch)
     found.apply(graph.stages)
     return found
@@ -166,12 +166,12 @@ def _expect_src(src: Source | Merged, epoch: int) -> Expected:
 
 
 def check_mix(strands: list[Strand], outputs: list[Value], *, whole: bool = True) -> None:
-    """Fail unless ``outputs`` are a mix of ``strands``.
+    """Fail unless ``outputs`` are an interleaving of ``strands``.
 
     Args:
-        strands: What is expected.
-        outputs: What came.
-        whole: Everything must be there. Otherwise some of it, still in order.
+        strands: The expected outputs.
+        outputs: The actual outputs.
+        whole: Whether all outputs must be there. Otherwise a part is enough, still in order.
     """
     places = {repr(label_of(v)): (s, k) for s, strand in enumerate(strands) for k, v in enumerate(strand)}
     reached = [-1] * len(strands)

@@ -1,4 +1,4 @@
-"""How many cases a law is tried on: few fixed ones in ``make test``, many new ones in ``make soak``."""
+"""The number of cases of a law: few fixed ones in ``make test``, many new ones in ``make soak``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from tests.support.soak import SEED, is_soaking
 
 __all__ = ["cases"]
 
-#: The part of a law's cases that ``make test`` tries; and the least number, for laws that have as many.
+#: The share of a law's cases that ``make test`` tries, and the minimum for laws that have that many.
 _SHARE = 1 / 4
 _LEAST = 15
 
@@ -26,7 +26,7 @@ settings.load_profile("spdl")
 
 
 def cases(number: int) -> Callable[[Any], Any]:
-    """Decorate a property with how many cases ``make soak`` tries it on in a round; ``make test`` tries a quarter."""
+    """Decorate a property with its number of cases in a round of ``make soak``; ``make test`` tries a quarter."""
     tried = number if is_soaking() else min(number, max(_LEAST, round(number * _SHARE)))
 
     def decorate(law: Any) -> Any:

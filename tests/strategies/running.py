@@ -1,4 +1,4 @@
-"""Makes a real pipeline of a description, and watches what its ops and sources do."""
+"""Builds a real pipeline from a description, and checks what its ops and sources do."""
 
 from __future__ import annotations
 
@@ -39,19 +39,20 @@ class SourceError(Exception):
 
 
 class Run:
-    """One build of a graph, and what was seen of it.
+    """One build of a graph, and the observations of it.
 
     Attributes:
-        live: Tokens that exist and have not been taken, dropped or failed, with their number of places (a list of
-            tokens and the tokens are the same place).
-        problems: What was wrong. An assertion inside an op would only be one more failed item.
-        most_live: The most tokens that existed at once.
-        unsure: Positions of which something was dropped or failed, or a generator ended: whether the engine had time
-            to learn of it before a stop is not known.
-        running, most_running: Calls in flight of each stage.
-        num_opened, num_closed: Generators of ops that were entered and left.
-        on_op: Called by each op, not under a lock, with the number of the call. True: an async op waits for ever.
-        finish: Waits for whoever else ends the pipeline.
+        live: The tokens that exist and have not been taken, dropped or failed, with their number of places (a list of
+            tokens and its tokens are the same place).
+        problems: The errors found. An assertion inside an op would only be one more failed item.
+        most_live: The maximum number of tokens at a time.
+        unsure: The positions with a dropped or failed item or an ended generator: the engine may or may not have
+            recorded it before a stop.
+        running, most_running: The calls in flight of each stage, now and at most.
+        num_opened, num_closed: The numbers of generators of ops that were entered and left.
+        on_op: A function that each op calls, not under a lock, with the number of the call. If it returns True, an
+            async op waits for ever.
+        finish: A function that waits for other threads that end the pipeline.
     """
 
     def __init__(
@@ -80,17 +81,17 @@ class Run:
             max_failures=graph.max_failures,
             task_hook_factory=self.make_hooks if graph.hooks else None,
         )
-        self.engine = self.pipeline._engine  # for the accounting of source positions, also when the handle is gone
+        self.engine = self.pipeline._engine  # for checking source positions, even without the handle
 
     def drop(self) -> None:
-        """Let go of the handle."""
+        """Drop the handle."""
         del self.pipeline
 
     def close(self) -> None:
         for executor in self.executors:
             executor.shutdown()
 
-    # -- what is watched
+    # -- observations
 
     def born(self, value: Value) -> None:
         with self.lock:
@@ -101,7 +102,7 @@ class Run:
             self.most_live = max(self.most_live, len(self.live))
 
     def replaced(self, before: Value, after: Value | None) -> None:
-        """``before`` became ``after``; ``None``: it was dropped, or failed, or has given all it has."""
+        """``before`` became ``after``; ``None`` means dropped, failed or exhausted."""
         with self.lock:
             kept = tokens_of(after) if after is not None else []
             for token in tokens_of(before):
@@ -112,7 +113,7 @@ class Run:
             self.unsure |= positions_of(before) - frozenset(p for token in kept for p in token.positions)
 
     def taken(self, value: Value) -> None:
-        """The consumer has it."""
+        """The consumer has taken it."""
         with self.lock:
             for token in tokens_of(value):
                 if self.live.pop(repr(token), None) is None:
@@ -124,7 +125,7 @@ class Run:
 
     @contextmanager
     def call(self, op: Op) -> Iterator[bool]:
-        """A call of ``op``. Gives whether an async op is to wait here for ever."""
+        """Observe a call of ``op``. Yields whether an async op must wait for ever."""
         with self.lock:
             self.running[op.id] += 1
             self.most_running[op.id] = max(self.most_running[op.id], self.running[op.id])
@@ -188,7 +189,7 @@ class Run:
                     await asyncio.sleep(0)
                 return self.perform(op, value)
 
-        # A generator is one call from its first step to its last, also while it waits for room.
+        # A generator is one call from its first step to its last, including its waits for room.
         def generate(value: Value) -> Iterator[Value | None]:
             with self.call(op), self.opened():
                 yield from self.walk(op, value)
@@ -245,7 +246,7 @@ class Run:
 
 
 class SourceWatch:
-    """One source, and how often its iterators were opened, used up and closed."""
+    """One source, with counts of its opened, exhausted and closed iterators."""
 
     def __init__(self, run: Run, source: Source) -> None:
         self.run = run
@@ -294,7 +295,7 @@ class _GeneratorSource:
 
 
 class _IteratorSource:
-    """Its iterators have a ``close``, as files have."""
+    """A source whose iterators have a ``close``, like files."""
 
     def __init__(self, watch: SourceWatch) -> None:
         self.watch = watch
@@ -310,7 +311,7 @@ class _ClosableIterator(Iterator[Token]):
         self.was_closed = False
 
     def __next__(self) -> Token:
-        assert not self.was_closed, "the source was asked for an item after it was closed"
+        assert not self.was_closed, "an item was requested from the source after it was closed"
         if self.left == 0:
             self.watch.num_exhausted += 1
             raise StopIteration
@@ -367,7 +368,7 @@ class _Grouper(Aggregator[Any, Any]):
 
 
 class _Hook(TaskHook):
-    """A hook of the user's own, which makes the engine run every call between its entry and its exit."""
+    """A user's hook, which makes the engine run every call between its entry and its exit."""
 
     def __init__(self, run: Run, info: StageInfo) -> None:
         self.run = run
@@ -392,7 +393,7 @@ def _router(stage: Paths) -> Callable[[Any], Any]:
 
 
 async def _drain(info: StageInfo, inputs: Any, output: Any) -> None:
-    """Reads one input to the end, then the next. Epochs of continuous inputs stay apart."""
+    """Reads one input to the end, then the next. Epochs of continuous inputs stay separate."""
     while True:
         mark: Any = None
         for queue in inputs:

@@ -1,4 +1,4 @@
-"""Gates: calls of an op that end in an order which the test says, whatever the threads do."""
+"""Gates: a test decides the order in which the calls of an op end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Gates"]
 
 
 class Gates:
-    """One gate for each item: its call arrives, and stays until it is let go."""
+    """One gate per item: its call arrives, and waits until the test releases it."""
 
     def __init__(self, num_items: int) -> None:
         self.arrived = [threading.Event() for _ in range(num_items)]
@@ -21,13 +21,13 @@ class Gates:
 
     def wait_arrival(self, item: int) -> None:
         if not self.arrived[item].wait(BOUND):
-            raise Hang(f"the call for item {item} did not begin, although nothing was in its way\n{stacks()}")
+            raise Hang(f"the call for item {item} did not begin, although nothing blocked it\n{stacks()}")
 
     def let_go(self, item: int) -> None:
         self.left[item].set_result(None)
 
     def open_all(self) -> None:
-        """Nothing is to be waited for any more: the test has failed, or is over."""
+        """Release all calls: the test has failed, or is over."""
         for gate in self.left:
             if not gate.done():
                 gate.set_result(None)

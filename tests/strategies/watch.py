@@ -1,4 +1,4 @@
-"""What every case is watched for: that it ends, and that nothing of it is left when it has."""
+"""Checks for every case: it ends, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.timeouts import TIMEOUT
 
 __all__ = ["BOUND", "Hang", "bounded", "nothing_left"]
 
-#: Seconds that nothing ever takes unless it hangs.
+#: Seconds after which a call counts as hanging.
 BOUND = TIMEOUT
 
 
@@ -23,7 +23,7 @@ class Hang(AssertionError):
 
 
 def stacks() -> str:
-    """Where all threads but this one are."""
+    """The stacks of all threads except this one."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     names.pop(threading.get_ident(), None)
     frames = sys._current_frames()
@@ -44,7 +44,7 @@ def bounded(what: str) -> Iterator[None]:
 
 
 class _Complaints(logging.Handler):
-    """What the engine says about itself that it never should; failures of items are not of them."""
+    """Log records of the engine that report its own errors; failures of items are not included."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -65,9 +65,9 @@ def _descriptors() -> set[str]:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Check that the body leaves no thread and no descriptor, and that the engine had nothing to complain about.
+    """Check that the body leaves no thread and no descriptor, and that the engine reported no error of its own.
 
-    Threads are switched between every few bytecodes, so that a few items already meet many interleavings.
+    Threads are switched every few bytecodes, so that few items are enough for many interleavings.
     """
     complaints = _Complaints()
     logger = logging.getLogger("spdl")
@@ -83,7 +83,7 @@ def nothing_left() -> Iterator[None]:
         logger.removeHandler(complaints)
         logger.propagate = propagate
     for thread in set(threading.enumerate()) - threads:
-        if thread.name == "spdl-reaper":  # the handle was collected on a thread of the engine's own
+        if thread.name == "spdl-reaper":  # the handle was collected on one of the engine's threads
             thread.join(BOUND)
     left = set(threading.enumerate()) - threads
     assert not left, f"threads are left: {left}\n{stacks()}"

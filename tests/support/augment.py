@@ -1,9 +1,9 @@
-"""What image transforms must give, from Pillow and NumPy alone: an implementation that shares nothing with ours.
+"""The expected results of image transforms, from Pillow and NumPy alone, in an independent implementation.
 
 Geometry and order of work are those of torchvision's transforms on PIL images (torchvision/transforms/functional.py,
 ``_functional_pil.py``, ``transforms.py``; when this was written it gave the bytes of version 0.29 in some thousand
-random cases), and those of FFmpeg's ``scale`` and ``pad`` where a picture is fitted: ``tests/golden/placements.json``
-has FFmpeg's own numbers.
+random cases), and those of FFmpeg's ``scale`` and ``pad`` for a fitted picture: ``tests/golden/placements.json`` has
+FFmpeg's own numbers.
 """
 
 import math
@@ -50,8 +50,8 @@ FILTERS: dict[Interpolation, Image.Resampling] = {
 }
 
 
-#: Levels by which Pillow may differ from itself: before version 13 it always went along rows first, since then down
-#: columns where that leaves much less (``ImagingResampleInner``), and ours does as it does now.
+#: Levels by which versions of Pillow may differ: before version 13 it always resampled rows first; since then it
+#: resamples columns first where that leaves much less (``ImagingResampleInner``), and SPDL does the same.
 ROUNDING = 0 if int(PIL.__version__.partition(".")[0]) >= 13 else 1
 
 
@@ -84,12 +84,12 @@ class Box:
     width: int
 
     def cut(self, picture: Image.Image) -> Image.Image:
-        """The part of the picture; black where it leaves it."""
+        """Crop a part of the picture; the area outside the picture is black."""
         return picture.crop((self.left, self.top, self.left + self.width, self.top + self.height))
 
 
 def shorter_size(height: int, width: int, length: int) -> Size:
-    """What ``Resize(length)`` makes of a picture (``_compute_resized_output_size``)."""
+    """The size after ``Resize(length)`` (``_compute_resized_output_size``)."""
     short, long = min(height, width), max(height, width)
     other = int(length * long / short)
     return (length, other) if height <= width else (other, length)
@@ -106,12 +106,12 @@ def resize_shorter(picture: Image.Image, length: int, interpolation: Interpolati
 
 
 def center_window(height: int, width: int, size: Size) -> Box:
-    """Where ``CenterCrop(size)`` cuts, in a picture at least as large; halves go to the even number."""
+    """The rectangle of ``CenterCrop(size)`` in a picture at least as large; halves round to the even number."""
     return Box(round((height - size[0]) / 2.0), round((width - size[1]) / 2.0), *size)
 
 
 def center_crop(picture: Image.Image, size: Size, fill: int | tuple[int, ...] = 0) -> Image.Image:
-    """``CenterCrop(size)``, which pads what is too small, more to the right and below where it cannot be even."""
+    """``CenterCrop(size)``, which pads a smaller picture, with the odd pixel on the right and below."""
     high, wide = max(size[0] - picture.height, 0), max(size[1] - picture.width, 0)
     if high or wide:
         border = (wide // 2, high // 2, (wide + 1) // 2, (high + 1) // 2)
@@ -120,7 +120,7 @@ def center_crop(picture: Image.Image, size: Size, fill: int | tuple[int, ...] = 
 
 
 def resized_crop(picture: Image.Image, box: Box, size: Size, interpolation: Interpolation = "bilinear") -> Image.Image:
-    """``resized_crop``: what is outside the box has no weight."""
+    """``resized_crop``: pixels outside the box have no weight."""
     return resize(box.cut(picture), size, interpolation)
 
 
@@ -149,7 +149,7 @@ def fallback_crop(height: int, width: int, ratio: Sequence[float]) -> Box:
 
 
 def fit_inside(height: int, width: int, size: Size) -> Box:
-    """Where a picture that keeps its shape goes on a canvas; sides are rounded to the nearest, halves up."""
+    """The place on a canvas of a picture that keeps its aspect ratio; sides are rounded to the nearest, halves up."""
 
     def scaled(side: int, numerator: int, denominator: int) -> int:
         return math.floor(Fraction(side * numerator, denominator) + Fraction(1, 2))
@@ -167,7 +167,7 @@ def pad_to_fit(
     is_centered: bool = True,
     fill: int | tuple[int, ...] = 0,
 ) -> Image.Image:
-    """The picture as large as it fits, on a canvas of ``fill``."""
+    """The picture at the largest size that fits, on a canvas of ``fill``."""
     box = fit_inside(picture.height, picture.width, size)
     canvas = Image.new(picture.mode, size[::-1], fill)
     canvas.paste(
@@ -179,10 +179,10 @@ def pad_to_fit(
 def replayed(
     picture: Image.Image, applied: Applied, interpolation: Interpolation = "bilinear", fill: int | tuple[int, ...] = 0
 ) -> Image.Image:
-    """The picture as a recorded geometry says: cut, resampled, cut again, placed, mirrored.
+    """Apply a recorded geometry: crop, resample, crop again, place, mirror.
 
     Args:
-        picture: Upright.
+        picture: The upright picture.
     """
     shown = resize(Box(*applied.crop).cut(picture), applied.resized, interpolation)
     canvas = Image.new(picture.mode, applied.size[::-1], fill)

@@ -1,7 +1,7 @@
-"""Run a script in a Python interpreter of its own, with a bounded wait: for what can only be seen as a process ends.
+"""Run a script in its own Python interpreter, with a time limit: for behaviour that shows only when a process ends.
 
-A script that hangs does not hang the test: it prints the stacks of all its threads (``faulthandler``) and is ended, and
-so is everything that it started. Warnings are errors in the child too, so that what is left open shows on stderr.
+A script that hangs does not hang the test: it prints the stacks of all its threads (``faulthandler``) and is killed,
+with all processes that it started. Warnings are errors in the child too, so that unclosed resources show on stderr.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.support.timeouts import TIMEOUT
 __all__ = ["TIMEOUT", "Ended", "environment", "run_child", "run_file"]
 
 
-#: What the interpreter, asyncio and threading print when something was not ended as it should be.
+#: Output of the interpreter, asyncio and threading after an improper shutdown.
 COMPLAINTS = (
     "Exception ignored",
     "Fatal Python error",
@@ -37,14 +37,14 @@ COMPLAINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a child ended: ``returncode`` is negative where a signal ended it."""
+    """The end of a child: ``returncode`` is negative if a signal ended it."""
 
     returncode: int | None
     stdout: str
     stderr: str
 
     def check(self, stdout: str = "", *, returncode: int = 0) -> None:
-        """Fail unless it ended with ``returncode``, having printed ``stdout`` and not a word on stderr."""
+        """Fail unless it ended with ``returncode``, with ``stdout`` as its output and nothing on stderr."""
         assert (self.returncode, self.stdout.split(), self.stderr) == (returncode, stdout.split(), ""), self
 
     def check_raised(self, *words: str, stdout: str = "") -> None:
@@ -67,7 +67,7 @@ class Ended:
             assert each in self.stderr, self
 
     def check_no_complaint(self) -> None:
-        """Fail if something was not ended as it should be."""
+        """Fail after an improper shutdown."""
         for complaint in COMPLAINTS:
             assert complaint not in self.stderr, self
 
@@ -76,20 +76,20 @@ class Ended:
 
 
 def environment() -> dict[str, str]:
-    """The variables for a child that is to import the package as this process does, and ``tests``."""
+    """The variables for a child that imports the package as this process does, and ``tests``."""
     path = os.pathsep.join([str(Path(spdl.pipeline.__file__).parents[2]), str(Path(__file__).parents[2])])
     return {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run_child(script: str, *, timeout: float = TIMEOUT, fresh: bool = False) -> Ended:
-    """Run ``script`` as the main module of an interpreter of its own and wait for its end.
+    """Run ``script`` as the main module of its own interpreter and wait for its end.
 
-    It can import the package as this process does, and ``tests``. It leads a session and a process group of its own.
+    It can import the package as this process does, and ``tests``. It has its own session and process group.
 
     Args:
-        script: Source text; common indentation is removed.
-        timeout: Seconds until it shows its stacks and is ended, which fails the test.
-        fresh: It needs an interpreter that has imported nothing yet, as do scripts that name ``sys.modules``.
+        script: The source text; common indentation is removed.
+        timeout: The seconds until it prints its stacks and is killed, which fails the test.
+        fresh: Whether it needs an interpreter that has imported nothing yet, as scripts that name ``sys.modules`` do.
     """
     with tempfile.TemporaryDirectory() as folder:
         main = Path(folder) / "main.py"
@@ -105,14 +105,14 @@ def run_file(
     fresh: bool = False,
     may_warn: str | None = None,
 ) -> Ended:
-    """The same for a script that is there already.
+    """The same for an existing file.
 
     Args:
-        path: Where it is.
-        folder: Where it runs, if not in this process's working directory.
+        path: The path of the script.
+        folder: The working directory; that of this process by default.
         timeout: As for ``run_child``.
         fresh: As for ``run_child``.
-        may_warn: A filter for warnings that are no errors; takes a new interpreter too.
+        may_warn: A filter for warnings that are not errors; needs a new interpreter too.
     """
     script, folder = path.read_text(encoding="utf-8"), folder or Path.cwd()
     if not fresh and may_warn is None and "sys.modules" not in script and hasattr(os, "fork"):
@@ -127,7 +127,7 @@ def run_file(
 
 
 def _imports(script: str) -> tuple[str, ...]:
-    """What a script probably imports that takes long."""
+    """The slow imports that a script probably has."""
     if "torch" in script:
         return "spdl.pipeline:PipelineBuilder", "spdl.io:load_video", "numpy", "torch", "torch.utils.data"
     if "numpy" in script or "spdl.io" in script:
@@ -152,7 +152,7 @@ def _run_fresh(path: Path, folder: Path, timeout: float, may_warn: str) -> tuple
                 stdout, stderr = child.communicate(timeout=seconds)
                 break
             except subprocess.TimeoutExpired:
-                # The process, or one that it started, is still there. faulthandler answers the first signal with all
+                # The process, or one that it started, is still alive. faulthandler answers the first signal with all
                 # stacks. A watchdog inside the process would itself hang the exit of a forked child.
                 hung = True
                 os.killpg(child.pid, number)

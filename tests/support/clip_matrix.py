@@ -1,6 +1,6 @@
-"""The clips that every way through media is measured against: codecs, containers, formats and the odd cases of each.
+"""The clips for all tests of media: codecs, containers, formats and the unusual cases of each.
 
-Only descriptions are here; ``path`` makes the file with the ffmpeg tool when it is first asked for. The pictures are
+This module has only descriptions; ``path`` makes the file with the ffmpeg tool at its first use. The pictures are
 small and short, but each clip of video has several groups of pictures unless its codec has key frames only.
 """
 
@@ -29,13 +29,13 @@ class VideoClip:
     """A file with video.
 
     Attributes:
-        name: File name; what tests are called by.
-        arguments: What the ffmpeg tool makes it with.
-        pix_fmt: Of the decoder.
-        formats: Formats that pictures are compared in; the decoder's own if it has an array layout.
-        size: Width and height.
-        then: What makes the file out of the one that ``arguments`` gave: options before and after the input.
-        decoder: Instead of the codec's usual one.
+        name: The file name, also in test names.
+        arguments: The arguments of the ffmpeg tool.
+        pix_fmt: The pixel format of the decoder.
+        formats: The formats in which pictures are compared; the decoder's own if it has an array layout.
+        size: The width and height.
+        then: A second run of the tool on the first file: options before and after the input.
+        decoder: A decoder to use instead of the codec's default.
     """
 
     name: str
@@ -250,7 +250,7 @@ def with_cover(name: str, codec: tuple[str, ...]) -> tuple[Path, Path]:
 
 @cache
 def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[Any]:
-    """What the ffmpeg tool decodes, in the shape that ``convert_frames`` gives."""
+    """The ffmpeg tool's decoded output, in the shape of ``convert_frames``."""
     width, height = clip.size
     shapes = {
         "rgb24": (height, width, 3),
@@ -276,7 +276,7 @@ def expected_pictures(clip: VideoClip, pix_fmt: str) -> NDArray[Any]:
 
 @cache
 def expected_times(path: Path, stream: str = "v:0") -> tuple[Fraction | None, ...]:
-    """The time of each frame of a stream, exactly, as ffprobe tells it; ``None`` where it does not know."""
+    """The exact time of each frame of a stream, by ffprobe; ``None`` where it is unknown."""
     command = ["ffprobe", "-v", "error", "-select_streams", stream, "-show_entries",
                "stream=time_base:frame=best_effort_timestamp", "-of", "json", str(path)]  # fmt: skip
     found = json.loads(output_about(path, command))
@@ -286,7 +286,7 @@ def expected_times(path: Path, stream: str = "v:0") -> tuple[Fraction | None, ..
 
 
 def known_times(path: Path, stream: str = "v:0") -> tuple[Fraction, ...]:
-    """The same of a clip whose frames all have a time."""
+    """The same for a clip whose frames all have a time."""
     times = tuple(each for each in expected_times(path, stream) if each is not None)
     assert len(times) == len(expected_times(path, stream))
     return times

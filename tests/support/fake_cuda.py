@@ -1,7 +1,7 @@
-"""torch with a CUDA that writes down what it is asked for: for tests of the order of calls, and of nothing else.
+"""torch with a fake CUDA that records its calls, for tests of their order only.
 
-The device is torch's ``meta``, so what is moved has shapes and no contents. Nothing is asynchronous: whether an event
-guards what it should can be told from the order only.
+The device is torch's ``meta``, so moved tensors have shapes but no contents. Nothing is asynchronous: only the order of
+the calls shows whether an event guards the right operations.
 """
 
 import threading
@@ -85,11 +85,11 @@ class FakeCuda:
 
 
 class FakeTorch:
-    """All of torch, but for ``cuda``, and page-locked memory that is not.
+    """All of torch, except ``cuda``, with fake page-locked memory.
 
     Attributes:
-        notes: What streams, events and the allocator were asked for, in order.
-        num_pinned: How often page-locked memory was allocated.
+        notes: The calls of streams, events and the allocator, in order.
+        num_pinned: The number of allocations of page-locked memory.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Image files that Pillow does not write: by hand, marker by marker and field by field."""
+"""Image files that Pillow does not write, built marker by marker and field by field."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from PIL import Image
 
 
 def _segments(jpeg: bytes) -> Iterator[tuple[int, int, int]]:
-    """Of each marker up to the first scan's: its code, where it begins, and where its segment ends."""
+    """The code, start and end of each marker segment up to the first scan."""
     at = 2
     while True:
         code, length = jpeg[at + 1], int.from_bytes(jpeg[at + 2 : at + 4], "big")
@@ -31,7 +31,7 @@ def without_marker(jpeg: bytes, marker: int) -> bytes:
 
 
 def with_adobe(jpeg: bytes, transform: int) -> bytes:
-    """The JPEG with Adobe's marker, which says what its components mean."""
+    """The JPEG with Adobe's marker, which gives the meaning of its components."""
     plain = without_marker(jpeg, 0xEE)
     end = next(end for code, _, end in _segments(plain) if code == 0xE0) if plain[3] == 0xE0 else 2
     return plain[:end] + b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0" + bytes([transform]) + plain[end:]
@@ -90,7 +90,7 @@ def tiff(
 
 
 def bmp_without_palette(width: int, height: int) -> bytes:
-    """Eight bits a pixel, and the pixels begin where the palette should."""
+    """A BMP of eight bits per pixel whose pixels begin where the palette should be."""
     pixels = bytes(range(256)) * (width * height // 256 + 1)
     header = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8, 0, width * height, 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54 + width * height, 0, 0, 54) + header + pixels[: width * height]

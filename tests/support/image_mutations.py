@@ -1,6 +1,6 @@
-"""Images with damage anywhere, on every way from bytes to pixels: a typed error or a result, no crash, no hang.
+"""Images with damage anywhere, on every path from bytes to pixels: a typed error or a result, no crash, no hang.
 
-Short in the test suite, long by hand, in a process of its own so that a crash is seen as one::
+Short in the test suite; long by hand, in its own process so that a crash is visible::
 
     python -m tests.support.image_mutations COUNT [SEED]
 """
@@ -30,7 +30,7 @@ TRANSFORMS = [
     ImageTransform((7, 9), crop=Crop(2, 3, 11, 13), color="rgba", interpolation="lanczos"),
     ImageTransform((60, 70), crop=CenterCrop(), color="gray", dtype="float16"),
 ]
-# So that a header of a billion pixels costs no more than its refusal.
+# So that a header with a billion pixels is refused at once.
 MAX_PIXELS = 1 << 22
 
 
@@ -44,7 +44,7 @@ def saved(name: str, mode: str = "RGB", **options: Any) -> bytes:
 
 @cache
 def seeds() -> dict[str, bytes]:
-    """An undamaged image of every kind that has code of its own, here or in FFmpeg."""
+    """An undamaged image of every kind that has its own code, here or in FFmpeg."""
     exif = Image.Exif()
     exif[274] = 6
     turned: dict[str, Any] = {"exif": exif.tobytes()}
@@ -85,7 +85,7 @@ def seeds() -> dict[str, bytes]:
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
-    """The data with one to four things wrong with it, most of them in front, where the headers are."""
+    """The data with one to four errors, most of them at the start, in the headers."""
     bytes_ = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         if len(bytes_) < 8:
@@ -155,7 +155,7 @@ WAYS: list[Callable[[bytes, random.Random], Any]] = [
 
 
 def check_last(batch: Any, alone: Any) -> None:
-    """Damage has no effect on the picture that comes after it."""
+    """Damage has no effect on the next picture."""
     assert np.array_equal(spdl.io.to_numpy(batch)[-1], spdl.io.to_numpy(alone)[0])
 
 
@@ -163,13 +163,13 @@ def run(count: int, seed: int = 0, *, kinds: Sequence[str] | None = None, verbos
     """Load that many damaged images. Anything but a result or a typed error passes through.
 
     Args:
-        count: How many.
-        seed: The same images for the same seed.
-        kinds: Which of ``seeds()`` to damage, in turn; all by default.
-        verbose: Whether to print each case before it is tried, for those that end the process.
+        count: The number of images.
+        seed: The seed; the same seed gives the same images.
+        kinds: The names in ``seeds()`` to damage, in turn; all by default.
+        verbose: Whether to print each case before it is tried, to find one that ends the process.
 
     Returns:
-        How many became ``"result"``, and how many failed with each error.
+        The number of ``"result"``, and of failures with each error.
     """
     rng = random.Random(seed)
     outcomes: Counter[str] = Counter()

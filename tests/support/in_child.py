@@ -1,4 +1,4 @@
-"""What scripts run by ``child.run_child`` share: sources and ops that block, and a Ctrl-C at the right moment."""
+"""Shared code of scripts for ``child.run_child``: sources and ops that block, and a Ctrl-C at the right moment."""
 
 import asyncio
 import gc
@@ -22,9 +22,9 @@ __all__ = [
     "reached",
 ]
 
-#: What a blocked source and a blocked op wait for.
+#: The events for which a blocked source and a blocked op wait.
 never = threading.Event()
-#: What they set before they wait.
+#: The events that they set before they wait.
 reached = threading.Event()
 
 
@@ -63,14 +63,14 @@ async def async_blocked_source(num_items: int = 0) -> AsyncIterator[int]:
 
 
 def collect(found: Callable[[], object]) -> None:
-    """Collect until a weak reference is dead, which is when the threads that use its object have gone to sleep."""
+    """Collect garbage until a weak reference is dead, when the threads that use its object have gone to sleep."""
     while found() is not None:
         gc.collect()
         never.wait(0.005)
 
 
 def hurry(seconds: float = 0.2) -> None:
-    """Let a stop wait this long for ops that are stuck, where the default is ten seconds."""
+    """Set how long a stop waits for stuck ops, instead of ten seconds."""
     from spdl.pipeline import _pipeline
     from spdl.pipeline._engine import _shutdown
 
@@ -80,7 +80,7 @@ def hurry(seconds: float = 0.2) -> None:
 
 
 def interrupt_when_blocked() -> None:
-    """Press Ctrl-C when the main thread, which is the caller, next waits inside the package.
+    """Send Ctrl-C when the main thread, which is the caller, next waits inside the package.
 
     A signal that arrives in the instant before the wait is noticed by the interpreter only after the wait. So it is
     sent again until it has been handled; once it has, it is never sent again.

@@ -1,13 +1,13 @@
 """Interpreters that have imported the package already: each runs one script as its main program, and ends as usual.
 
-To start Python and to import the package, perhaps torch too, takes ten times as long as what most scripts do. So a
-server does that once and forks itself for each script. The fork has no other threads, pipelines or children of the
+Starting Python and importing the package, perhaps torch too, takes ten times as long as most scripts. So a server does
+that once and forks itself for each script. The fork has no other threads, pipelines or children of the
 server's; it runs the script as ``__main__``, from its file, in a session of its own. Then it returns from the server's
 main program, so that it ends as any script does: the interpreter prints its exception, runs what is registered for the
 exit, and is finalised.
 
-What it is not right for: scripts that look at what is imported, at what importing costs, or at what only the start of
-an interpreter sets up (variables such as ``PYTHONHASHSEED`` or ``OMP_NUM_THREADS``).
+Not for scripts that check what is imported, what importing costs, or what only the start of an interpreter sets up
+(variables such as ``PYTHONHASHSEED`` or ``OMP_NUM_THREADS``).
 """
 
 import atexit
@@ -42,8 +42,8 @@ class Server:
     """Starts an interpreter that imports ``modules`` and then waits for scripts.
 
     Args:
-        modules: Of each its name, or ``name:attribute`` where what takes long is imported with an attribute.
-        environment: Its variables.
+        modules: The names, or ``name:attribute`` if a slow import happens at an attribute.
+        environment: The environment variables.
     """
 
     def __init__(self, modules: tuple[str, ...], environment: dict[str, str]) -> None:
@@ -86,11 +86,11 @@ class Server:
                         os.killpg(pid, number)
                     if run.wait(5):
                         break
-                run.close()  # who has left the process group may still have it open
+                run.close()  # a process that has left the group may still have it open
             return run
 
     def has_ended(self) -> bool:
-        """Nothing can be asked of it any more."""
+        """Whether the server accepts no more requests."""
         return self._is_broken or self._process.poll() is not None
 
     def close(self) -> None:
@@ -99,14 +99,14 @@ class Server:
         self._process.wait()
 
     def target(self) -> str:
-        """What the descriptor of its connection refers to."""
+        """The target of the descriptor of its connection."""
         return os.readlink(f"/proc/self/fd/{self._connection.fileno()}") if sys.platform == "linux" else ""
 
 
 class Run:
     """One script that runs: what it printed so far, and its exit code once it has ended.
 
-    It has ended when its process has, and nobody has its output open any more.
+    It has ended when its process has, and no process has its output open.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -128,7 +128,7 @@ class Run:
             os.close(each)
 
     def wait(self, timeout: float) -> bool:
-        """Wait for its end, for so many seconds at most; tell whether it has ended."""
+        """Wait for its end, for at most that many seconds; return whether it has ended."""
         deadline = time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
             for each in self._open:
@@ -158,7 +158,7 @@ class Run:
 
     @property
     def output(self) -> tuple[str, str]:
-        """What it wrote to stdout and to stderr."""
+        """Its output on stdout and stderr."""
         stdout, stderr = (self._output[each].decode(errors="replace") for each in self._readers)
         return stdout, stderr
 
@@ -167,7 +167,7 @@ _servers: dict[tuple[str, ...], Server] = {}
 
 
 def server(modules: tuple[str, ...], environment: dict[str, str]) -> Server:
-    """The server whose scripts find these modules imported; started when it is first asked for."""
+    """The server that has imported these modules; started at its first use."""
     found = _servers.get(modules)
     if found is not None and found.has_ended():
         found.close()
@@ -178,7 +178,7 @@ def server(modules: tuple[str, ...], environment: dict[str, str]) -> Server:
 
 
 def kept_sockets() -> frozenset[str]:
-    """What the descriptors refer to that are kept for servers."""
+    """The targets of the descriptors that are kept for servers."""
     return frozenset(each.target() for each in _servers.values())
 
 
@@ -189,7 +189,7 @@ def _end() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked child that ends by running what is registered must not end the parent's servers, nor wait for them.
+    # A forked child that runs exit handlers must neither end the parent's servers nor wait for them.
     os.register_at_fork(after_in_child=_servers.clear)
 
 
@@ -197,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def serve(descriptor: int, modules: tuple[str, ...]) -> None:
-    """Fork a child for each script that is asked for, which runs it; end when nobody can ask any more."""
+    """Fork a child for each requested script, which runs it; end when the connection is closed."""
     for name in modules:
         resolve_name(name)
     connection = socket.socket(fileno=descriptor)
@@ -251,6 +251,6 @@ def _received(connection: socket.socket, num_bytes: int) -> bytes:
     while len(found) < num_bytes:
         data = connection.recv(num_bytes - len(found))
         if not data:
-            raise Gone(f"the server of interpreters ended; its last words are on stderr ({NAME})")
+            raise Gone(f"the server of interpreters ended; its last output is on stderr ({NAME})")
         found += data
     return found

@@ -1,13 +1,13 @@
-"""Leak check: what a test started and left behind.
+"""Leak check: finds what a test leaves behind.
 
 ``Snapshot.take()`` before and ``find_leaks(before)`` after. A thread or a child process that is about to end is
-joined, for ``GRACE`` seconds at most over all of them. Threads of native code cannot be joined from here: what they
-hold is looked at again and again for as long. Without a difference the check costs a few directory listings (about
+joined, for ``GRACE`` seconds at most over all of them. Threads of native code cannot be joined from here: the
+resources they hold are polled for the same time. Without a difference the check costs a few directory listings (about
 100 us together), so ``conftest.py`` applies it to every test.
 
-Pending asyncio tasks have no public list across loops. They show in three ways, which are all looked at: the loop that
-holds them runs in a thread (left behind), or was never closed (its descriptors are left behind), or asyncio itself
-complains when it destroys them (:class:`TaskComplaints`).
+There is no public list of pending asyncio tasks over all loops. The check detects them in three ways: the loop that
+holds them runs in a thread (left behind), or was never closed (its descriptors are left behind), or asyncio logs an
+error when it destroys them (:class:`TaskComplaints`).
 """
 
 import gc
@@ -27,10 +27,10 @@ from tests.support import interpreters
 
 __all__ = ["GRACE", "Snapshot", "TaskComplaints", "find_leaks"]
 
-#: Seconds that threads and processes on their way out get, all together. Only a test that leaks ever waits this long.
+#: Seconds for threads and processes that are ending, in total. Only a test that leaks waits this long.
 GRACE = 20.0
 
-# Processes that the standard library and our tests start once and keep for as long as the interpreter lives.
+# Processes that the standard library and the tests start once and keep until the interpreter exits.
 _KEPT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", interpreters.NAME)
 
 _FD_FOLDER = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
@@ -38,7 +38,7 @@ _FD_FOLDER = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is alive in this process at one moment."""
+    """The resources of this process at one moment."""
 
     threads: frozenset[threading.Thread]
     children: frozenset[int]
@@ -63,21 +63,21 @@ class TaskComplaints(logging.Handler):
 
 
 def find_leaks(before: Snapshot, *, grace: float = GRACE) -> list[str]:
-    """Name what is alive now and was not in ``before``; empty when there is nothing.
+    """Describe what is alive now and was not in ``before``; empty without leaks.
 
     Args:
-        before: Taken before the test.
-        grace: Most seconds to wait for threads and processes that are about to end.
+        before: The snapshot before the test.
+        grace: The maximum number of seconds to wait for threads and processes that are about to end.
     """
     if not _differences(before):
         return []
-    # What only a reference cycle keeps alive (a traceback that holds a frame that holds a pipeline) is not a leak.
+    # An object kept alive by a reference cycle only (a traceback that holds a frame with a pipeline) is not a leak.
     gc.collect()
     deadline = time.monotonic() + grace
     known = before.threads | {threading.current_thread()}
-    while found := set(threading.enumerate()) - known:  # one on its way out may start another, to join it
+    while found := set(threading.enumerate()) - known:  # a thread that is ending may start another one to join it
         for thread in found:
-            with suppress(RuntimeError):  # listed, but only being started: it shows in the differences if it stays
+            with suppress(RuntimeError):  # it is listed but still starting; if it stays, it is in the differences
                 thread.join(max(0.0, deadline - time.monotonic()))
         known |= found
     for pid in _children() - before.children - _kept():
@@ -98,7 +98,7 @@ def _differences(before: Snapshot) -> list[str]:
     now = _descriptors()
     opened = {fd: target for fd, target in now.items() if before.descriptors.get(fd) != target}
     if opened:
-        templates, ours = kept()  # a process of ours that stays, as the fork server does
+        templates, ours = kept()  # a process that stays on purpose, like the fork server
         pipes = _pipes_of(_kept() | templates) | interpreters.kept_sockets()
         opened = {fd: target for fd, target in opened.items() if target not in pipes and fd not in ours}
     return [
@@ -109,7 +109,7 @@ def _differences(before: Snapshot) -> list[str]:
 
 
 def _children() -> frozenset[int]:
-    """Pids of the direct children, those that ended and were not waited for included."""
+    """Pids of the direct children, including zombies."""
     if sys.platform != "linux":
         return frozenset(child.pid for child in multiprocessing.active_children() if child.pid is not None)
     found: set[int] = set()
@@ -123,14 +123,14 @@ def _children() -> frozenset[int]:
 
 
 def _descriptors() -> dict[int, str]:
-    """Open descriptors and what each refers to, so that one closed and opened anew under its number shows."""
+    """Open descriptors and their targets, so that one that was closed and reopened under its number is detected."""
     found: dict[int, str] = {}
     for name in os.listdir(_FD_FOLDER):
         try:
             found[int(name)] = os.readlink(_FD_FOLDER / name)
         except FileNotFoundError:  # the one that listed the folder
             continue
-        except OSError:  # /dev/fd of macOS has no links; the number has to do
+        except OSError:  # /dev/fd of macOS has no links; only the number is compared
             found[int(name)] = ""
     return found
 
@@ -160,7 +160,7 @@ def _command(pid: int) -> str:
 
 
 def _join_process(pid: int, timeout: float) -> None:
-    """Wait until the process has ended, without reaping it: whoever started it may still want its exit code."""
+    """Wait until the process has ended, without reaping it, because its parent object may still need its exit code."""
     if not hasattr(os, "pidfd_open"):
         return
     try:

@@ -1,6 +1,6 @@
-"""Clips that the ffmpeg tool makes, and what the ffmpeg tool decodes of them: the judge of our media code.
+"""Clips made by the ffmpeg tool, and their output decoded by the ffmpeg tool: the reference for the media code.
 
-Both are kept under ``.cache/clips`` from one run to the next, by a hash of the arguments, of the files that these name
+Both are kept under ``.cache/clips`` from one run to the next, by a hash of the arguments, of the files that they name
 and of the tool's version. The folder may be removed at any time between runs; ``SPDL_CLIPS`` names another. Clips are
 read only: a test that damages one copies it first.
 """
@@ -28,18 +28,18 @@ def _version() -> str:
 
 
 def _key(*words: str | Path) -> str:
-    """Names what the tool makes of these arguments."""
+    """The cache key of the tool's output for these arguments."""
     digest = hashlib.sha256(_version().encode())
     for word in map(str, words):
         digest.update(b"\0" + word.encode())
-        # A clip's own path already is a hash of what it was made from. What is elsewhere may change under its name.
+        # A clip's path already has a hash of its inputs. Other files may change under the same name.
         if word.startswith(os.sep) and not Path(word).is_relative_to(_FOLDER) and Path(word).is_file():
             digest.update(b"\0" + hashlib.sha256(Path(word).read_bytes()).digest())
     return digest.hexdigest()[:32]
 
 
 def _kept(name: str, key: str, make: Callable[[Path], object]) -> Path:
-    """The file of that name; ``make`` writes it if it is not there yet. Several processes may want it at once."""
+    """The file of that name; ``make`` writes it if it does not exist. Several processes may request it at once."""
     path = _FOLDER / key / name
     if not path.exists():
         _FOLDER.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def _kept(name: str, key: str, make: Callable[[Path], object]) -> Path:
 
 
 def output_about(path: Path, command: list[str]) -> bytes:
-    """What a command prints about ``path``, which is one of its arguments; kept if that is a clip."""
+    """The output of a command on ``path``, which is one of its arguments; cached if that is a clip."""
 
     def run() -> bytes:
         done = subprocess.run(command, capture_output=True, check=False)
@@ -71,12 +71,12 @@ def output_about(path: Path, command: list[str]) -> bytes:
 
 
 def ffmpeg_command(*args: str | Path) -> list[str]:
-    """The ffmpeg tool with these arguments and those that it always gets."""
+    """The command line of the ffmpeg tool with these and the usual arguments."""
     return ["ffmpeg", "-hide_banner", "-nostdin", "-v", "error", "-y", *map(str, args)]
 
 
 def run_ffmpeg(*args: str | Path, stdin: bytes = b"") -> bytes:
-    """Runs the ffmpeg tool and returns what it wrote to its standard output."""
+    """Run the ffmpeg tool and return its standard output."""
     command = ffmpeg_command(*args)
     done = subprocess.run(command, capture_output=True, check=False, input=stdin)
     if done.returncode != 0:
@@ -121,7 +121,7 @@ def decoded_audio(path: Path, num_channels: int, *options: str) -> NDArray[np.fl
 
 
 def probed_frames(path: Path, stream: str = "v:0") -> list[dict[str, Any]]:
-    """What ffprobe says of each frame of a stream."""
+    """The facts from ffprobe about each frame of a stream."""
     command = ["ffprobe", "-v", "error", "-select_streams", stream, "-show_frames", "-of", "json", str(path)]
     frames: list[dict[str, Any]] = json.loads(output_about(path, command))["frames"]
     return frames

@@ -1,11 +1,11 @@
-"""How much a test tries: little in ``make test``; more in ``make soak``, with new inputs each round.
+"""The amount of testing: small in ``make test``; larger in ``make soak``, with new inputs in each round.
 
 ``scripts/soak`` sets ``SPDL_SOAK`` to the seed of its round. Seed 0 gives the fixed inputs; any other seed gives other
 inputs, always the same ones for that seed.
 
 A test joins the soak by ``@pytest.mark.soak``, and is then part of both; ``@pytest.mark.soak(only=True)`` takes it out
-of ``make test``. Hypothesis tests are part of both without a mark: ``tests.strategies.profiles.cases`` says how many
-cases they try. Other tests ask ``amount`` and ``seeds`` how much to try.
+of ``make test``. Hypothesis tests are part of both without a mark: ``tests.strategies.profiles.cases`` sets their
+number of cases. Other tests get theirs from ``amount`` and ``seeds``.
 """
 
 import os
@@ -17,29 +17,29 @@ import pytest
 __all__ = ["SEED", "amount", "is_over", "is_soaking", "seeds", "select"]
 
 _VARIABLE: Final = "SPDL_SOAK"
-#: Of the round; 0 where there is none.
+#: The seed of the round; 0 outside a soak.
 SEED: Final = int(os.environ.get(_VARIABLE) or 0)
-#: When to begin no further test, by ``time.monotonic``.
+#: The time, by ``time.monotonic``, after which no further test begins.
 _END: Final = time.monotonic() + float(os.environ.get("SPDL_SOAK_SECONDS") or "inf")
 
 
 def is_soaking() -> bool:
-    """This is a round of ``make soak``."""
+    """Whether this is a round of ``make soak``."""
     return bool(os.environ.get(_VARIABLE))
 
 
 def is_over() -> bool:
-    """The time is up: no further test should begin."""
+    """Whether the time is up, so that no further test should begin."""
     return time.monotonic() >= _END
 
 
 def amount(test: int, soak: int) -> int:
-    """How often to try: the one number in ``make test``, the other in ``make soak``."""
+    """The number of tries: the first number in ``make test``, the second in ``make soak``."""
     return soak if is_soaking() else test
 
 
 def seeds(test: int, soak: int) -> range:
-    """That many seeds, for ``parametrize``: from 0 on; in later rounds of a soak, seeds that were not tried before."""
+    """That many seeds, for ``parametrize``: from 0 on; in later rounds of a soak, new seeds."""
     first = SEED * 1000
     return range(first, first + amount(test, soak))
 

@@ -1,4 +1,4 @@
-"""Scripts in interpreters of their own: they end as scripts do, whether the interpreter is new or forked."""
+"""Scripts in their own interpreters end like any script, in a new and in a forked interpreter."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ EACH = pytest.mark.parametrize("fresh", [False, True])
 
 @EACH
 def test_a_script_prints_and_ends(fresh: bool) -> None:
-    """What it printed is there, and what is registered for the exit is run."""
+    """Its output is complete, and its exit handlers run."""
     run_child('import atexit; atexit.register(print, "exit"); print("main")', fresh=fresh).check("main exit")
 
 

@@ -1,4 +1,4 @@
-"""The leak check itself: it sees what is left and lets pass what is on its way out."""
+"""The leak check itself: it finds leaks and ignores what is ending."""
 
 import _thread
 import asyncio
@@ -64,7 +64,7 @@ def test_unclosed_event_loop_is_a_leak() -> None:
 
 
 def test_destroyed_pending_task_is_reported() -> None:
-    """A task that is destroyed while it waits is seen through asyncio's own complaint."""
+    """A task that is destroyed while it waits is found through asyncio's own log message."""
     complaints = TaskComplaints()
     logger = logging.getLogger("asyncio")
     others, logger.handlers = logger.handlers, [complaints]  # the check around this very test must not see it
@@ -98,7 +98,7 @@ def test_child_process_is_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_helpers_of_multiprocessing_are_no_leak(method: str) -> None:
-    """The tracker and the fork server, which the standard library keeps, are let pass; a joined child is gone."""
+    """The tracker and the fork server, which the standard library keeps, are ignored; a joined child is gone."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     before = Snapshot.take()

@@ -1,4 +1,4 @@
-"""What a run tries: little in ``make test``, more and other things in each round of a soak."""
+"""The amount of testing: small in ``make test``, more and new inputs in each round of a soak."""
 
 import pytest
 

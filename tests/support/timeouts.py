@@ -1,6 +1,6 @@
-"""How long a test waits for what has to come. Imported by child processes too, so it imports nothing."""
+"""How long a test waits for an expected event. Child processes import it too, so it imports nothing."""
 
 __all__ = ["TIMEOUT"]
 
-#: Seconds until a wait counts as a hang. Nothing that works comes near it, also beside a load of many processes.
+#: Seconds until a wait counts as a hang. Working code stays far below it, even on a busy machine.
 TIMEOUT = 100.0
