@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
 from spdl.dataloader._torch._plan import Plan  # noqa: E402
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
-from spdl.dataloader._torch.choosing._choosing import Choice, decide, reconsider, settle  # noqa: E402
+from spdl.dataloader._torch.choosing._choosing import Choice, choose_without_measuring, decide, reconsider  # noqa: E402
 from spdl.dataloader._torch.choosing._measuring import Cost, Measurement  # noqa: E402
 
 MS = 1e-3
@@ -126,7 +126,7 @@ def test_line_says_what_was_measured_and_chosen() -> None:
 )
 def test_some_loaders_need_no_measurement(changes: dict[str, Any], num_cpus: int, expected: str, reason: str) -> None:
     """What only processes can do is for them; where nothing is side by side, threads do as well."""
-    choice = settle(make_plan(**changes), num_cpus)
+    choice = choose_without_measuring(make_plan(**changes), num_cpus)
     assert choice is not None
     assert choice.workers == expected
     assert reason in str(choice)
@@ -134,7 +134,7 @@ def test_some_loaders_need_no_measurement(changes: dict[str, Any], num_cpus: int
 
 def test_the_rest_is_measured() -> None:
     """Two workers and two CPUs make a difference."""
-    assert settle(make_plan(), 2) is None
+    assert choose_without_measuring(make_plan(), 2) is None
 
 
 class Counted:

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, StackDataset, Subset, TensorDataset  # noqa: E402
 
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402
-from spdl.dataloader._torch.threads._pieces import may_cut  # noqa: E402
+from spdl.dataloader._torch.threads._pieces import may_split  # noqa: E402
 
 
 def load(dataset: Any, batch_size: int | None = 4, **options: Any) -> Any:
@@ -217,15 +217,15 @@ def test_getitems_gets_whole_batches() -> None:
     table = Table()
     assert list(load(table, 3, collate_fn=as_given)) == [{"rows": [0, 1, 2]}, {"rows": [3, 4, 5]}]
     assert sorted(table.calls) == [[0, 1, 2], [3, 4, 5]]
-    assert not may_cut(table)
-    assert not may_cut(Subset(table, [1]))  # type: ignore[arg-type]
+    assert not may_split(table)
+    assert not may_split(Subset(table, [1]))  # type: ignore[arg-type]
 
 
 def test_torchs_wrappers_are_cut_if_what_they_wrap_can_be() -> None:
     """Subset and StackDataset have ``__getitems__`` but ask one by one, unless what they hold has it too."""
     numbers: Any = Squares(9)
-    assert may_cut(Subset(numbers, [1, 2]))
-    assert may_cut(StackDataset(numbers, Subset(numbers, list(range(9)))))
+    assert may_split(Subset(numbers, [1, 2]))
+    assert may_split(StackDataset(numbers, Subset(numbers, list(range(9)))))
     assert [b.tolist() for b in load(Subset(numbers, [3, 1, 2]), 2)] == [[9, 1], [4]]
 
 

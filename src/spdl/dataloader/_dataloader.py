@@ -98,10 +98,10 @@ class DataLoader(Generic[Source, Output]):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
         if num_threads < 1:
             raise ValueError(f"num_threads must be >= 1, got {num_threads}")
-        self._describe().get_config()  # raise errors in the arguments now, not in the first iteration
+        self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
 
     def __iter__(self) -> Iterator[Output]:
-        return _Iteration(self._describe().build(num_threads=self._num_threads), self._timeout, self)
+        return _Iteration(self._make_builder().build(num_threads=self._num_threads), self._timeout, self)
 
     def __len__(self) -> int:
         """Number of outputs, if nothing is dropped.
@@ -171,7 +171,7 @@ class DataLoader(Generic[Source, Output]):
                 losses.is_exact = False
         return losses
 
-    def _describe(self) -> "PipelineBuilder[Source, Output]":
+    def _make_builder(self) -> "PipelineBuilder[Source, Output]":
         builder: PipelineBuilder[Source, Output] = PipelineBuilder()
         builder.add_source(self._src)
         if self._preprocessor is not None:
@@ -221,7 +221,7 @@ class _Iteration(Iterator[Output]):
         except StopIteration:
             stats = self._pipeline.stats()
             self.close()
-            self._loader._losses(stats).tell(self._loader, stats.num_items)
+            self._loader._losses(stats).log_warning(self._loader, stats.num_items)
             raise
         except BaseException:  # a failure, a timeout or Ctrl-C: each ends the iteration
             self.close()

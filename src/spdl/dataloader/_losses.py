@@ -47,7 +47,7 @@ class Losses:
             self.num_in_batches += 1
             self.is_exact = False
 
-    def tell(self, what: object, num_given: int) -> None:
+    def log_warning(self, what: object, num_given: int) -> None:
         """Log one warning, if anything was lost.
 
         Args:

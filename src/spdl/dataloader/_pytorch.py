@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
 from ._torch._plan import Plan, Run
-from ._torch._warnings import longer_than_told, too_many_workers
+from ._torch._warnings import longer_than_reported, too_many_workers
 
 if TYPE_CHECKING:
     import torch
@@ -120,7 +120,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         vars(self).update(vars(arguments))
         del self.shuffle  # torch's loader has no such attribute: the sampler tells
         self._is_iterable = is_iterable(arguments.dataset)
-        self._told_length: int | None = None
+        self._reported_length: int | None = None
         self._run: Run | None = None
         self._choice: Choice | None = None
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
@@ -164,7 +164,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
         this = weakref.ref(self)
 
-        def tell(choice: "Choice", run: Run) -> None:
+        def keep(choice: "Choice", run: Run) -> None:
             loader = this()
             if loader is not None:
                 loader._choice = choice
@@ -172,12 +172,12 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
         choice = self._choice
         if choice is None:
-            return begin(plan, tell)
+            return begin(plan, keep)
         self._num_epochs += 1
         if choice.may_change and (num_batches := length_of(plan.indices)) is not None:
             changed = reconsider(choice, self._num_epochs, num_batches)
             if changed is not choice:
-                return change(plan, changed, tell)
+                return change(plan, changed, keep)
         return None
 
     @property
@@ -193,7 +193,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         """
         if not self._is_iterable:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
-        self._told_length = num_samples = len(self.dataset)
+        self._reported_length = num_samples = len(self.dataset)
         if self.batch_size is None:
             return num_samples
         return num_samples // self.batch_size if self.drop_last else -(-num_samples // self.batch_size)
@@ -266,7 +266,7 @@ class _Epoch(Iterator[T]):
     def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T]) -> None:
         self._batches: Iterator[T] | None = batches
         self._dataset = loader.dataset
-        self._told_length = loader._told_length
+        self._reported_length = loader._reported_length
         self._num_taken = 0
         workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
         self._is_in_processes = workers == "process" and loader.num_workers > 0
@@ -276,9 +276,9 @@ class _Epoch(Iterator[T]):
             raise StopIteration
         batch = next(self._batches)
         self._num_taken += 1
-        if self._told_length is not None and self._num_taken > self._told_length:
-            text = longer_than_told(
-                self._dataset, self._told_length, self._num_taken, in_processes=self._is_in_processes
+        if self._reported_length is not None and self._num_taken > self._reported_length:
+            text = longer_than_reported(
+                self._dataset, self._reported_length, self._num_taken, in_processes=self._is_in_processes
             )
             warnings.warn(text, stacklevel=2)
         return batch

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-__all__ = ["longer_than_told", "too_many_workers"]
+__all__ = ["longer_than_reported", "too_many_workers"]
 
 
 def too_many_workers(num_workers: int) -> str | None:
@@ -30,10 +30,10 @@ def too_many_workers(num_workers: int) -> str | None:
     )
 
 
-def longer_than_told(dataset: Any, told: int, num_taken: int, *, in_processes: bool) -> str:
+def longer_than_reported(dataset: Any, reported: int, num_taken: int, *, in_processes: bool) -> str:
     """The warning about an iterable dataset that yields more samples than its length."""
     text = (
-        f"Length of IterableDataset {dataset} was reported to be {told}(when accessing len(dataloader)), but "
+        f"Length of IterableDataset {dataset} was reported to be {reported}(when accessing len(dataloader)), but "
         f"{num_taken} samples have been fetched. "
     )
     if in_processes:

@@ -28,7 +28,7 @@ from ._local import LocalLoader
 from ._measuring import Cost, Measurement, measure
 from ._resumed import ResumedIndices
 
-__all__ = ["Choice", "begin", "change", "decide", "length_of", "reconsider", "settle"]
+__all__ = ["Choice", "begin", "change", "choose_without_measuring", "decide", "length_of", "reconsider"]
 
 _LOG = logging.getLogger("spdl.dataloader")
 
@@ -84,10 +84,10 @@ class Choice:
 
 
 #: Callback that gets a choice and its run, and again those that replace them if the choice turns out impossible.
-Tell = Callable[[Choice, Run], None]
+OnChoice = Callable[[Choice, Run], None]
 
 
-def settle(plan: Plan, num_cpus: int) -> Choice | None:
+def choose_without_measuring(plan: Plan, num_cpus: int) -> Choice | None:
     """The choice if the plan determines it; ``None`` if it must be measured."""
     if plan.worker_init_fn is not None:
         return Choice("process", "worker_init_fn is for worker processes")
@@ -171,18 +171,18 @@ def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
     return max(min(part.side_by_side, part.cpu), part.wall / num_workers)
 
 
-def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
+def begin(plan: Plan, on_choice: OnChoice) -> Iterator[Any]:
     """Begin the first epoch: load the first batches in this thread and choose the workers for the rest."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # A worker imports the script that started it, which has no __main__ guard. Starting processes is refused here
         # with an error that says so; threads would silently run the whole script again.
         return ProcessRun(plan).iterate()
     num_cpus = usable_cpus()
-    choice = settle(plan, num_cpus)
+    choice = choose_without_measuring(plan, num_cpus)
     if choice is not None:
         run = _make(choice, plan)
         batches = run.iterate()
-        _say(tell, choice, run)
+        _announce(on_choice, choice, run)
         return batches
     assert plan.indices is not None
     indices = ResumedIndices(plan.indices)
@@ -194,16 +194,16 @@ def begin(plan: Plan, tell: Tell) -> Iterator[Any]:
         choice = Choice("thread", "no sample could be measured")
     else:
         choice = decide(measured, plan, num_cpus, length_of(indices))
-    return _Continued(plan, choice, indices, base_seed, local, outcomes, tell)
+    return _Continued(plan, choice, indices, base_seed, local, outcomes, on_choice)
 
 
-def change(plan: Plan, choice: Choice, tell: Tell) -> Iterator[Any]:
+def change(plan: Plan, choice: Choice, on_choice: OnChoice) -> Iterator[Any]:
     """Begin a later epoch with a new choice of ``reconsider``."""
     assert plan.indices is not None
     indices = ResumedIndices(plan.indices)
     base_seed = draw_base_seed(plan.generator)
     indices.begin_again()
-    return _Continued(plan, choice, indices, base_seed, LocalLoader(plan, base_seed), [], tell)
+    return _Continued(plan, choice, indices, base_seed, LocalLoader(plan, base_seed), [], on_choice)
 
 
 class _Continued(Iterator[Any]):
@@ -221,7 +221,7 @@ class _Continued(Iterator[Any]):
         base_seed: int,
         local: LocalLoader,
         outcomes: list[Outcome],
-        tell: Tell,
+        on_choice: OnChoice,
     ) -> None:
         # With a context, a dataset that cannot be pickled is an error; without one, workers might be forked, and
         # threads are better than that.
@@ -232,7 +232,7 @@ class _Continued(Iterator[Any]):
         self._local: LocalLoader | None = local  # until workers load: it may hold open files
         self._num_loaded = len(outcomes)
         self._outcomes = outcomes[::-1]
-        self._tell = tell
+        self._on_choice = on_choice
         self._starting: Starting | None = None
         self._batches: Iterator[Any] | None = None
         if choice.workers == "thread":
@@ -244,7 +244,7 @@ class _Continued(Iterator[Any]):
         except Exception as exc:  # noqa: BLE001 - it is logged; threads do not need what failed
             self._resort_to_threads(exc)
         else:
-            tell(choice, self._processes)
+            on_choice(choice, self._processes)
 
     def _continue_in_threads(self) -> None:
         self._local = None
@@ -252,7 +252,7 @@ class _Continued(Iterator[Any]):
         self._batches = run.iterate()
         self._indices.end_epoch()
         log(_LOG, logging.INFO, "%s", self._choice)
-        self._tell(self._choice, run)
+        self._on_choice(self._choice, run)
 
     def _resort_to_threads(self, error: Exception) -> None:
         why = " ".join(" ".join([text_of(error), *notes_of(error)]).split())
@@ -317,9 +317,9 @@ def _make(choice: Choice, plan: Plan) -> Run:
     return ProcessRun(plan)
 
 
-def _say(tell: Tell, choice: Choice, run: Run) -> None:
+def _announce(on_choice: OnChoice, choice: Choice, run: Run) -> None:
     log(_LOG, logging.INFO, "%s", choice)
-    tell(choice, run)
+    on_choice(choice, run)
 
 
 def length_of(indices: Any) -> int | None:

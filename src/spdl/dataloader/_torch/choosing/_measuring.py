@@ -11,11 +11,11 @@ from typing import Any, Final
 from spdl._processes._transport._pickling import encode
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.threads._intra_op import IntraOpLimit
-from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, cut_samples
+from spdl.dataloader._torch.threads._pieces import Outcome, Piece, PieceLoader, split_into_samples
 
 from ._local import LocalLoader
 from ._resumed import ResumedIndices
-from ._side_by_side import Rate, Watch, call_side_by_side
+from ._side_by_side import Rate, Stopwatch, call_side_by_side
 
 __all__ = ["Cost", "Measurement", "measure"]
 
@@ -96,10 +96,10 @@ class _Trial:
 
     def __init__(self, local: LocalLoader, num_cpus: int) -> None:
         self.local = local
-        self.plan = plan = replace(local.plan, collate_fn=_as_they_are, pin=None)
+        self.plan = plan = replace(local.plan, collate_fn=_identity, pin=None)
         self.loader = PieceLoader(plan)
         self._limit = IntraOpLimit()
-        self._limit.spare()
+        self._limit.keep_current()
         self.num_cpus = num_cpus
         self.num_threads = min(plan.num_workers, num_cpus)
         self.fetched: dict[int, Outcome] = {}  # by batch number: samples, not collated
@@ -126,7 +126,7 @@ class _Trial:
                 if self._is_tiny:
                     pieces.append(Piece(batch.indices, num_drawn))
                 else:
-                    pieces += cut_samples(self.plan, batch.indices, num_drawn)
+                    pieces += split_into_samples(self.plan, batch.indices, num_drawn)
                 self._indices[num_drawn] = batch.indices
                 num_drawn += 1
             if not pieces:
@@ -155,7 +155,7 @@ class _Trial:
         while todo and num_alone and perf_counter() - began < _ALONE_SECONDS:
             num_alone -= 1
             piece = todo.popleft()
-            watch = Watch()
+            watch = Stopwatch()
             self._load(piece)
             wall, cpu = watch.read()
             self._alone.append((wall / weights[id(piece)], cpu / weights[id(piece)]))
@@ -172,7 +172,7 @@ class _Trial:
             again = self.loader(Piece(self._indices[number], number))
             assert again is not None
             if again.has_batch():
-                self.thread_error = _describe(self.fetched[number].error)
+                self.thread_error = _text_of(self.fetched[number].error)
             self.fetched[number] = again
         self._failed_in_threads.clear()
 
@@ -249,7 +249,7 @@ def _collate(
         done[number] = fetched[number].then(plan.collate_fn, number)
 
     first, *others = whole
-    watch = Watch()
+    watch = Stopwatch()
     collate(first)
     wall, cpu = (seconds / sizes[first] for seconds in watch.read())
     num_threads = min(plan.num_workers, trial.num_cpus)
@@ -263,7 +263,7 @@ def _collate(
             for number in failed:
                 before = done[number].error
                 collate(number)
-                error = _describe(before) if done[number].has_batch() else error
+                error = _text_of(before) if done[number].has_batch() else error
     else:
         for number in others:
             collate(number)
@@ -292,10 +292,10 @@ def _size(plan: Plan, outcome: Outcome) -> int:
         return 1
 
 
-def _describe(error: BaseException | None) -> str:
+def _text_of(error: BaseException | None) -> str:
     """Type and text of an error. The exception itself would keep the frames of its traceback alive."""
     return f"{type(error).__name__}: {error}"
 
 
-def _as_they_are(samples: Any) -> Any:
+def _identity(samples: Any) -> Any:
     return samples

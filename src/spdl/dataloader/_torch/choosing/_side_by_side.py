@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter, thread_time
 from typing import Any
 
-__all__ = ["Rate", "Watch", "call_side_by_side"]
+__all__ = ["Rate", "Stopwatch", "call_side_by_side"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Rate:
         return Rate(self.num_samples + other.num_samples, self.seconds + other.seconds, self.cpu + other.cpu)
 
 
-class Watch:
+class Stopwatch:
     """Measures the time of the calling thread, without the time in which it waited for a busy CPU.
 
     Such waiting would look like waiting for the GIL. Source: Linux, Documentation/scheduler/sched-stats, ``schedstat``
@@ -72,7 +72,7 @@ def call_side_by_side(
         num = 0
         gate.wait()
         ended = start[0]
-        watch = Watch(start[0])
+        watch = Stopwatch(start[0])
         try:
             while True:
                 try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from spdl._processes._transport import Frame, Link
 
-__all__ = ["WorkerSpec", "Payload", "StartLimit", "serve"]
+__all__ = ["Payload", "StartLimit", "WorkerSpec", "serve"]
 
 
 class Payload(Protocol):
@@ -129,8 +129,8 @@ class _Worker:
         self._dataset = dataset
         self._collate_fn = collate_fn
         self._fetcher: IterableFetcher | None = None  # of an iterable dataset
-        self._is_over = False  # the iterable dataset is exhausted
-        self._unfit: Exception | None = None  # error of worker_init_fn or iter(dataset), raised for each batch
+        self._is_exhausted = False  # the iterable dataset is exhausted
+        self._setup_error: Exception | None = None  # error of worker_init_fn or iter(dataset), raised for each batch
 
     def prepare(self, worker_init_fn: Callable[[int], object] | None) -> None:
         """Call ``worker_init_fn`` and begin the epoch. An error here is sent in place of every batch."""
@@ -138,20 +138,20 @@ class _Worker:
             if worker_init_fn is not None:
                 worker_init_fn(self._spec.worker_id)
         except Exception as exc:  # noqa: BLE001 - the user's
-            self._unfit = exc
+            self._setup_error = exc
         else:
             self._resume()
 
     def _resume(self) -> None:
-        if not self._spec.is_iterable or self._unfit is not None:
+        if not self._spec.is_iterable or self._setup_error is not None:
             return
         spec = self._spec
-        self._is_over = False
+        self._is_exhausted = False
         self._fetcher = None  # release the old iterator before the new one is made
         try:
             self._fetcher = IterableFetcher(self._dataset, spec.batch_size, spec.drop_last, self._collate_fn)
         except Exception as exc:  # noqa: BLE001 - the user's
-            self._unfit = exc
+            self._setup_error = exc
 
     def serve(self) -> None:
         """Answer requests. Raises ``EOFError`` or ``OSError`` when the loader is gone."""
@@ -160,15 +160,15 @@ class _Worker:
             frame = link.recv()
             if frame.kind == ToWorker.RESUME:
                 self._resume()
-            elif not self._is_over:
+            elif not self._is_exhausted:
                 self._answer(frame)
 
     def _answer(self, frame: Frame) -> None:
         link, number = self._link, frame.number
         indices: Any = None
         try:
-            if self._unfit is not None:
-                raise self._unfit
+            if self._setup_error is not None:
+                raise self._setup_error
             if self._spec.is_iterable:
                 assert self._fetcher is not None
                 batch = self._collate_fn(self._take(self._fetcher))
@@ -177,7 +177,7 @@ class _Worker:
                 batch = fetch(self._dataset, indices, self._spec.is_batched, self._collate_fn)
             kind, encoded = FromWorker.BATCH, link.encode(batch)
         except _Exhausted:
-            self._is_over = True
+            self._is_exhausted = True
             kind, encoded = FromWorker.EXHAUSTED, link.encode(None)
         except Exception as exc:  # noqa: BLE001 - of user code
             kind, encoded = FromWorker.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))

@@ -202,7 +202,7 @@ class _Batches(Iterator[Any]):
         self.close()
         losses, self._losses = self._losses, Losses()
         num_given = self._next - self._first - losses.num_outputs
-        losses.tell(f"get_pytorch_dataloader({type(self._plan.dataset).__name__})", num_given)
+        losses.log_warning(f"get_pytorch_dataloader({type(self._plan.dataset).__name__})", num_given)
         if error is not None:
             raise error
         raise StopIteration

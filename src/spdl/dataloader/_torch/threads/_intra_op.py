@@ -32,7 +32,7 @@ class IntraOpLimit(threading.local):
             restore.join()
 
     @staticmethod
-    def spare() -> None:
+    def keep_current() -> None:
         """Make the calling thread keep its number of threads, even if ``apply`` is called in others."""
         import torch
 

@@ -11,7 +11,7 @@ from spdl.dataloader._torch._plan import Plan
 
 from ._intra_op import IntraOpLimit
 
-__all__ = ["Cutter", "Outcome", "Piece", "PieceLoader", "SampleLoader", "cut_samples", "may_cut"]
+__all__ = ["Outcome", "Piece", "PieceLoader", "SampleLoader", "Splitter", "may_split", "split_into_samples"]
 
 #: Minimum duration of a piece; handing one to another thread costs up to 0.05 ms.
 _LEAST_SECONDS: Final = 1e-3
@@ -64,7 +64,7 @@ class Outcome:
         return self._batch
 
 
-class _Whole:
+class _SplitBatch:
     """An index batch that was split. Several threads may be loading its pieces. Thread-safe."""
 
     __slots__ = ("_error", "_error_at", "_lock", "_num_missing", "_parts", "indices", "number")
@@ -78,7 +78,7 @@ class _Whole:
         self._error: BaseException | None = None
         self._error_at = num_pieces
 
-    def is_doomed_at(self, position: int) -> bool:
+    def has_failed_before(self, position: int) -> bool:
         """Whether an earlier piece has failed, so that this one need not be loaded."""
         return self._error_at < position
 
@@ -108,7 +108,7 @@ class Piece:
 
     __slots__ = ("number", "position", "value", "whole")
 
-    def __init__(self, value: Any, number: int, whole: _Whole | None = None, position: int = 0) -> None:
+    def __init__(self, value: Any, number: int, whole: _SplitBatch | None = None, position: int = 0) -> None:
         #: Indices of this piece; for an iterable dataset, the samples to collate.
         self.value = value
         self.number = number
@@ -116,36 +116,36 @@ class Piece:
         self.position = position
 
 
-class Cutter:
+class Splitter:
     """Splits index batches into pieces. Used in the consumer's thread."""
 
     def __init__(self, loader: "PieceLoader") -> None:
         plan = loader.plan
         self._loader = loader
         #: Maximum number of pieces of one batch.
-        self.most_pieces = plan.num_workers if plan.is_batched and may_cut(plan.dataset) else 1
+        self.most_pieces = plan.num_workers if plan.is_batched and may_split(plan.dataset) else 1
 
-    def cut(self, indices: Any, number: int) -> list[Piece]:
+    def split(self, indices: Any, number: int) -> list[Piece]:
         """The pieces of batch ``number``: as many as there are threads, unless they would be too small."""
         num_pieces = self.most_pieces
         if num_pieces > 1:
             num_pieces = min(num_pieces, len(indices)) if isinstance(indices, list | tuple) else 1
         if num_pieces > 1 and (seconds := self._loader.seconds_per_sample) is not None:
             num_pieces = min(num_pieces, int(seconds * len(indices) / _LEAST_SECONDS))
-        return _cut(indices, number, num_pieces)
+        return _split(indices, number, num_pieces)
 
 
-def cut_samples(plan: Plan, indices: Any, number: int) -> list[Piece]:
+def split_into_samples(plan: Plan, indices: Any, number: int) -> list[Piece]:
     """A piece for each sample of batch ``number``, or one for all if it cannot be split."""
-    if plan.is_batched and isinstance(indices, list | tuple) and may_cut(plan.dataset):
-        return _cut(indices, number, len(indices))
+    if plan.is_batched and isinstance(indices, list | tuple) and may_split(plan.dataset):
+        return _split(indices, number, len(indices))
     return [Piece(indices, number)]
 
 
-def _cut(indices: Any, number: int, num_pieces: int) -> list[Piece]:
+def _split(indices: Any, number: int, num_pieces: int) -> list[Piece]:
     if num_pieces <= 1:
         return [Piece(indices, number)]
-    whole = _Whole(indices, number, num_pieces)
+    whole = _SplitBatch(indices, number, num_pieces)
     bounds = [len(indices) * position // num_pieces for position in range(num_pieces + 1)]
     return [
         Piece(indices[bounds[position] : bounds[position + 1]], number, whole, position)
@@ -167,7 +167,7 @@ class PieceLoader:
         #: Moving average of the time per sample, waiting included. Written by all threads without a lock: an update
         #: may be lost.
         self.seconds_per_sample: float | None = None
-        self._finish = _Finisher(plan)
+        self._finish = _Collator(plan)
 
     def __call__(self, piece: Piece) -> Outcome | None:
         plan, whole = self.plan, piece.whole
@@ -178,7 +178,7 @@ class PieceLoader:
             if whole is None and not plan.is_batched:
                 return self._finish(plan.dataset[piece.value])
             samples = None
-            if whole is None or not whole.is_doomed_at(piece.position):
+            if whole is None or not whole.has_failed_before(piece.position):
                 samples = self._fetch(piece.value)
             if whole is None:
                 return self._finish(samples)
@@ -209,7 +209,7 @@ class SampleLoader:
 
     def __init__(self, plan: Plan, limit: IntraOpLimit) -> None:
         self._limit = limit
-        self._finish = _Finisher(plan)
+        self._finish = _Collator(plan)
 
     def __call__(self, piece: Piece | Outcome) -> Outcome:
         self._limit.apply()
@@ -221,7 +221,7 @@ class SampleLoader:
             return Outcome.failed(exc, f"while batch {piece.number} was collated in {threading.current_thread().name}")
 
 
-class _Finisher:
+class _Collator:
     """Collates and pins the samples of a batch."""
 
     __slots__ = ("_collate", "_pin")
@@ -235,7 +235,7 @@ class _Finisher:
         return Outcome(batch if self._pin is None else self._pin(batch))
 
 
-def may_cut(dataset: Any) -> bool:
+def may_split(dataset: Any) -> bool:
     """Whether the samples of a batch may be loaded in parts.
 
     False if the dataset has ``__getitems__``, which may make one query for all indices and need not return a list.
@@ -247,10 +247,10 @@ def may_cut(dataset: Any) -> bool:
     if not getattr(dataset, "__getitems__", None):
         return True
     if type(dataset) is Subset:
-        return may_cut(dataset.dataset)
+        return may_split(dataset.dataset)
     if type(dataset) is StackDataset:
         parts = dataset.datasets
-        return all(may_cut(part) for part in (parts.values() if isinstance(parts, dict) else parts))
+        return all(may_split(part) for part in (parts.values() if isinstance(parts, dict) else parts))
     return False
 
 

@@ -16,7 +16,7 @@ from spdl.dataloader._torch._plan import Plan
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 
 from ._intra_op import IntraOpLimit
-from ._pieces import Cutter, Outcome, Piece, PieceLoader, SampleLoader
+from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
 __all__ = ["ThreadRun"]
 
@@ -72,7 +72,7 @@ class _Batches(Iterator[Any]):
             task_hook_factory=lambda _: [],
             queue_class=AsyncQueue,
         )
-        self._limit.spare()
+        self._limit.keep_current()
         self._pipeline.start()
         # A waiting source would block the interpreter's exit. This runs before the engine's own exit hook, which was
         # registered when the pipeline started.
@@ -123,7 +123,7 @@ class _IndexedBatches(_Batches):
         self._num_drawn = 0
         self._num_under_way = 0
         loader = PieceLoader(plan, self._limit)
-        self._cutter = Cutter(loader)
+        self._splitter = Splitter(loader)
         for _ in range(self._budget):
             self._draw()
         builder = (
@@ -132,7 +132,7 @@ class _IndexedBatches(_Batches):
             .pipe(
                 loader,
                 # Calls that wait for an earlier one count too. The number of index batches drawn bounds them.
-                concurrency=self._budget * self._cutter.most_pieces,
+                concurrency=self._budget * self._splitter.most_pieces,
                 output_order="input" if plan.in_order else "completion",
                 name="load",
             )
@@ -151,7 +151,7 @@ class _IndexedBatches(_Batches):
             self._indices = None
             self._sampler_error = exc
         else:
-            for piece in self._cutter.cut(indices, self._num_drawn):
+            for piece in self._splitter.split(indices, self._num_drawn):
                 self._feed.put(piece)
             self._num_drawn += 1
             self._num_under_way += 1
