@@ -73,7 +73,7 @@ class OpWrapper:
     def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
         lane = self.isolated_lane(config, info)
         jobs = IsolatedJobs(self.engine, info, lane)
-        lane.stages.append(jobs)  # type: ignore[arg-type] # looks like a stage to the lane
+        lane.stages.append(jobs)
         return jobs
 
     def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
@@ -81,7 +81,7 @@ class OpWrapper:
         if timeout is not None:
             job = TimedJobStage(self.engine, info, timeout)
             self.engine.deadlines.is_needed = True
-        self.engine.pool.stages.append(job)  # type: ignore[arg-type] # looks like a stage to the pool
+        self.engine.pool.stages.append(job)
         return job
 
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from spdl.pipeline._info import StageInfo
+
+    from ._engine import Engine
     from ._failures import FailureRecord
     from ._origin import Branch, Origin
-    from ._stages._call import CallStage
 
-__all__ = ["Ticket"]
+__all__ = ["CallSource", "Ticket"]
+
+
+class CallSource(Protocol):
+    """What a thread of a lane takes calls from: a ``CallStage``, or a ``JobStage`` with calls for the loop.
+
+    The methods run under the engine's lock, except ``run`` and ``settle_error``.
+    """
+
+    engine: Engine
+    info: StageInfo
+    cheap_score: int
+
+    def ready(self) -> bool:
+        """Whether a call may start."""
+
+    def take(self, now: float) -> Ticket:
+        """Claim the next call. Only if ``ready()``."""
+
+    def run(self, ticket: Ticket) -> None:
+        """Run a call. Never raises."""
+
+    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
+        """Record the exception of a call."""
+
+    def finish(self, ticket: Ticket, now: float) -> None:
+        """Take the outcome of a call."""
+
+    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
+        """``finish``, and claim a call that the same thread may run next, if there is one."""
 
 
 class Ticket:
@@ -36,7 +67,7 @@ class Ticket:
     # the executor's future, or the loop's future that waits for a call on a thread
     handle: Any = None
 
-    def __init__(self, stage: CallStage, value: Any, origin: Origin, started: float) -> None:
+    def __init__(self, stage: CallSource, value: Any, origin: Origin, started: float) -> None:
         self.stage = stage
         self.value = value
         self.origin = origin

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._call import CallStage
-    from spdl.pipeline._engine._ticket import Ticket
+    from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 __all__ = ["EngineThread", "Lane", "Task"]
 
@@ -21,7 +21,7 @@ class Lane(Protocol):
     #: lock.
     is_claiming: bool
 
-    def offer(self, stage: CallStage) -> None:
+    def offer(self, stage: CallSource) -> None:
         """``stage`` may have become ready: wake a thread or slot that can take a ticket, unless one is awake."""
 
     def cancel_calls(self, stage: CallStage) -> None:

@@ -24,8 +24,7 @@ from ._base import EngineThread, Task
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
-    from spdl.pipeline._engine._stages._call import CallStage
-    from spdl.pipeline._engine._ticket import Ticket
+    from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 __all__ = ["Deadlines", "FlushTime", "close_given_up"]
 
@@ -155,7 +154,7 @@ class Deadlines:
             # Drop references, so that this frame keeps no aggregator or op alive.
             late = due = ticket = running = stage = time = None  # type: ignore[assignment]
 
-    def _tell(self, stage: CallStage, tell: Callable[[], None]) -> None:
+    def _tell(self, stage: CallSource, tell: Callable[[], None]) -> None:
         try:
             tell()
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang

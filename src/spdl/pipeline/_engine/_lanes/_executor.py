@@ -28,7 +28,7 @@ from ._remote import call_remotely, collect_remotely, unpack_remote, unpack_remo
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._call import CallStage
-    from spdl.pipeline._engine._ticket import Ticket
+    from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["ExecutorLane", "is_process_pool", "no_future"]
@@ -82,7 +82,7 @@ class ExecutorLane:
 
     # -- under the lock
 
-    def offer(self, stage: CallStage) -> None:
+    def offer(self, stage: CallSource) -> None:
         if self.waiting and stage.ready():
             self._wake()
 
@@ -182,7 +182,8 @@ class ExecutorLane:
     def _task(self, ticket: Ticket) -> tuple[Callable[[Any], Any], Any]:
         if isinstance(ticket.stage, GeneratorStage) and not self.is_remote:
             return ticket.stage.step, ticket
-        return ticket.stage.op, ticket.value
+        stage: Any = ticket.stage
+        return stage.op, ticket.value
 
     def _done(self, ticket: Ticket, future: Future[Any]) -> None:
         """Callback of the future, on a thread of the executor."""
@@ -223,7 +224,7 @@ class ExecutorLane:
             self._settle_result(ticket, future.result())
 
     def _settle_result(self, ticket: Ticket, result: Any) -> None:
-        stage = ticket.stage
+        stage: Any = ticket.stage
         if not self.is_remote:
             if not isinstance(stage, GeneratorStage):  # a generator's step stored its result in the ticket
                 ticket.result = result

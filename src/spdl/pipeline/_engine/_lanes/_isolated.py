@@ -282,8 +282,6 @@ class IsolatedLane(PoolLane):
                 ticket.result = collected
         elif error is None:
             ticket.result = value
-        elif isinstance(stage, JobStage):
-            ticket.fatal = error  # for the waiting coroutine
         else:
             stage.settle_error(ticket, error)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log, shown
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._async_source import iterate_async_source
 from ._base import EngineThread, Task
@@ -177,7 +177,7 @@ class LoopLane:
 
     # -- under the lock, from any thread
 
-    def offer(self, stage: CallStage) -> None:
+    def offer(self, stage: CallSource) -> None:
         if not self._kicked and not self.num_waking and not self.is_claiming and stage.ready():
             self._kick()
 
@@ -417,7 +417,7 @@ class LoopLane:
                 engine.close_generators()
             if ticket is None:
                 return True
-            stage = ticket.stage
+            stage: Any = ticket.stage
             try:
                 await stage.run_async(ticket)
             except asyncio.CancelledError as exc:

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
-from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._base import EngineThread, Task
 from ._deadlines import close_given_up
@@ -35,7 +35,7 @@ class PoolLane:
         self.engine = engine
         self.name = name  # of its threads
         self.num_threads = num_threads
-        self.stages: list[CallStage] = []  # downstream first; set by the graph
+        self.stages: list[CallSource] = []  # downstream first; set by the graph
         self.threads: list[EngineThread] = []
         self.num_started = 0
         self.idle: list[EngineThread] = []
@@ -47,7 +47,7 @@ class PoolLane:
 
     # -- under the lock
 
-    def offer(self, stage: CallStage) -> None:
+    def offer(self, stage: CallSource) -> None:
         if self.idle and not self.num_waking and not self.is_claiming and stage.ready():
             self._wake()
 

@@ -30,8 +30,7 @@ _END: Final = object()
 
 
 class JobStage:
-    """Runs single calls for the loop on a worker thread. It has the interface that the pool needs of a stage, and
-    never ends.
+    """Runs single calls for the loop on a worker thread. A ``CallSource`` that never ends.
 
     ``lane``: the pool that runs the calls; ``None``: the engine's.
     """
@@ -60,7 +59,10 @@ class JobStage:
         try:
             ticket.result = function(argument)
         except BaseException as exc:  # noqa: BLE001 - passed to the awaiting call
-            ticket.fatal = exc
+            self.settle_error(ticket, exc)
+
+    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
+        ticket.fatal = exc  # raised in the waiting coroutine
 
     def finish(self, ticket: Ticket, now: float) -> None:
         self.engine.loop.notify(ticket.handle)
@@ -80,14 +82,14 @@ class JobStage:
 
     def submit(self, item: Any, job: Any = None) -> Ticket:
         """Queue a ticket for the lane; its ``handle`` is a future that is done when the ticket has run."""
-        ticket = Ticket(self, item, (), 0.0)  # type: ignore[arg-type]
+        ticket = Ticket(self, item, (), 0.0)
         ticket.generator = job
         ticket.handle = asyncio.get_running_loop().create_future()
         with self.engine.lock:
             if self.lane.stopping:
                 raise asyncio.CancelledError  # the workers have ended
             self.waiting.append(ticket)
-            self.lane.offer(self)  # type: ignore[arg-type]
+            self.lane.offer(self)
         return ticket
 
 
