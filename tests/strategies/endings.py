@@ -27,9 +27,9 @@ Kind = Literal["exhaust", "stop", "break", "raise", "drop", "cancel", "op"]
 class Ending:
     """How a case ends.
 
-    ``exhaust``: the consumer reads to the end. ``stop``, ``break``, ``raise``, ``drop`` (of the handle), ``cancel`` (of the
-    consumer's coroutine): after ``after`` items. ``op``: another thread stops when the ``after``-th call of an op
-    has begun; a sync call then returns, an async call
+    ``exhaust``: the consumer reads to the end. ``stop``, ``break``, ``raise``, ``drop`` (of the handle), ``cancel``
+    (of the consumer's coroutine): after ``after`` items. ``op``: another thread stops when the ``after``-th call of an
+    op has begun; a sync call then returns, an async call waits for ever.
     waits for ever.
     """
 
