@@ -30,7 +30,6 @@ class Ending:
     ``exhaust``: the consumer reads to the end. ``stop``, ``break``, ``raise``, ``drop`` (of the handle), ``cancel``
     (of the consumer's coroutine): after ``after`` items. ``op``: another thread stops when the ``after``-th call of an
     op has begun; a sync call then returns, an async call waits for ever.
-    waits for ever.
     """
 
     kind: Kind
