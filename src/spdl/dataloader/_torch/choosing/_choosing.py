@@ -125,7 +125,7 @@ def decide(measured: Measurement, plan: Plan, num_cpus: int, num_batches: int | 
     error = measured.thread_error
     if error is not None:
         workers: Literal["thread", "process"] = "process"
-        reason = f"loading works in one thread, but failed in threads side by side: {error}"
+        reason = f"loading works in one thread, but failed in several side by side: {error}"
     elif in_processes + start < _MUST_SAVE * in_threads:
         workers = "process"
         reason = "samples hold the GIL, so threads would wait for each other"
