@@ -51,7 +51,7 @@ class Error : public std::runtime_error {
   std::string source;
   std::optional<int> code;          // FFmpeg's
   std::optional<int> stream_index;  // demuxing and decoding
-  std::optional<double> pts;        // in seconds, likewise
+  std::optional<double> pts;        // in seconds; demuxing and decoding
 
   // `throw Error(…).in(source)`.
   Error&& in(std::string name) && {
@@ -70,8 +70,8 @@ class Error : public std::runtime_error {
   std::string reason_;
 };
 
-// The caller does not want the result any more (see CancellationScope in base/watch.h). It says nothing about a source, so
-// it is no Error, and nothing that tolerates or collects Errors may keep it.
+// The caller does not want the result any more (see CancellationScope in base/watch.h). It says nothing about a source,
+// so it is no Error, and nothing that tolerates or collects Errors may keep it.
 class Cancelled : public std::exception {
  public:
   const char* what() const noexcept override { return "cancelled"; }

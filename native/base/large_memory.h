@@ -1,18 +1,19 @@
-// Large blocks of memory that were freed, kept for the next who needs such a block.
+// A cache of large blocks of memory that were freed, for the next allocations of that size.
 //
 // The system takes back a large block that is freed, and every page of a fresh one costs a fault and is cleared before
 // the first write to it: 0.12 ms of the system's time per megabyte, large pages and all, as long as it takes to copy
 // something there. A program that loads batch after batch frees a block as large as the one that it needs next.
 //
-// What is kept is nobody's loss: its pages are marked as free (MADV_FREE), so that the system takes them before it swaps,
-// and before it ends a process for want of memory, whether the process runs or sleeps. So there is no thread that watches.
-// There are three limits as well: bytes, by default a share of the memory that this process may have; blocks; and time.
+// Kept blocks cost others nothing: their pages are marked as free (MADV_FREE), so that the system takes them before it
+// swaps, and before it ends a process for want of memory, whether the process runs or sleeps. So there is no thread
+// that watches. There are three limits as well: bytes, by default a share of the memory that this process may have;
+// blocks; and time.
 //
 // One object serves the whole process. Rules of style forbid mutable globals; this is the exception, for what it stands
 // for, the memory of the process, is one. Nothing can be told from it but speed: contents are undefined as in any
 // fresh memory, and what is kept is limited. There are no destructors at exit: threads may still free memory then.
 //
-// Safe to use from several threads, and in the child of a fork.
+// Thread-safe, and safe in a forked child.
 
 #pragma once
 
@@ -25,9 +26,9 @@
 
 namespace spdl {
 
-// Blocks below this size are left to malloc, which keeps them itself. From where on it does not is a matter of its kind,
-// of the thread, and of what was freed before: with glibc 2.36, 128 KiB at first, and 32 MiB at most. Faults for a
-// megabyte take a hundred times as long as a search here.
+// Blocks below this size are left to malloc, which keeps them itself. From where on it does not is a matter of its
+// kind, of the thread, and of what was freed before: with glibc 2.36, 128 KiB at first, and 32 MiB at most. Faults for
+// a megabyte take a hundred times as long as a search here.
 inline constexpr std::size_t kLargeFrom = std::size_t{1} << 20;
 
 class LargeMemory {
@@ -59,13 +60,13 @@ class LargeMemory {
   std::size_t limit() noexcept;
   void set_limit(std::size_t num_bytes) noexcept;
   static std::size_t default_limit() noexcept;
-  // A block that was kept so long is freed when the next one is taken or given back.
+  // A block that was kept for this long is freed when the next one is taken or given back.
   void set_longest(Clock::duration longest) noexcept;
 
  private:
   // Enough for the blocks that several threads have in turn; a limit for the time that a search takes.
   static constexpr std::size_t kMaxBlocks = 64;
-  // A block that is still here after so many others came and went is freed: the program has gone on to other sizes.
+  // A block that was not used during this many uses of others is freed: the program now needs other sizes.
   static constexpr std::uint64_t kMaxUses = 128;
 
   static constexpr std::size_t kUnknown = SIZE_MAX;

@@ -1,8 +1,8 @@
-// How much memory all threads of the process may use at once for what large pictures are decoded into.
+// A limit on the memory that all threads of the process use at once for decoding large pictures.
 //
-// A thread takes a lease before it takes the memory, and waits while others hold too much; one alone always may, whatever
-// it asks for. Leases are given in the order they are asked for, so that a large one is not passed by small ones for ever.
-// Who holds a lease must not ask for a second one, nor wait for another thread. Safe from any thread, without a lock.
+// A thread takes a lease before it allocates, and waits while others hold too much; if no other lease is held, it gets
+// one of any size. Leases are granted in the order of the requests, so that small ones cannot starve a large one. The
+// holder of a lease must not take a second one or wait for another thread. Thread-safe, without a lock.
 
 #pragma once
 
@@ -23,7 +23,7 @@ class MemoryBudget {
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  // The right to use that much until its end.
+  // The right to use that much memory, until it is destroyed.
   class Lease {
    public:
     Lease() = default;
@@ -50,12 +50,12 @@ class MemoryBudget {
   // Waits until it fits.
   Lease take(std::size_t bytes) noexcept;
 
-  // How much there is; returns how much there was. What is held stays held.
+  // Sets the limit and returns the previous one. Leases that are held stay valid.
   std::size_t set_limit(std::size_t bytes) noexcept { return limit_.exchange(bytes); }
-  // How much was in use at most since this was last asked.
+  // The peak of what was in use since the last call.
   std::size_t take_peak() noexcept { return peak_.exchange(in_use_.load()); }
 
-  // In the child of a fork, which has none of the threads that hold leases or wait for them.
+  // For a forked child, which has none of the threads that hold leases or wait for them.
   void reset() noexcept;
 
  private:
@@ -69,10 +69,10 @@ class MemoryBudget {
   std::atomic<std::uint64_t> turn_{0};
 };
 
-// The process's. Each extension has one of its own until it is told to use that of another.
+// The process's budget. Each extension has one of its own until it is told to use that of another.
 MemoryBudget& memory_budget() noexcept;
 void share_memory_budget(MemoryBudget& budget) noexcept;
-// Has children of fork begin with nothing in use. Once is enough.
+// Makes forked children start with nothing in use. Call once.
 void reset_memory_budget_after_fork() noexcept;
 
 }  // namespace spdl

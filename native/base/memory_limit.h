@@ -1,4 +1,4 @@
-// How much memory this process can have.
+// The largest amount of memory that this process can have.
 
 #pragma once
 

@@ -1,10 +1,11 @@
-// Whether a thread is in a call of ours: for callbacks of libraries that others in the process use as well.
+// Whether a thread is inside a call of this library, for callbacks of libraries that other code in the process uses
+// too.
 
 #pragma once
 
 namespace spdl {
 
-// The thread is, for as long as this lives. They nest. An object in automatic storage.
+// While an object lives, its thread is inside a call. Objects nest. In automatic storage.
 class OwnCall {
  public:
   OwnCall() noexcept {

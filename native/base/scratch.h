@@ -1,8 +1,8 @@
-// Memory that work needs and results do not, kept from call to call for whoever works next.
+// Scratch memory that is kept between calls and reused by any thread.
 //
 // Threads that live for one call would throw away what a thread_local keeps, so idle scratch belongs to the process:
 // `Scratch<T> scratch;` takes one that is idle, or makes one, and puts it back at its end. Slots are exchanged without
-// a lock, so a child of fork never finds one held by a thread that it does not have. Safe from any thread.
+// a lock, so a child of fork never finds one held by a thread that it does not have. Thread-safe.
 
 #pragma once
 

@@ -1,14 +1,14 @@
-// When blocking calls have to end without a result: at a deadline, or because their caller was interrupted.
+// Deadlines and cancellation of blocking calls.
 //
-// Whoever starts work that may wait makes a CancellationScope; whoever waits, for a pipe or a network, asks a Watch.
+// A caller of code that may block makes a CancellationScope; code that blocks, on a pipe or a network, checks a Watch.
 //
 //   const CancellationScope scope(&ctrl_c_was_pressed);   // the caller, such as a binding
 //   watch.restart();                                      // before each blocking operation
 //   while (!watch.is_over()) { … }                        // in it
 //   watch.throw_if_over("read", source);                  // after it
 //
-// Scopes belong to the thread that made them. A Watch has one owner, but `is_over` may be asked by any thread: libav has
-// threads that read ahead.
+// Scopes belong to the thread that made them. A Watch has one owner, but `is_over` may be asked by any thread: libav
+// has threads that read ahead.
 
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace spdl {
 
-// How long what blocks may take before it asks whether it is still wanted.
+// The interval at which blocking code checks for cancellation.
 inline constexpr std::chrono::milliseconds kPatience{100};
 
-// While it lives, blocking calls of this thread end once `is_cancelled` says so, which they ask every `kPatience`, and when
-// a signal arrives. Scopes nest: the innermost is asked. An object of one thread, in automatic storage.
+// While it lives, blocking calls of this thread end once `is_cancelled` says so, which they ask every `kPatience`, and
+// when a signal arrives. Scopes nest: the innermost is asked. An object of one thread, in automatic storage.
 class CancellationScope {
  public:
   explicit CancellationScope(std::function<bool()> is_cancelled);

@@ -212,7 +212,7 @@ nb::class_<Decoder<type>> define(nb::module_& module, const std::string& kind) {
            nb::sig(("def __iter__(self) -> " + iterator).c_str()))
       .def("__next__", &next<type>, nb::sig(("def __next__(self) -> " + kind + "Frames").c_str()));
   module.def("make_decoder", &make_decoder<type>, "codec"_a, "filter_desc"_a.none(), "decoder"_a.none(), "options"_a,
-             "tolerate_errors"_a, "A decoder that is given packets by and by.");
+             "tolerate_errors"_a, "A decoder for packets that arrive incrementally.");
   return nb::class_<Decoder<type>>(module, (kind + "Decoder").c_str(), nb::is_final(), nb::is_weak_referenceable(),
                                    kDecoderDoc)
       .def("streaming_decode_packets", &streaming<type>, "packets"_a,

@@ -12,12 +12,12 @@
 
 namespace spdl::bind {
 
-// Below this, letting go of the GIL and taking it again costs more than others gain.
+// Below this size, releasing the GIL and taking it again costs more than it gains other threads.
 inline constexpr std::size_t kReleaseFrom = std::size_t{1} << 15;
 
 inline std::size_t as_size(Py_ssize_t size) { return static_cast<std::size_t>(size); }
 
-// What other threads can do meanwhile, if it is worth it.
+// Calls `work`, without the GIL if `is_long`.
 template <class Work>
 auto without_gil_if(bool is_long, Work&& work) {
   if (!is_long) {

@@ -1,11 +1,11 @@
-// Letting go of the GIL; and what threads without it leave to those that have it.
+// Releasing the GIL; and deferred deletion of Python objects by threads that do not hold it.
 //
-// A thread of libav's drops the last reference to memory of Python's at any time, also while somebody who holds the GIL
-// waits for that thread to end, and while the interpreter is finalized: it must not wait for the GIL. It puts the
-// reference on a list instead, which whoever has the GIL next empties: Python's main thread between two instructions,
-// and every thread that comes back from work of ours, as the main thread may be in C for hours.
+// A libav thread may drop the last reference to Python memory at any time, also while a thread that holds the GIL waits
+// for that thread to end, and while the interpreter is finalized. So it must not wait for the GIL. It puts the
+// reference on a list instead. Python's main thread empties the list between two instructions, and so does every thread
+// that takes the GIL again after native work, as the main thread may be in C for hours.
 //
-// A thread that comes back too late, when the interpreter is finalized, is parked: see forced_unwind.cpp.
+// A thread that takes the GIL again after the interpreter was finalized is parked: see forced_unwind.cpp.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace spdl::bind {
 
-// What only a holder of the GIL may delete.
+// An object that may be deleted only with the GIL held.
 class Deferred {
  public:
   Deferred() = default;

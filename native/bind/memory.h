@@ -73,7 +73,7 @@ class CpuBuffer {
   // Fewer images than there was room for: the first `count`.
   void keep_images(Py_ssize_t count);
 
-  // What became of each image, none for one that is not there; and the size of the canvas that all were drawn on.
+  // The plan of each image, none for a missing one; and the size of the canvas that all were drawn on.
   struct Plans {
     std::vector<std::optional<Plan>> of_images;
     int canvas_height = 0;

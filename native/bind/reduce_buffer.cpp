@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kRestoreDoc = R"(A CPUBuffer in memory that holds its elements already.
 
 Args:
-    memory: A buffer of exactly so many bytes. The result keeps it, and is read-only if it is.
+    memory: A buffer of exactly that many bytes. The result keeps it, and is read-only if it is.
     shape, typestr: As for ``new_buffer``.
     failures, origins: What it is to have as these.
     plans: What ``__reduce_ex__`` gave for ``applied``.)";

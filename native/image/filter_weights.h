@@ -27,8 +27,8 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-// The samples that the wanted outputs of an axis depend on; at either end there may be one too many, and one at least
-// there is. All tables below stay inside.
+// The samples that the wanted outputs of an axis depend on, with up to one too many at either end; never empty. All
+// tables below stay inside.
 Span used_samples(const Axis& axis) noexcept;
 
 // Output i of those wanted is the sum over k < num_taps of a weight times sample span.begin + first[i] + k. num_taps is

@@ -1,4 +1,4 @@
-// What FFmpeg's decoder of GIF does not tell.
+// Facts of a GIF that FFmpeg's decoder does not report.
 
 #pragma once
 

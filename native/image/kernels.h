@@ -4,7 +4,7 @@
 // each column lies together, blend columns (horizontal, now as wide as a register), turn it back.
 // Pointers need no alignment. Loops may round their width up to a multiple of kBlock, and read and write up to that,
 // unless they say otherwise.
-// Pure functions: safe from any thread.
+// Pure functions; thread-safe.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Decoded pictures as decoders leave them, and what they are drawn into. Views only: nothing here owns pixels.
+// Decoded pictures, one plane per component. Views only: nothing here owns pixels.
 
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace spdl {
 
-// What the components of a picture mean. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
+// The meaning of the components of a picture. CMYK and YCCK are as Adobe stores them: inverted, 255 is no ink.
 enum class ColorModel { kGray, kYCbCr, kRgb, kCmyk, kYcck };
 
 // One component at its own resolution. Its samples cover the picture from edge to edge, so sample i is centred at
 // (i + 0.5) / extent of the picture: JPEG's siting (ITU-T T.871, 10.3). Where the picture's size is not a multiple of
 // the subsampling, the last sample lies partly outside, and the extent is a fraction below the width.
-// Only the part `held` of it may be in memory, while all numbers still count from the corner of the whole: sample (x, y)
-// is at data[(y - held.top) * stride + x - held.left]. Each row may be read up to kRowPadding bytes past its end.
+// Only the part `held` of it may be in memory, while all numbers still count from the corner of the whole: sample (x,
+// y) is at data[(y - held.top) * stride + x - held.left]. Each row may be read up to kRowPadding bytes past its end.
 struct Component {
   const std::uint8_t* data = nullptr;
   std::size_t stride = 0;
@@ -43,7 +43,7 @@ struct Picture {
   std::array<Component, 4> components;
 };
 
-// What of a picture a decoder is to give.
+// What the renderer needs from a decoder.
 struct PlanesWanted {
   bool luma_only = false;    // the chroma of YCbCr is left out
   bool keep_alpha = false;   // one more component, unless the picture is opaque; YCbCr with alpha becomes RGB

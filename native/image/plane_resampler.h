@@ -36,7 +36,7 @@ class PlaneResampler {
   // Row `index` of the tile: horizontal.count samples, readable up to kRowPadding further.
   const std::uint8_t* row(int index) const noexcept { return tile_.row(index); }
 
-  // Gives memory back if a large picture left much of it.
+  // Frees scratch memory that is larger than that.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Draws a decoded picture into its slot of a batch: resamples each component from its own resolution straight to the
-// target grid, converts colours there, and writes what was asked.
+// Renders a decoded picture into its slot of a batch: resamples each component from its own resolution directly to the
+// target grid, converts colours there, and writes elements of the requested type and layout.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace spdl {
 
-// What the decoder of a picture is to give for it.
+// What the renderer needs from the decoder of a picture.
 PlanesWanted planes_wanted(const Transform& transform, const Plan& plan) noexcept;
 
 // Keeps its scratch memory and weights for the next picture. One thread per object.
@@ -31,11 +31,11 @@ class Renderer {
   void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
               std::uint8_t* slot);
 
-  // Gives memory back if a large picture left much of it.
+  // Frees scratch memory that is larger than that.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
-  // The exact way wants what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
+  // The exact mode needs what Pillow would resample: an upright picture, and inks as light. Valid until the next call.
   Picture to_upright(const Picture& picture, Orientation orientation);
   Picture to_light(const Picture& picture);
   // Channels of row `index` of the resamplers, in the order of `color`.

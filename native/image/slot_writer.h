@@ -1,4 +1,4 @@
-// Where pixels go: one slot of a batch, in the order, type and layout that was asked.
+// Writes pixels into one slot of a batch, in the channel order, element type and layout of the transform.
 //
 // One thread per object.
 

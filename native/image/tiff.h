@@ -20,7 +20,7 @@ class TiffDirectory {
 
   // The field's first value, if it is of type SHORT.
   std::optional<std::uint32_t> short_field(std::uint32_t tag) const noexcept;
-  // The same, also where there are so many values that they stand elsewhere.
+  // The same, also for values that are too many to be stored in the entry itself.
   std::optional<std::uint32_t> first_short(std::uint32_t tag) const noexcept;
   // The field's only value, if it is of type SHORT or LONG.
   std::optional<std::uint32_t> number_field(std::uint32_t tag) const noexcept;
@@ -43,8 +43,8 @@ class TiffDirectory {
   std::size_t num_entries_ = 0;
 };
 
-// The file without the fields that do not matter to its first image's pixels, copied into `into`. FFmpeg's decoder, where
-// it is to be strict about damage, takes fields that it does not know for damage too.
+// The file without the fields that do not matter to its first image's pixels, copied into `into`. FFmpeg's decoder,
+// where it is to be strict about damage, takes fields that it does not know for damage too.
 Bytes without_other_fields(Bytes tiff, Buffer& into);
 
 }  // namespace spdl

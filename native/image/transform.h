@@ -1,4 +1,5 @@
-// What becomes of a picture: what was asked (Transform), and what that means for one picture (Plan). Values only.
+// The geometry and format of image loading: what the user asked for (Transform), and its result for one picture (Plan).
+// Values only.
 
 #pragma once
 

@@ -42,8 +42,8 @@ class JpegDecoder {
   // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged, kImageTooLarge.
   JpegHeader open(std::span<const std::uint8_t> data, bool want_orientation, std::int64_t max_pixels);
 
-  // How much memory decoding that region of what `open` opened will take, about: planes, and the coefficients of all of it
-  // where they come in several scans. `shrinking` as for `decode`; 1 for `decode_to_rgb`.
+  // How much memory decoding that region of what `open` opened will take, about: planes, and the coefficients of all of
+  // it where they come in several scans. `shrinking` as for `decode`; 1 for `decode_to_rgb`.
   std::size_t memory_needed(const Rect& region, double shrinking) const noexcept;
 
   // Decodes what `open` opened, of which `region` is needed, to planes. They hold at least the region: no more rows and
@@ -60,7 +60,7 @@ class JpegDecoder {
   // All of it, row by row, if its components are gray, YCbCr or RGB: gray three times. False for inks.
   bool decode_to_packed_rgb(std::uint8_t* out);
 
-  // Gives memory back if a large picture left much of it.
+  // Frees planes that are larger than that, and the state of the last picture.
   void trim(std::size_t keep_bytes) noexcept;
 
  private:

@@ -1,8 +1,8 @@
-// What opening a container may reach beside the container itself.
+// Which other files and hosts opening a container may access.
 //
-// The bytes decide which of FFmpeg's demuxers reads them, and some demuxers do nothing but open what the bytes name: files of
-// this machine, hosts of its network. So unless the user asks for it, such demuxers are not chosen, and whatever another
-// one wants to open is refused.
+// The bytes decide which of FFmpeg's demuxers reads them, and some demuxers do nothing but open what the bytes name:
+// files of this machine, hosts of its network. So unless the user asks for it, such demuxers are not chosen, and
+// whatever another one wants to open is refused.
 
 #pragma once
 
@@ -23,8 +23,8 @@ class Access {
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
-  // Before the context is opened. `default_protocols`: what it may use if it may open others and nobody said by what; null:
-  // those that FFmpeg allows by itself.
+  // Before the context is opened. `default_protocols`: what it may use if it may open others and nobody said by what;
+  // null: those that FFmpeg allows by itself.
   void restrict(AVFormatContext& context, const char* default_protocols);
   // Throws Error(kOpen) for a format that was found by probing, and does not stand alone.
   void check(const AVInputFormat& format, const std::string& source) const;

@@ -1,4 +1,4 @@
-// What a decoder has to know about a stream before its first packet.
+// The parameters of a stream that a decoder needs before the first packet.
 //
 // Immutable once made, and shared by reference between packets, decoders and Python: safe to read from any thread.
 
@@ -25,7 +25,8 @@ struct Codec {
 
 using CodecPtr = std::shared_ptr<const Codec>;
 
-// Copies the parameters. Channels that the container only counts get the usual layout for so many.
+// Copies the parameters. If the container states only the number of channels, they get the default layout for that
+// number.
 CodecPtr make_codec(MediaType type, const AVCodecParameters& parameters, AVRational time_base, AVRational frame_rate,
                     bool is_complete = true, std::vector<av::SideData> side_data = {});
 

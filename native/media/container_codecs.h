@@ -9,7 +9,7 @@
 
 namespace spdl {
 
-// Whether the format can hold it; yes also where nobody knows.
+// Whether the format can hold the codec; true also if that is unknown.
 bool can_hold(const AVOutputFormat& format, AVCodecID codec);
 
 // Names of all codecs of that type which the format is known to hold and this FFmpeg can encode.

@@ -1,4 +1,4 @@
-// Decoding as users ask for it: with a window, a filter, a limit on the number of frames, all at once or by and by.
+// Decoding with a window, a filter and a limit on the number of frames, all at once or incrementally.
 
 #pragma once
 
@@ -57,7 +57,7 @@ class WindowDecoder {
   RawDecoder decoder_;
 };
 
-// What becomes of a window of sound: the filter may cut it, or what comes out of the filter is cut.
+// How audio is cut to a window: by the filter, or after it.
 enum class SoundCut { kByFilter, kBehindFilter };
 
 // A decoder and what its frames go through. Pictures outside the window do not come out; samples as SoundCut says.
@@ -68,7 +68,7 @@ class DecodeChain {
   DecodeChain(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config, std::string source,
               int stream_index);
 
-  // Of sound, before the first packet: what the packets have and what becomes of it.
+  // For audio, before the first packet: the window of the packets and how to cut to it.
   void set_sound(const std::optional<TimeWindow>& window, std::int64_t start, SoundCut cut) noexcept;
 
   // Gives the packet (null: the end) and appends what comes out. False as soon as there are `most` frames in `out`.
@@ -99,13 +99,14 @@ class DecodeChain {
 Frames decode_packets(Packets packets, const std::optional<std::string>& filter, const DecodeConfig& config,
                       std::optional<std::size_t> num_frames, SoundCut cut = SoundCut::kByFilter);
 
-// Decoding by and by. The sum of what comes out equals `decode_packets` of the sum of what went in. One thread per object.
+// Incremental decoding. The sum of what comes out equals `decode_packets` of the sum of what went in. One thread per
+// object.
 class StreamDecoder {
  public:
   // Throws Error(kDecode).
   StreamDecoder(const Codec& codec, std::optional<std::string> filter, const DecodeConfig& config);
 
-  // At most so many frames in one batch; none: as many as there are.
+  // The largest number of frames in one batch; none: no limit.
   void set_batch_size(std::optional<std::size_t> size) noexcept { batch_size_ = size; }
 
   // Throws Error(kClosed) after the end. `source`: of the packets that should come.

@@ -34,11 +34,12 @@ class Demuxer {
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
   const std::string& name() const noexcept { return input_.name(); }
 
-  // Reading by and by. `start_reading` goes to the beginning, and gives what `read_some` wants to see: any other use of
-  // the demuxer ends that reading. Throws Error(kStreamNotFound).
+  // Incremental reading. `start_reading` seeks to the beginning, and returns the token for `read_some`: any other use
+  // of the demuxer ends that reading. Throws Error(kStreamNotFound).
   int start_reading(const std::set<int>& streams);
-  // The next packets of each of these streams, without codec: until there are `num_packets` of one, or `duration` seconds
-  // up to the end of a decodable group. Empty at the end of the data. Throws Error: kDemux, kMedia (ended, see above).
+  // The next packets of each of these streams, without codec: until there are `num_packets` of one, or `duration`
+  // seconds up to the end of a decodable group. Empty at the end of the data. Throws Error: kDemux, kMedia (ended, see
+  // above).
   std::map<int, Packets> read_some(int round, std::optional<double> duration, std::optional<int> num_packets);
 
  private:
@@ -57,7 +58,7 @@ class Demuxer {
   void go_to_start();
   void stop_reading() noexcept;
   int leading_stream() const;
-  // The next packet of the streams that are read by and by, with its times; null at the end.
+  // The next packet of the streams that are read incrementally, with its times; null at the end.
   av::PacketPtr next_read();
 
   double start_of(const AVStream& from) const noexcept;  // in seconds
@@ -65,7 +66,7 @@ class Demuxer {
   Input input_;
   std::vector<std::int64_t> starts_;  // of the streams, in their time bases; 0 where it is not known
   CodecPtr full_codec_;  // of an input that has not been looked into
-  // Reading by and by.
+  // Incremental reading.
   int round_ = 0;
   std::set<int> reading_;
   bool is_at_end_ = false;

@@ -8,8 +8,8 @@
 //   …         the description: all but the planes; for each plane, where in which part it is
 //   …         from the next multiple of 64 bytes on: planes that are not worth a part of their own
 //
-// Each other part is a stretch of memory in which frames have planes, once for all that share it, with what libav may read
-// beyond their ends. Both sides have the same FFmpeg: its numbers are used as they are.
+// Each other part is a stretch of memory in which frames have planes, once for all that share it, with what libav may
+// read beyond their ends. Both sides have the same FFmpeg: its numbers are used as they are.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace spdl {
 // The frames stay what they are. Throws Error(kUnsupportedFormat) for those in memory of a GPU.
 Parts take_apart(const Frames& frames);
 
-// Frames whose planes are where they are in the parts, which they keep; they are read-only, so that who wants to write
+// Frames whose planes are where they are in the parts, which they keep; they are read-only, so that a writer
 // gets a copy. A part whose address is less aligned than that of what was sent, or behind which there may be no memory
 // to read beyond its end, is copied.
 // Throws Error(kMedia) for parts that do not belong together.

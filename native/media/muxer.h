@@ -39,12 +39,12 @@ class Muxer {
 
   // Makes the file and writes the header. Options of the format and of the protocol. Throws Error(kMux).
   void open(const av::Options& options);
-  // The packets stay as they are. Throws Error(kMux): bad index, another kind of stream, time stamps that the format does
-  // not take, a write that failed.
+  // The packets stay as they are. Throws Error(kMux): bad index, another kind of stream, time stamps that the format
+  // does not take, a write that failed.
   void write(int stream_index, const Packets& packets);
   // Writes what waits to be interleaved, and the trailer. A second call does nothing. Throws Error(kMux).
   void flush();
-  // Finishes the file if it is open, and lets go of it in every case. A second call does nothing. Throws Error(kMux) if
+  // Finishes the file if it is open, and releases it in every case. Idempotent. Throws Error(kMux) if
   // the file is not whole, unless an earlier call has said so.
   void close();
   // Of a muxer in memory, after `flush`: what was written. Closes it.

@@ -1,7 +1,7 @@
 // Frames whose planes are somebody else's array.
 //
 // The frames share one reference to the memory, which is released when the last of them, and whatever libav made of
-// them, is gone. It is marked read-only: whoever wants to write to the frames gets a copy. Functions; nothing is kept.
+// them, is gone. It is marked read-only: a writer to the frames gets a copy. Functions; nothing is kept.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct ArrayView {
   std::size_t num_bytes = 0;
 };
 
-// What keeps the array, and how to let go of it, on whatever thread. Takes over `owner` whether it throws or not.
+// The owner of the array, and how to release it, on any thread. Takes over `owner` whether it throws or not.
 av::BufferRefPtr make_reference(const ArrayView& array, void (*release)(void* owner, std::uint8_t* data), void* owner);
 
 // Pictures with time stamps `pts`, `pts` + 1, … in units of 1 / frame_rate. Shapes: rgb24 and bgr24 (N, H, W, 3), gray
@@ -34,7 +34,7 @@ Frames reference_pictures(const ArrayView& array, const std::string& pix_fmt, AV
                           const AVBufferRef& memory);
 
 // Samples that start at `pts` in units of 1 / sample_rate. Shapes: (N, C) for packed formats, (C, N) for planar ones.
-// Throws likewise.
+// Throws the same.
 Frames reference_samples(const ArrayView& array, const std::string& sample_fmt, int sample_rate, std::int64_t pts,
                          const AVBufferRef& memory);
 

@@ -10,7 +10,7 @@
 //   …         the encoded data of each packet that is not, each followed by as many zero bytes as decoders may read
 //             beyond it
 //
-// Data that is beside is one part for each packet, padded likewise, in the order of the packets.
+// Data that is beside is one part for each packet, with the same padding, in the order of the packets.
 //
 // Data that is not exactly this is refused; what is in the encoded data is for the decoder to judge.
 

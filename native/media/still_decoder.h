@@ -24,7 +24,7 @@ struct Still {
 // other colours than are stored, or that ends before its picture does. `tolerates_end`: not for the latter.
 void expect_right_pixels(std::string_view format, Bytes data, bool tolerates_end);
 
-// Decodes `data`. If its own bytes do not tell its format, `source` may, where it is a path.
+// Decodes `data`. If the format cannot be told from the bytes, the extension of `source` decides, if it is a path.
 // The frame's colour range says what is known of it, also where FFmpeg's decoder is silent.
 // Throws Error: kOpen for what is no picture, kDecode for what is damaged, kImageTooLarge.
 Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data, std::int64_t max_pixels);

@@ -1,4 +1,4 @@
-// What FFmpeg's decoders of still images leave open, or say wrongly.
+// Corrects what FFmpeg's decoders of still images leave unset or set wrongly.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 namespace spdl {
 
 // Completes what a frame says of its colours: a range, where the codec has only one; the format of Targa with alpha;
-// colours that are not multiplied by alpha. `data`: what it was decoded from, if that is a whole file. Does nothing to what
-// no codec of still images decoded. Throws Error(kDecode).
+// colours that are not multiplied by alpha. `data`: what it was decoded from, if that is a whole file. Does nothing to
+// what no codec of still images decoded. Throws Error(kDecode).
 void correct_still(AVFrame& frame, AVCodecID codec, Bytes data);
 
 }  // namespace spdl

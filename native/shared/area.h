@@ -1,16 +1,17 @@
-// Memory that two processes have mapped: a control part, which both change with atomic operations, and the data behind it.
+// Memory that two processes have mapped: a control part, which both change with atomic operations, and the data behind
+// it.
 //
 //   control   sizes; a few counters (`word`); for each block how many references there are to it; which blocks have none
 //             any more; whether somebody waits for the doorbell
 //   data      what the blocks are made of. Which part belongs to which block only their owner knows, not this.
 //
-// A block is a number. Its count is changed by whoever makes or drops a reference, in either process, on any thread, and
-// whoever brings it to nothing marks it in a bit map, which the owner collects: neither has to wait for the other, and
-// the death of either at any instruction leaves nothing that the other could trip over. The bit map has a summary, so
-// that collecting costs in proportion to what was freed.
+// A block is a number. Its count is changed where a reference is made or dropped, in either process, on any thread, and
+// the thread that drops the last one marks it in a bit map, which the owner collects: neither has to wait for the
+// other, and the death of either at any instruction leaves nothing that the other could trip over. The bit map has a
+// summary, so that collecting costs in proportion to what was freed.
 //
-// The mapping stays while there is a shared_ptr to the area; its descriptors go with `close`. Safe on all threads, but
-// for `close` beside anything but `drop`. In the child of a fork `drop` and `ring` do nothing (see process.h).
+// The mapping stays while there is a shared_ptr to the area; its descriptors go with `close`. Thread-safe, except
+// that `close` may run at the same time as `drop` only. In a forked child `drop` and `ring` do nothing (see process.h).
 
 #pragma once
 
@@ -33,8 +34,8 @@ class Area {
   // Makes the file, with room for `size` bytes of data. Throws std::system_error.
   Area(std::size_t size, std::uint32_t num_blocks, bool has_bell);
   // Maps what another process made. Takes the descriptors over; the bell's are -1 where there is none. Throws
-  // std::system_error, also (EINVAL) for a file that is no area. Without `maps_data` only the control part is mapped: for
-  // a process without address space for the rest, which reads the file instead and drops the blocks.
+  // std::system_error, also (EINVAL) for a file that is no area. Without `maps_data` only the control part is mapped:
+  // for a process without address space for the rest, which reads the file instead and drops the blocks.
   Area(int fd, int bell_read_fd, int bell_write_fd, bool maps_data = true);
   ~Area();
   Area(const Area&) = delete;
@@ -62,7 +63,7 @@ class Area {
   void add(std::uint32_t block, std::uint32_t count = 1) const noexcept {
     counts_[block].fetch_add(count, std::memory_order_relaxed);
   }
-  // One less. Whoever drops the last one rings for those who wait.
+  // Drops a reference. The last one also wakes those that wait.
   void drop(std::uint32_t block) noexcept;
   // How many blocks have references. It takes a look at each.
   std::uint32_t num_used() const noexcept;
@@ -82,8 +83,8 @@ class Area {
     }
   }
 
-  // Waiting for the other side: announce, look at the shared state once more, then bell().wait; and the other way round,
-  // change the state, then ring, which costs a system call only if somebody announced it.
+  // Waiting for the other side: announce, look at the shared state once more, then bell().wait; and the other way
+  // round, change the state, then ring, which costs a system call only if somebody announced it.
   void announce_wait() const noexcept;
   void ring() noexcept;
 

@@ -1,7 +1,7 @@
 // A wake-up between two processes: one rings, the other waits with a limit. Linux: an eventfd; elsewhere a pipe.
 //
-// It holds no count that matters: who waits looks at the shared state again after every ring, and before the first wait.
-// Owns its descriptors. Ring and close may meet on two threads; one thread at a time waits.
+// Its count has no meaning: a waiter checks the shared state after every ring, and before the first wait.
+// Owns its descriptors. `ring` and `close` may run at the same time on two threads; only one thread at a time may wait.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class Doorbell {
   void open_as(const Doorbell& other);
   int read_fd() const noexcept { return read_fd_; }  // -1: none
   int write_fd() const noexcept { return write_fd_; }
-  // Never blocks, never fails: who does not hear it finds it closed.
+  // Never blocks or fails: if it cannot ring, the waiter finds the doorbell closed.
   void ring() noexcept;
   enum class Outcome { kRung, kTimedOut, kInterrupted, kClosed };
   // Interrupted: a signal came, which is the caller's to handle.

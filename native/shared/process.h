@@ -1,4 +1,4 @@
-// What this process is to its relatives: a fork of another, a child of a parent that may be gone.
+// Detects forks of this process and the end of its parent.
 
 #pragma once
 

@@ -1,14 +1,15 @@
-// The sending side of an area: it alone decides what lies where, in memory that the other side cannot reach.
+// The sending side of an area. It allocates the blocks, and keeps its bookkeeping in memory that the other side cannot
+// reach.
 //
-// A put copies each buffer to a block of its own and counts one reference to it, which is the receiver's. What was freed
-// meanwhile is collected first. A slot is a block that is filled in place: its count begins with the reference of whoever
-// fills it, and a put of memory within it adds one instead of copying.
+// A put copies each buffer to a block of its own and counts one reference to it, which is the receiver's. What was
+// freed meanwhile is collected first. A slot is a block that is filled in place: its count begins with the reference of
+// whoever fills it, and a put of memory within it adds one instead of copying.
 //
 // Memory is asked of the system in chunks before it is first touched, so that where there is none the answer is no, and
 // not a signal. It is kept while it is used: of the chunks that are free, the highest go back if, over a window of puts
 // and the one before it, what was used at most was less than half of what is there. `trim` gives back all that is free.
 //
-// Safe on all threads. Copying and asking for memory happen outside the lock. In the child of a fork there is never room.
+// Thread-safe. Copying and reserving memory happen outside the lock. In a forked child there is never room.
 
 #pragma once
 
@@ -87,7 +88,7 @@ class Sender {
   const std::shared_ptr<Area> area_;
   const std::uint32_t generation_;
   std::mutex mutex_;  // guards all below
-  std::shared_ptr<const AnonymousFile> file_;  // null when closed; who is asking for memory still has it
+  std::shared_ptr<const AnonymousFile> file_;  // null when closed; a thread that is reserving memory still has it
   Allocator allocator_;
   std::vector<Block> blocks_;
   std::vector<std::uint32_t> free_blocks_;

@@ -5,10 +5,10 @@
 // `kGather` since the last write, and leaves then whatever Python does; what comes after a pause, or is urgent, leaves
 // at once, on the thread that puts it as far as the socket takes it without waiting.
 //
-// What waits to be written is limited: a reader that is slow, or has stopped reading, makes those wait who put more, in
-// place of filling the memory of this process.
+// Pending bytes are limited, for back-pressure: if the reader is slow or has stopped, `put` waits, instead of filling
+// the memory of this process.
 //
-// All methods may be called from any thread. In the child of a fork, which does not have the thread, nothing is written.
+// All methods may be called from any thread. In a forked child, which does not have the thread, nothing is written.
 
 #pragma once
 
@@ -31,10 +31,10 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Appends a copy of all pieces to what is to be written, in one piece with respect to other puts. Waits for other puts,
-  // and while more than the limit is pending. Returns 0; EAGAIN in place of waiting for the latter, if it may not wait;
-  // or errno of the write that failed: then nothing will be written any more. Throws std::bad_alloc, and has appended
-  // nothing then.
+  // Appends a copy of all pieces to what is to be written, in one piece with respect to other puts. Waits for other
+  // puts, and while more than the limit is pending. Returns 0; EAGAIN in place of waiting for the latter, if it may not
+  // wait; or errno of the write that failed: then nothing will be written any more. Throws std::bad_alloc, and has
+  // appended nothing then.
   int put(std::span<const std::span<const std::byte>> pieces, bool is_urgent, bool may_wait);
 
   // Waits until all is written. False: it was not in time, or a write has failed.

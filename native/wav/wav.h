@@ -1,4 +1,4 @@
-// WAV files in memory: what they are, and where their samples are.
+// Parsing of WAV files in memory: the header and the location of the samples.
 //
 // RIFF, and RF64 with its 64-bit sizes. Sources: Multimedia Programming Interface and Data Specifications 1.0 (IBM and
 // Microsoft, 1991), chapter 3; EBU Tech 3306 (RF64).

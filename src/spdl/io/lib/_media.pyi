@@ -675,7 +675,7 @@ def make_decoder(
 def make_decoder(
     codec: VideoCodec, filter_desc: str | None, decoder: str | None, options: Mapping[str, str], tolerate_errors: bool
 ) -> VideoDecoder:
-    """A decoder that is given packets by and by."""
+    """A decoder for packets that arrive incrementally."""
 
 class AudioDecoder:
     """
