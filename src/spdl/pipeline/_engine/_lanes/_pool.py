@@ -153,7 +153,8 @@ class PoolLane:
     def start(self) -> None:
         """Start the first worker. It starts the second when there is work, and so on."""
         with self.engine.lock:
-            if self.stopping or not self.stages:
+            # A stop may come before the start. A job that the loop queued before it must run: a coroutine waits for it.
+            if not self.stages or (self.stopping and not any(stage.ready() for stage in self.stages)):
                 return
             self.num_started += 1
             self.num_waking += 1

@@ -305,6 +305,7 @@ class AggregateStage(CallStage):
                 inbox.take()
                 self.flushed = False
                 self.out.put_mark(now)
+                self.offer_next()
             elif inbox.closed:
                 if self.drop_last:
                     self.drop_rest()

@@ -391,10 +391,16 @@ class CallStage(Node):
                     return
                 inbox.take()
                 self.out.put_mark(now)
+                self.offer_next()
             elif inbox.closed:
                 self.end(now)
             else:
                 return
+
+    def offer_next(self) -> None:
+        """Offer the items behind a mark, which were not ready when they arrived, now that it has been forwarded."""
+        if not self.lane.is_claiming:
+            self.lane.offer(self)
 
     def drop_work(self) -> None:
         self.limit = 0

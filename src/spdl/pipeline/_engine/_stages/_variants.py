@@ -139,6 +139,7 @@ class RouterStage(CallStage):
                     self.batches.pending.append(None)
                 for channel in self.outs:
                     channel.put_mark(now)
+                self.offer_next()
             elif inbox.closed:
                 self.end(now)
             else:
