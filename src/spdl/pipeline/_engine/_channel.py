@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from spdl.pipeline._probe import ChannelCounts
 
 if TYPE_CHECKING:
+    from ._node import Node
     from ._origin import Origin
-    from ._stages._base import Node
 
 __all__ = ["MARK", "Channel", "Entry"]
 

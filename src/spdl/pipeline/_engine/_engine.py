@@ -22,8 +22,8 @@ from spdl._reports import add_note, log, name_of
 from spdl.pipeline._errors import InternalError
 
 from ._channel import MARK
+from ._deadlines import Deadlines
 from ._lanes import LoopLane, PoolLane
-from ._lanes._deadlines import Deadlines
 from ._origin import Ledger
 from ._shutdown import Stuck, join_all, register
 from ._stages import CallStage, Sink, SourceNode, Turns, Wait

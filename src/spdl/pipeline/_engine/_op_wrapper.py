@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, IsolatedTask, StartIsolated
 from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
-from spdl.pipeline._engine._lanes._remote import (
+from spdl.pipeline._engine._remote_calls import (
     call_remotely,
     collect_remotely,
     unpack_remote,

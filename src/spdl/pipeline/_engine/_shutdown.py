@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spdl._reports import log
 
 from ._failures import short_repr
-from ._lanes._base import EngineThread, Task
+from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from ._engine import Engine

@@ -15,7 +15,7 @@ from typing import Any
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
-from spdl.pipeline._engine._lanes._remote import call_remotely
+from spdl.pipeline._engine._remote_calls import call_remotely
 
 from ._protocol import FromMoved, MovedCall
 

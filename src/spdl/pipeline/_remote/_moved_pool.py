@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from spdl._processes._transport import Encoded, Link, LinkEnd
-from spdl.pipeline._engine._lanes._remote import unpack_remote
+from spdl.pipeline._engine._remote_calls import unpack_remote
 from spdl.pipeline._errors import WorkerDiedError
 
 from ._protocol import MovedCall

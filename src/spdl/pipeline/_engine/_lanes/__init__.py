@@ -1,6 +1,7 @@
 """The lanes, which run calls: worker threads, the event loop, executors, processes; and the threads of sources."""
 
-from ._base import Lane as Lane
+from spdl.pipeline._engine._thread import Lane as Lane
+
 from ._executor import ExecutorLane as ExecutorLane
 from ._isolated import IsolatedJobs as IsolatedJobs
 from ._isolated import IsolatedLane as IsolatedLane

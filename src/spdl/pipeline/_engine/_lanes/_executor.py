@@ -16,14 +16,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import describe_exception, name_of
+from spdl.pipeline._engine._deadlines import close_given_up
 from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
+from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 from spdl.pipeline._engine._stages._generator import GeneratorStage
 from spdl.pipeline._engine._stages._timed import give_up
+from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._errors import PipelineError
-
-from ._base import EngineThread, Task
-from ._deadlines import close_given_up
-from ._remote import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

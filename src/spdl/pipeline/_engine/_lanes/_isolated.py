@@ -16,22 +16,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
+from spdl.pipeline._engine._remote_calls import Collected, as_error
 from spdl.pipeline._engine._stages._call import WrongParameters
-from spdl.pipeline._engine._stages._generator import Collected, GeneratorStage
+from spdl.pipeline._engine._stages._generator import GeneratorStage
 from spdl.pipeline._engine._stages._hooked import JobStage
 from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 
 from ._pool import PoolLane
-from ._remote import as_error
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages._call import CallStage
+    from spdl.pipeline._engine._thread import EngineThread
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Retry
-
-    from ._base import EngineThread
 
 __all__ = ["IsolatedJobs", "IsolatedLane", "IsolatedReply", "IsolatedTask", "IsolatedWorker", "StartIsolated"]
 

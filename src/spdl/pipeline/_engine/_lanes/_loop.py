@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log, shown
 from spdl.pipeline._engine._failures import as_stage_failure
+from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._async_source import iterate_async_source
-from ._base import EngineThread, Task
 from ._merge_op import run_merge_op
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine._deadlines import close_given_up
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
+from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
-
-from ._base import EngineThread, Task
-from ._deadlines import close_given_up
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

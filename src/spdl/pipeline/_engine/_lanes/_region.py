@@ -16,9 +16,8 @@ from spdl.pipeline._engine._failures import FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._origin import describe
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
+from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._errors import WorkerDiedError
-
-from ._base import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

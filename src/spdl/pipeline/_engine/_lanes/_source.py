@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._stages._source import SourceNode
-
-from ._base import EngineThread, Task
+from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

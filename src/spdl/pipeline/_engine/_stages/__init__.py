@@ -3,12 +3,13 @@
 Everything runs under the engine's lock unless it says otherwise.
 """
 
+from spdl.pipeline._engine._node import Node as Node
+from spdl.pipeline._engine._node import Turns as Turns
+
 from ._aggregate import AggregateStage as AggregateStage
 from ._aggregate import CollateStage as CollateStage
 from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
-from ._base import Node as Node
-from ._base import Turns as Turns
 from ._call import CallStage as CallStage
 from ._call import begin as begin
 from ._generator import GeneratorStage as GeneratorStage

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
+from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline.defs import Outputs
 
-from ._base import Node
 from ._call import CallStage
 from ._hooked import HookedOp, JobStage, to_its_end
 

@@ -1,7 +1,7 @@
 """Aggregates with a deadline: flushed when it has passed, even if no further item arrives.
 
 After each ``accumulate`` the aggregator returns a deadline on its own clock. When it has passed, the thread of
-``_lanes/_deadlines`` makes the flush *due*: an ordinary call that takes the stage's only slot before the next item. A
+``_deadlines`` makes the flush *due*: an ordinary call that takes the stage's only slot before the next item. A
 deadline that has already passed makes it due at once. If an item arrives at the same time, the engine's lock decides: a
 call that already has the slot goes first, and the aggregator returns a new deadline after it.
 """
@@ -20,7 +20,7 @@ from ._aggregate import AggregateStage, Flush
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._lanes._deadlines import FlushTime
+    from spdl.pipeline._engine._deadlines import FlushTime
 
 __all__ = ["DueAggregateStage"]
 

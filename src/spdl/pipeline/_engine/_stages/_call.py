@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._failures import Limit, as_stage_failure, log_failure
+from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._ticket import Ticket
-
-from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

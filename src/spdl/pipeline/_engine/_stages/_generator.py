@@ -13,21 +13,12 @@ from typing import Any
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import log_failure
 from spdl.pipeline._engine._origin import Branch
+from spdl.pipeline._engine._remote_calls import Collected
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._call import CallStage
 
-__all__ = ["Collected", "GeneratorStage"]
-
-
-class Collected:
-    """All outputs of a generator that ran to its end in another process, and its error, if any."""
-
-    __slots__ = ("error", "values")
-
-    def __init__(self, values: list[Any], error: Exception | None) -> None:
-        self.values = values
-        self.error = error
+__all__ = ["GeneratorStage"]
 
 
 class GeneratorStage(CallStage):

@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK, Entry
-
-from ._base import Node
+from spdl.pipeline._engine._node import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit, short_repr
-from spdl.pipeline._engine._lanes._remote import as_error
+from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
+from spdl.pipeline._engine._remote_calls import as_error
 from spdl.pipeline._errors import WorkerError
-
-from ._base import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ._base import Node
+from spdl.pipeline._engine._node import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel

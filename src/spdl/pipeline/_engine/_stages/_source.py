@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 
-from ._base import Node
 from ._call import CallStage
 from ._ordered import OrderedCallStage
 

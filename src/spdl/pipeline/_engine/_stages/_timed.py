@@ -1,6 +1,6 @@
 """Stages with a timeout: ``pipe(timeout=...)``.
 
-An async call is cancelled. A call on a thread cannot be interrupted: it is abandoned (see ``_lanes/_deadlines``). The
+An async call is cancelled. A call on a thread cannot be interrupted: it is abandoned (see ``_deadlines``). The
 pool replaces its thread, which ends when the call returns.
 """
 

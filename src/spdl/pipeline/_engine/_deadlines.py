@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spdl._reports import add_note
 from spdl.pipeline._errors import StageTimeoutError
 
-from ._base import EngineThread, Task
+from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._engine import Engine

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._failures import FailureRecord
     from spdl.pipeline._info import StageInfo
 
-    from ._variants import RouterStage
+    from ._stages import RouterStage
 
 __all__ = ["Node", "Turns"]
 

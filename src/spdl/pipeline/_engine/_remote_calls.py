@@ -10,16 +10,26 @@ from collections.abc import Callable
 from typing import Any
 
 from spdl._processes._remote_failure import RemoteFailure
-from spdl.pipeline._engine._stages._generator import Collected
 from spdl.pipeline._errors import RemoteOpError
 
 __all__ = [
+    "Collected",
     "as_error",
     "call_remotely",
     "collect_remotely",
     "unpack_remote",
     "unpack_remote_generator",
 ]
+
+
+class Collected:
+    """All outputs of a generator that ran to its end in another process, and its error, if any."""
+
+    __slots__ = ("error", "values")
+
+    def __init__(self, values: list[Any], error: Exception | None) -> None:
+        self.values = values
+        self.error = error
 
 
 def call_remotely(op: Callable[[Any], Any], value: Any) -> tuple[Any, RemoteFailure | None]:
