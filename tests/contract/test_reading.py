@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineFailure
-from spdl.pipeline._engine._stages import Wait
+from spdl.pipeline._engine._sink import Wait
 
 from .gated import Gated, of
 from .running import TIMEOUT, await_event

@@ -105,10 +105,10 @@ with pipeline.auto_stop():
 #: Ops may block for an hour, and what stop waits for is said soon. When it is said, Ctrl-C is pressed again.
 _PATIENT = """
 import logging
-from spdl.pipeline._engine import _shutdown
+from spdl.pipeline._engine import _joining
 
 hurry(3600)
-_shutdown._SILENT_SECONDS = 0.02
+_joining._SILENT_SECONDS = 0.02
 
 class PressAgain(logging.Handler):
     def emit(self, record):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, TaskHook
-from spdl.pipeline._engine._lanes import PoolLane
-from spdl.pipeline._engine._stages._hooked import JobStage
+from spdl.pipeline._engine import Engine
+from spdl.pipeline._engine._lanes import JobQueue, PoolLane
 from spdl.pipeline.defs import Aggregator
 from tests.support.timeouts import TIMEOUT
 
@@ -25,19 +25,20 @@ class _Sum(Aggregator[int, int]):
 def test_a_call_queued_for_the_pool_before_a_stop_does_not_hold_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop may queue a call before the pool has started, and a stop may come between the two."""
     queued = threading.Event()
-    submit, start = JobStage.submit, PoolLane.start
+    submit, start = JobQueue.submit, PoolLane.start
 
-    def submit_and_tell(self: JobStage, item: Any, job: Any = None) -> Any:
-        ticket = submit(self, item, job)
+    def submit_and_tell(self: JobQueue, function: Any, argument: Any, item: Any) -> Any:
+        job = submit(self, function, argument, item)
         queued.set()
-        return ticket
+        return job
 
     def stop_and_start(self: PoolLane) -> None:
         assert queued.wait(TIMEOUT)
+        assert isinstance(self.engine, Engine)
         self.engine.request_stop()
         start(self)
 
-    monkeypatch.setattr(JobStage, "submit", submit_and_tell)
+    monkeypatch.setattr(JobQueue, "submit", submit_and_tell)
     monkeypatch.setattr(PoolLane, "start", stop_and_start)
 
     async def source() -> AsyncIterator[int]:

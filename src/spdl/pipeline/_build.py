@@ -12,8 +12,7 @@ from spdl._reports import add_note, log, shown
 
 from . import config as _config
 from ._cpus import usable_cpus
-from ._engine import GraphOptions, build_graph
-from ._engine._lanes import IsolatedTask, IsolatedWorker
+from ._engine import GraphOptions, build_graph, run_in_background
 from ._info import StageInfo
 from ._numbers import as_int, as_interval
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
@@ -23,6 +22,7 @@ from ._wiring import Wiring, make_merge_queues
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
+    from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
     from ._engine._region_workers import RegionWorkers
 
 __all__ = ["build_pipeline", "default_num_threads"]
@@ -129,7 +129,7 @@ def _build(
     )
     wiring.attach(engine)
     for factory in background_tasks:
-        engine.loop.background.append((getattr(factory, "__name__", None) or shown(factory), _runner(factory)))
+        run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
     return Pipeline(engine, repr(cfg))
 
 

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from spdl._reports import log
 
-from ._engine import Engine
-from ._engine._engine import END, EPOCH
-from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon, describe_stuck
+from ._engine import END, EPOCH, Engine
+from ._engine._joining import describe_stuck
+from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._errors import PipelineFailure, PipelineStateError
 from ._numbers import as_timeout
 from ._observe import PipelineStats

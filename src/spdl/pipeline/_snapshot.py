@@ -10,7 +10,7 @@ from ._observe import ItemFailure, PipelineStats, StageStats
 
 if TYPE_CHECKING:
     from ._engine import Engine
-    from ._engine._stages import Node
+    from ._engine._node import Node
 
 __all__ = ["take_stats"]
 
@@ -24,7 +24,7 @@ def take_stats(engine: Engine) -> PipelineStats:
         return PipelineStats(
             elapsed=elapsed,
             state=engine.state.value,
-            num_threads=engine.pool.num_threads,
+            num_threads=engine.num_threads,
             num_items=engine.num_items,
             consumer_wait=engine.consumer_wait,
             stages=tuple(_stage(node, elapsed, now, engine) for node in nodes),

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from . import config as _config
-from ._engine import Engine, StageWiring
+from ._engine import Engine, StageWiring, run_in_background
 from ._engine._lanes._merge_op import MergeReader, MergeWriter
 from ._info import StageInfo
 from ._observe import AsyncQueue, StatsQueue, TaskHook, TaskStatsHook, check_observer, overrides
@@ -92,7 +92,7 @@ class Wiring:
             queue._attach(_channel_reader(engine, wiring))
         for reporter in self.reporters:
             if reporter.interval > 0:
-                engine.loop.background.append((f"report of {reporter.info}", reporter._run_interval))
+                run_in_background(engine, f"report of {reporter.info}", reporter._run_interval)
             engine.on_ended.append(reporter._log_totals)
 
 

@@ -15,6 +15,7 @@ import pytest
 from spdl._processes._child import Child
 from spdl._processes._transport import Link, wait_readable
 from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
+from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline._remote._moved_regions import close_ends, move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
@@ -74,7 +75,7 @@ def test_a_call_that_does_not_return_is_named() -> None:
     assert pipeline.get_item() == 0
     with pytest.raises(TimeoutError, match=r"subprocess_pipeline\(stuck_but_for_zero\).*on item 1"):
         pipeline.stop(timeout=0.01)
-    lane = pipeline._engine.regions[0]
+    (lane,) = (lane for lane in pipeline._engine.lanes if isinstance(lane, RegionLane))
     assert lane.collector is not None
     lane.collector.join(100)
     assert not lane.collector.is_alive()

@@ -5,10 +5,13 @@
 and does not depend on the handle that owns it.
 """
 
+from ._core import EngineState as EngineState
+from ._engine import END as END
+from ._engine import EPOCH as EPOCH
 from ._engine import Engine as Engine
-from ._engine import EngineState as EngineState
 from ._graph import GraphOptions as GraphOptions
 from ._graph import StageWiring as StageWiring
 from ._graph import build_graph as build_graph
+from ._graph import run_in_background as run_in_background
 
-__all__ = ["Engine", "EngineState", "GraphOptions", "StageWiring", "build_graph"]
+__all__ = ["END", "EPOCH", "Engine", "EngineState", "GraphOptions", "StageWiring", "build_graph", "run_in_background"]

@@ -11,20 +11,40 @@ from __future__ import annotations
 
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from spdl.pipeline._probe import ChannelCounts
 
 if TYPE_CHECKING:
-    from ._node import Node
+    from spdl.pipeline._info import StageInfo
+
+    from ._counters import Counters
     from ._origin import Origin
 
-__all__ = ["MARK", "Channel", "Entry"]
+__all__ = ["MARK", "Channel", "ChannelEnd", "Entry"]
 
 Entry: TypeAlias = "tuple[Any, Origin]"
 
 #: The end of an epoch. Compared by identity.
 MARK: Final[Entry] = ("end of epoch", ())
+
+
+class ChannelEnd(Protocol):
+    """A producer or a consumer: a ``Node``."""
+
+    info: StageInfo
+    counters: Counters
+    inboxes: list[Channel]
+    outs: list[Channel]
+
+    def on_input(self, now: float) -> None:
+        """An item or a mark was put, or the channel was closed."""
+
+    def on_room(self) -> None:
+        """An entry was taken."""
+
+    def num_free(self) -> int:
+        """Number of inputs that could start at once. A source may run ahead by that many."""
 
 
 class Channel:
@@ -43,8 +63,8 @@ class Channel:
         "producer",
     )
 
-    producer: Node
-    consumer: Node
+    producer: ChannelEnd
+    consumer: ChannelEnd
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

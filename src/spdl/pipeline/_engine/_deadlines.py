@@ -2,7 +2,7 @@
 
 One thread waits for the nearest deadline of all running calls. A call that has not returned by then is *given up*: its
 item fails, its slot is freed, and its result is discarded. If a call ends just as its deadline passes, the first thread
-to remove the ticket from ``_running`` wins: the thread that ran the call (``forget``) or this one.
+to remove the ticket from ``_running`` wins: the thread that ran the call (``unwatch``) or this one.
 
 The deadline of an aggregate is on its aggregator's clock. This thread only estimates the moment and then notifies the
 stage, which reads the clock (``on_deadline``).
@@ -11,22 +11,25 @@ stage, which reads the clock (``on_deadline``).
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from spdl._reports import add_note
 from spdl.pipeline._errors import StageTimeoutError
 
+from ._joining import stack_of
+from ._lane import Lane, Rank
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages._aggregate_due import DueAggregateStage
-    from spdl.pipeline._engine._ticket import CallSource, Ticket
+    from ._core import Core
+    from ._joining import Joining
+    from ._ticket import Ticket
 
-__all__ = ["Deadlines", "FlushTime", "close_given_up"]
+__all__ = ["Deadlines", "FlushTime"]
 
 
 class _Running(NamedTuple):
@@ -45,24 +48,32 @@ class FlushTime(NamedTuple):
     num_moved: int  # manual moves of the aggregator's clock before it was read
 
 
-class Deadlines:
+class Flushed(Protocol):
+    """A stage with a flush time."""
+
+    def on_deadline(self, deadline: float) -> None:
+        """Not under the lock: the time has come, by this thread's clock."""
+
+
+class Deadlines(Lane):
     """Watches deadlines. No other lock is taken while its own lock is held."""
 
-    def __init__(self, pipeline_id: int) -> None:
-        self.pipeline_id = pipeline_id  # the thread waits here: no reference to the engine is allowed
+    rank = Rank.DEADLINES
+
+    def __init__(self, engine: Core) -> None:
+        self.pipeline_id = engine.pipeline_id
+        self._engine = weakref.ref(engine)  # the thread waits here: it must not keep the engine alive
         self.thread: EngineThread | None = None
-        self.is_needed = False  # set by the graph
         self._running: dict[Ticket, _Running] = {}
-        self._flushes: dict[DueAggregateStage, FlushTime] = {}
+        self._flushes: dict[Flushed, FlushTime] = {}
         self._num_moved = 0
         self._changed = threading.Condition()
         self._next = float("inf")  # when the thread will wake
         self._stopping = False
 
     def start(self) -> None:
-        if self.is_needed:
-            self.thread = EngineThread(f"spdl-{self.pipeline_id}-deadlines", Task(None, self._watch))
-            self.thread.start()
+        self.thread = EngineThread(f"spdl-{self.pipeline_id}-deadlines", Task(None, self._watch))
+        self.thread.start()
 
     def stop(self) -> None:
         """Stop watching. Does not block."""
@@ -71,6 +82,10 @@ class Deadlines:
             self._running.clear()
             self._flushes.clear()
             self._changed.notify()
+
+    def join(self, joining: Joining) -> None:
+        self.stop()  # a call that does not return is now waited for by the join
+        joining.thread(self.thread)
 
     def watch(
         self,
@@ -88,7 +103,7 @@ class Deadlines:
             if deadline < self._next:
                 self._changed.notify()
 
-    def forget(self, ticket: Ticket) -> bool:
+    def unwatch(self, ticket: Ticket) -> bool:
         """Stop watching a call that returned. Returns False if it was given up; its outcome is then discarded."""
         with self._changed:
             self._running.pop(ticket, None)
@@ -99,7 +114,7 @@ class Deadlines:
         remaining = deadline - clock()
         return FlushTime(deadline, remaining, perf_counter() + remaining, num_moved)
 
-    def flush_at(self, stage: DueAggregateStage, time: FlushTime) -> None:
+    def flush_at(self, stage: Flushed, time: FlushTime) -> None:
         """Schedule one call of ``stage.on_deadline``, unless it is forgotten or rescheduled before."""
         with self._changed:
             if self._stopping:
@@ -110,7 +125,7 @@ class Deadlines:
             if time.when < self._next:
                 self._changed.notify()
 
-    def forget_flush(self, stage: DueAggregateStage) -> None:
+    def forget_flush(self, stage: Flushed) -> None:
         with self._changed:
             self._flushes.pop(stage, None)
 
@@ -125,7 +140,7 @@ class Deadlines:
     def _watch(self, thread: EngineThread) -> None:
         while True:
             late: list[tuple[Ticket, _Running]] = []
-            due: list[tuple[DueAggregateStage, FlushTime]] = []
+            due: list[tuple[Flushed, FlushTime]] = []
             with self._changed:
                 if self._stopping:
                     return
@@ -148,22 +163,22 @@ class Deadlines:
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
                     self._next = 0.0  # awake: no wake-up needed
             for ticket, running in late:
-                self._tell(ticket.stage, partial(running.give_up, ticket, self._error(ticket, running)))
+                self._tell(partial(running.give_up, ticket, self._error(ticket, running)))
             for stage, time in due:
-                self._tell(stage, partial(stage.on_deadline, time.deadline))
+                self._tell(partial(stage.on_deadline, time.deadline))
             # Drop references, so that this frame keeps no aggregator or op alive.
             late = due = ticket = running = stage = time = None  # type: ignore[assignment]
 
-    def _tell(self, stage: CallSource, tell: Callable[[], None]) -> None:
+    def _tell(self, tell: Callable[[], None]) -> None:
         try:
             tell()
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
-            with stage.engine.lock:
-                stage.engine.broken(exc)
+            engine = self._engine()
+            if engine is not None:
+                with engine.lock:
+                    engine.broken(exc)
 
     def _error(self, ticket: Ticket, running: _Running) -> StageTimeoutError:
-        from spdl.pipeline._engine._shutdown import stack_of
-
         stage = str(ticket.stage.info)
         error = StageTimeoutError(
             f"a call of stage {stage} has not returned within {running.seconds:g} s; its item is given up",
@@ -173,10 +188,3 @@ class Deadlines:
         if running.thread_id is not None:
             add_note(error, f"it is at\n{stack_of(running.thread_id)}")
         return error
-
-
-def close_given_up(ticket: Ticket, engine: Engine) -> None:
-    """Close the generator when its given-up step has returned: no other thread will."""
-    with engine.lock:
-        generator, ticket.generator = ticket.generator, None
-        engine.close_later(generator)

@@ -6,21 +6,21 @@ router, then the stages of the paths, then the merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._deadlines import Deadlines
 from spdl.pipeline._engine._engine import Engine
 from spdl.pipeline._engine._failures import FailureReporter, Limit
-from spdl.pipeline._engine._lanes import (
-    ExecutorLane,
-    RegionLane,
-    SourceLane,
-    StartIsolated,
-)
+from spdl.pipeline._engine._isolated_workers import StartIsolated
+from spdl.pipeline._engine._lane import CallLane
+from spdl.pipeline._engine._lanes import ExecutorLane, LoopLane, PoolLane, RegionLane, SourceLane
+from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._op_wrapper import OpWrapper
+from spdl.pipeline._engine._sink import Sink
 from spdl.pipeline._engine._stages import (
     AggregateStage,
     AsyncGeneratorStage,
@@ -33,15 +33,14 @@ from spdl.pipeline._engine._stages import (
     HookedGenerator,
     HookedOp,
     MergeStage,
-    Node,
     OrderedCallStage,
     RegionStage,
     RouterStage,
-    Sink,
     SourceNode,
     TimedCallStage,
     TimedGeneratorStage,
     TimedOrderedCallStage,
+    TimedStage,
     steps_on_thread,
 )
 from spdl.pipeline._info import StageInfo
@@ -65,7 +64,7 @@ from spdl.pipeline.defs import (
 if TYPE_CHECKING:
     from spdl.pipeline._engine._region_workers import RegionWorkers
 
-__all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph"]
+__all__ = ["GraphOptions", "NodeKind", "StageWiring", "build_graph", "run_in_background"]
 
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
 
@@ -105,6 +104,11 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     return _Builder(config, options).build()
 
 
+def run_in_background(engine: Engine, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine beside the pipeline, until all of its stages have ended. Before the start."""
+    engine.shared_lane(LoopLane).run_in_background(name, make)
+
+
 def _sources(config: PipelineConfig[Any]) -> list[SourceConfig[Any]]:
     if isinstance(config.src, MergeConfig):
         return [source for sub in config.src.pipeline_configs for source in _sources(sub)]
@@ -137,12 +141,16 @@ class _Builder:
         self.add(sink, [tail], [], self.options.wire(info, "sink", capacity))
         engine.num_live = len(engine.nodes)
         for node in engine.nodes:
-            if isinstance(node, (CallStage, SourceNode)):
-                node.link()
-        # Downstream first: a worker prefers the calls nearest to the consumer.
-        engine.pool.stages.reverse()
-        engine.loop.stages.reverse()
+            node.link()
         return engine
+
+    @property
+    def pool(self) -> PoolLane:
+        return self.engine.shared_lane(PoolLane)
+
+    @property
+    def loop(self) -> LoopLane:
+        return self.engine.shared_lane(LoopLane)
 
     # -- names and nodes
 
@@ -158,7 +166,8 @@ class _Builder:
         wiring.channel = outs[0] if outs else inboxes[0]
         if wiring.stage_hooks:
             node.num_hooks = len(wiring.stage_hooks)
-            self.engine.loop.hooks.append((node, wiring.stage_hooks))
+            node.hook_lane = self.loop
+            self.loop.hooks.append((node, wiring.stage_hooks))
         self.engine.nodes.append(node)
 
     # -- stages and sub-pipelines
@@ -180,10 +189,12 @@ class _Builder:
         self.num_sources += 1
         out = Channel(capacity)
         self.add(node, [], [out], wiring)
-        if node.is_async:
-            self.engine.loop.sources.append(node)
+        if hasattr(config.source, "__iter__"):
+            node.helped = self.pool
+            self.engine.add_lane(SourceLane(self.engine, node, self.pool))
         else:
-            self.engine.sources.append(SourceLane(self.engine, node))
+            node.loop = self.loop
+            self.loop.sources.append(node)
         return out
 
     def add_merge(self, config: MergeConfig, capacity: int) -> Channel:
@@ -194,10 +205,10 @@ class _Builder:
         if config.op is None:
             self.add(MergeStage(self.engine, info), tails, [out], wiring)
             return out
-        node = CustomMergeStage(self.engine, info)
+        node = CustomMergeStage(self.engine, info, self.loop)
         self.add(node, tails, [out], wiring)
         inputs, output = self.options.make_merge_queues(node)
-        self.engine.loop.merges.append((node, config.op, inputs, output))
+        self.loop.merges.append((node, config.op, inputs, output))
         return out
 
     def add_pipes(self, pipes: Sequence[Any], tail: Channel, last_capacity: int, block: RouterStage | None) -> Channel:
@@ -240,13 +251,15 @@ class _Builder:
         timeout = None if config._isolate else config._timeout  # its lane handles the timeout
         ordered = config._output_order == "input" and config._concurrency > 1
         op = self.ops.wrapped_op(config, info)
-        lane: Any = engine.pool
+        lane: CallLane
         if config._isolate:
             lane = self.ops.isolated_lane(config, info)
         elif kind in ("async", "async_generator"):
-            lane = engine.loop
+            lane, timeout = self.loop, None  # the op is cancelled
         elif config._executor is not None:
-            lane = ExecutorLane(engine, config._executor)
+            lane = engine.add_lane(ExecutorLane(engine, config._executor))
+        else:
+            lane = self.pool
         arguments: dict[str, Any] = {"limit": config._concurrency, "lane": lane, "location": config._location}
         stage: CallStage
         if kind == "async_generator":
@@ -254,25 +267,21 @@ class _Builder:
         elif kind == "generator":
             made = GeneratorStage if timeout is None else TimedGeneratorStage
             stage = made(engine, info, op, ordered=ordered, **arguments)
-        elif timeout is None or kind == "async":
+        elif timeout is None:
             stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
         else:
             stage = (TimedOrderedCallStage if ordered else TimedCallStage)(engine, info, op, **arguments)
-        if timeout is not None and lane is not engine.loop:
-            stage.timeout = timeout  # type: ignore[attr-defined] # a timed stage
-            engine.deadlines.is_needed = True
-        if isinstance(lane, ExecutorLane):
-            lane.stage = stage
-            engine.executors.append(lane)
-        else:
-            lane.stages.append(stage)
+        if timeout is not None:
+            assert isinstance(stage, TimedStage)
+            stage.set_timeout(timeout, engine.shared_lane(Deadlines))
+        lane.add(stage)
         return stage
 
     def make_hooked(self, config: PipeConfig[Any, Any], info: StageInfo, wiring: StageWiring) -> CallStage:
         """Make a stage with task hooks: its calls are async, on the loop."""
         engine = self.engine
         ordered = config._output_order == "input" and config._concurrency > 1
-        arguments: dict[str, Any] = {"limit": config._concurrency, "lane": engine.loop, "location": config._location}
+        arguments: dict[str, Any] = {"limit": config._concurrency, "lane": self.loop, "location": config._location}
         stage: CallStage
         if config._kind in ("async_generator", "generator"):
             hooked = HookedGenerator(info, wiring.task_hooks, self.ops.async_generator(config, info))
@@ -280,7 +289,7 @@ class _Builder:
         else:
             op = HookedOp(info, wiring.task_hooks, self.ops.async_op(config, info))
             stage = (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
-        engine.loop.stages.append(stage)
+        self.loop.add(stage)
         return stage
 
     def add_aggregate(self, config: AggregateConfig[Any], tail: Channel, out: Channel) -> None:
@@ -290,14 +299,15 @@ class _Builder:
             node: Node = CollateStage(self.engine, info, config.op.num_items, drop_last=config.drop_last)
         else:
             hooks = wiring.task_hooks
-            lane: Any = self.engine.loop if hooks else self.engine.pool
+            lane: CallLane = self.loop if hooks else self.pool
             may_be_due = type(config.op).deadline is not Aggregator.deadline
             made = DueAggregateStage if may_be_due else AggregateStage
-            stage = made(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
+            node = stage = made(self.engine, info, config.op, drop_last=config.drop_last, lane=lane)
+            if isinstance(stage, DueAggregateStage):
+                stage.set_deadlines(self.engine.shared_lane(Deadlines))
             if hooks:
-                stage.set_hooks(hooks, self.ops.job_stage(info))
-            lane.stages.append(stage)
-            node = stage
+                stage.set_hooks(hooks, self.ops.job_queue(info).call)
+            lane.add(stage)
         self.add(node, [tail], [out], wiring)
 
     def add_disaggregate(self, config: DisaggregateConfig[Any], tail: Channel, out: Channel) -> None:
@@ -306,13 +316,13 @@ class _Builder:
         location = "disaggregate()"
         stage: CallStage
         if wiring.task_hooks:
-            job = self.ops.job_stage(info)
+            job = self.ops.job_queue(info)
             hooked = HookedGenerator(info, wiring.task_hooks, lambda item: steps_on_thread(job.call, iter, item))
-            stage = AsyncGeneratorStage(self.engine, info, hooked, limit=1, lane=self.engine.loop, location=location)
-            self.engine.loop.stages.append(stage)
+            stage = AsyncGeneratorStage(self.engine, info, hooked, limit=1, lane=self.loop, location=location)
+            self.loop.add(stage)
         else:
-            stage = GeneratorStage(self.engine, info, iter, limit=1, lane=self.engine.pool, location=location)
-            self.engine.pool.stages.append(stage)
+            stage = GeneratorStage(self.engine, info, iter, limit=1, lane=self.pool, location=location)
+            self.pool.add(stage)
         stage.budget = self.limit
         self.add(stage, [tail], [out], wiring)
 
@@ -330,8 +340,7 @@ class _Builder:
         )
         if region.is_limited_by_pipeline:
             stage.budget = self.limit
-        stage.lane = RegionLane(self.engine, stage, workers)
-        self.engine.regions.append(stage.lane)
+        stage.lane = self.engine.add_lane(RegionLane(self.engine, stage, workers))
         self.add(stage, [tail], [out], wiring)
 
     def add_variants(self, config: PathVariantsConfig[Any], tail: Channel, out: Channel) -> None:
@@ -349,9 +358,9 @@ class _Builder:
             path_wiring.channel = channels[number]
         described = Pipe(config.router)  # determines the kind and the location of the router
         is_async = described._kind == "async"
-        lane: Any = engine.loop if is_async else engine.pool
+        lane: CallLane = self.loop if is_async else self.pool
         router = RouterStage(engine, info, described._op, limit=1, lane=lane, location=described._location)
-        lane.stages.append(router)
+        lane.add(router)
         self.add(router, [tail], channels, wiring)
         for path_wiring in wirings:
             path_wiring.node = router

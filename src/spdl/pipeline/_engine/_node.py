@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from spdl.pipeline._engine._counters import Counters
+from ._counters import Counters
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._failures import FailureRecord
     from spdl.pipeline._info import StageInfo
 
-    from ._stages import RouterStage
+    from ._channel import Channel, ChannelEnd
+    from ._core import Core
+    from ._failures import FailureRecord
+    from ._lane import AsyncLane
 
 __all__ = ["Node", "Turns"]
 
 
 class Turns:
-    """Whether a node is advancing, and the queue of nodes to advance next: see ``Engine.advance``."""
+    """Whether a node is advancing, and the queue of nodes to advance next: see ``Core.advance``."""
 
     __slots__ = ("is_taken", "waiting")
 
@@ -32,7 +33,7 @@ class Node:
     """Base class of sources, stages and sinks, which are connected by channels.
 
     A node is notified of input (``on_input``: an item, a mark, or the close of an inbox) and of room (``on_room``).
-    It moves entries only in ``advance``, and ``Engine.advance`` ensures that no node's ``advance`` runs inside
+    It moves entries only in ``advance``, and ``Core.advance`` ensures that no node's ``advance`` runs inside
     another's. A node ends once: by ``end`` when its input is exhausted, or by ``cancel`` when its results are no longer
     needed.
     """
@@ -44,21 +45,28 @@ class Node:
         "ended",
         "engine",
         "failures",
+        "hook_lane",
         "inboxes",
         "info",
         "num_hooks",
         "outs",
     )
 
-    def __init__(self, engine: Engine, info: StageInfo) -> None:
+    #: The stages inside, if there are any: all stages of all paths, with their routers and merges.
+    members: Sequence[Node] = ()
+    #: Whether it is a source: its items come from outside, and it calls no op.
+    is_source: ClassVar[bool] = False
+
+    def __init__(self, engine: Core, info: StageInfo) -> None:
         self.engine = engine
         self.info = info
         self.inboxes: list[Channel] = []
         self.outs: list[Channel] = []
         self.counters = Counters()
         self.failures: deque[FailureRecord] = deque(maxlen=16)
-        self.block: RouterStage | None = None  # the path variants that contain this stage
+        self.block: Node | None = None  # the node with this one among its ``members``: a router
         self.num_hooks = 0  # stage hooks to exit before the output closes
+        self.hook_lane: AsyncLane | None = None  # holds the stage hooks
         self.ended = False
         self.cancelled = False
 
@@ -70,6 +78,9 @@ class Node:
         for channel in outs:
             channel.producer = self
 
+    def link(self) -> None:
+        """Called once by the graph, when all nodes are connected."""
+
     # -- notifications from neighbours
 
     def on_input(self, now: float) -> None:
@@ -79,10 +90,32 @@ class Node:
         """An entry was taken from an output channel."""
 
     def advance(self, now: float) -> None:
-        """Move what can be moved: items, marks, the end. Called by ``Engine.advance``."""
+        """Move what can be moved: items, marks, the end. Called by ``Core.advance``."""
         raise NotImplementedError
 
     # -- queries of neighbours and observers
+
+    def upstream(self) -> set[object]:
+        """Return all nodes before this one."""
+        found: set[object] = set()
+        todo: list[ChannelEnd] = [self]
+        while todo:
+            for channel in todo.pop().inboxes:
+                if channel.producer not in found:
+                    found.add(channel.producer)
+                    todo.append(channel.producer)
+        return found
+
+    def downstream(self) -> set[object]:
+        """Return this node and all nodes after it."""
+        found: set[object] = {self}
+        todo: list[ChannelEnd] = [self]
+        while todo:
+            for channel in todo.pop().outs:
+                if channel.consumer not in found:
+                    found.add(channel.consumer)
+                    todo.append(channel.consumer)
+        return found
 
     def num_free(self) -> int:
         """Number of inputs that could start at once. A source may run ahead by that many."""
@@ -108,7 +141,12 @@ class Node:
         if not self.num_hooks:
             self.close_outputs(now)
         elif not self.has_running_calls():
-            self.engine.leave_stage_hooks(self)
+            self.leave_hooks()
+
+    def leave_hooks(self) -> None:
+        """Exit the stage hooks, which then closes the output."""
+        assert self.hook_lane is not None
+        self.hook_lane.leave_hooks(self)
 
     def close_outputs(self, now: float) -> None:
         for channel in self.outs:
@@ -129,6 +167,9 @@ class Node:
 
     def drop_work(self) -> None:
         """Part of ``cancel``: clear the state of the subclass and ask the lane to cancel running calls."""
+
+    def break_off(self) -> None:
+        """Part of the end of a broken engine: start no call, and wake whoever waits."""
 
     def forget(self) -> None:
         """Drop references to user objects after all threads have ended; the node itself stays alive for statistics."""

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, IsolatedTask, StartIsolated
+from spdl.pipeline._engine._deadlines import Deadlines
+from spdl.pipeline._engine._isolated_workers import IsolatedTask, StartIsolated
+from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, JobQueue, LoopLane, PoolLane, TimedJobQueue
 from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
 from spdl.pipeline._engine._remote_calls import (
     call_remotely,
@@ -19,9 +21,7 @@ from spdl.pipeline._engine._remote_calls import (
     unpack_remote_generator,
 )
 from spdl.pipeline._engine._stages import (
-    JobStage,
     RemoteRetried,
-    TimedJobStage,
     begin,
     in_time,
     retried,
@@ -34,7 +34,7 @@ from spdl.pipeline._engine._stages._call import WrongParameters
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import PipeConfig
 
@@ -44,7 +44,7 @@ __all__ = ["OpWrapper"]
 class OpWrapper:
     """Wraps ops while a graph is built. Starts nothing."""
 
-    def __init__(self, engine: Engine, start_isolated: StartIsolated) -> None:
+    def __init__(self, engine: Core, start_isolated: StartIsolated) -> None:
         self.engine = engine
         self.start_isolated = start_isolated
 
@@ -66,23 +66,19 @@ class OpWrapper:
         task = IsolatedTask(
             info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
         )
-        lane = IsolatedLane(self.engine, task, self.start_isolated)
-        self.engine.isolated.append(lane)
-        return lane
+        return self.engine.add_lane(IsolatedLane(self.engine, task, self.start_isolated))
 
     def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
         lane = self.isolated_lane(config, info)
-        jobs = IsolatedJobs(self.engine, info, lane)
-        lane.stages.append(jobs)
-        return jobs
+        return IsolatedJobs(self.engine, info, lane, self.engine.shared_lane(LoopLane))
 
-    def job_stage(self, info: StageInfo, timeout: float | None = None) -> JobStage:
-        job = JobStage(self.engine, info)
-        if timeout is not None:
-            job = TimedJobStage(self.engine, info, timeout)
-            self.engine.deadlines.is_needed = True
-        self.engine.pool.stages.append(job)
-        return job
+    def job_queue(self, info: StageInfo, timeout: float | None = None) -> JobQueue:
+        """Return a queue of calls that the loop waits for and the pool runs."""
+        engine = self.engine
+        pool, loop = engine.shared_lane(PoolLane), engine.shared_lane(LoopLane)
+        if timeout is None:
+            return JobQueue(engine, info, pool, loop)
+        return TimedJobQueue(engine, info, pool, loop, timeout, engine.shared_lane(Deadlines))
 
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         op, executor = self.wrapped_op(config, info), config._executor
@@ -91,8 +87,8 @@ class OpWrapper:
         if config._kind == "async":
             return lambda item: begin(op, item)
         if executor is None:
-            job = self.job_stage(info, config._timeout)
-            return lambda item: to_its_end(job.call(op, item, item))
+            jobs = self.job_queue(info, config._timeout)
+            return lambda item: to_its_end(jobs.call(op, item, item))
         end = self.end_in_time(config, info)
         if not is_process_pool(executor):
             return lambda item: _called_there(end(_submit(executor, info, call_there, op, item)))
@@ -118,8 +114,8 @@ class OpWrapper:
         if config._kind == "async_generator":
             return lambda item: begin(op, item)
         if executor is None:
-            job = self.job_stage(info, config._timeout)
-            return lambda item: steps_on_thread(job.call, op, item)
+            jobs = self.job_queue(info, config._timeout)
+            return lambda item: steps_on_thread(jobs.call, op, item)
         end = self.end_in_time(config, info)
         if not is_process_pool(executor):
 

@@ -15,7 +15,8 @@ from spdl._processes._remote_failure import RemoteFailure
 from ._channel import MARK
 from ._origin import Origin, Part, Positions, SourcePosition, describe
 from ._region_workers import Descent, FailedItem, Report, Then
-from ._stages import SourceNode, Wait
+from ._sink import Wait
+from ._stages import SourceNode
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo

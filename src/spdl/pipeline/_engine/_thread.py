@@ -1,37 +1,21 @@
-"""The interface of lanes, and the thread class that all lanes use."""
+"""The thread class that all lanes use."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages._call import CallStage
-    from spdl.pipeline._engine._ticket import CallSource, Ticket
+    from ._ticket import Ticket
 
-__all__ = ["EngineThread", "Lane", "Task"]
-
-
-class Lane(Protocol):
-    """The interface of a lane for its stages. Methods are called under the engine's lock and never block."""
-
-    #: A thread of this lane holds the lock and will claim before releasing it, so no wake-up is needed. Guarded by the
-    #: lock.
-    is_claiming: bool
-
-    def offer(self, stage: CallSource) -> None:
-        """``stage`` may have become ready: wake a thread or slot that can take a ticket, unless one is awake."""
-
-    def cancel_calls(self, stage: CallStage) -> None:
-        """Cancel the running calls of ``stage`` where possible, and mark their tickets."""
+__all__ = ["EngineThread", "Task"]
 
 
 class Task(NamedTuple):
     """The task of a thread. ``body`` returns whether the thread sleeps until it gets another task."""
 
-    engine: Engine | None  # notified if ``body`` raises; ``None``: it never raises
+    on_death: Callable[[BaseException], None] | None  # called if ``body`` raises; ``None``: it never raises
     body: Callable[[EngineThread], bool | None]
 
 
@@ -65,8 +49,10 @@ class EngineThread(threading.Thread):
                 assert task is not None
                 try:
                     sleeps = task.body(self)
-                except BaseException as exc:  # noqa: BLE001 - raised in the consumer
-                    _break(task.engine, exc)
+                except BaseException as exc:
+                    if task.on_death is None:
+                        raise
+                    task.on_death(exc)
                     return
                 if not sleeps:
                     return
@@ -74,12 +60,3 @@ class EngineThread(threading.Thread):
                 wake_up.acquire()
         finally:
             self.task = self.ticket = None  # a thread object may outlive the engine
-
-
-def _break(engine: Engine | None, exc: BaseException) -> None:
-    """Fail the engine when a thread dies, instead of hanging."""
-    if engine is None:
-        raise exc
-    with engine.lock:
-        engine.broken(exc)
-    engine.close_generators()

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
-    from ._engine import Engine
     from ._failures import FailureRecord
     from ._origin import Branch, Origin
+    from ._remote_calls import Collected
 
 __all__ = ["CallSource", "Ticket"]
 
 
 class CallSource(Protocol):
-    """What a thread of a lane takes calls from: a ``CallStage``, or a ``JobStage`` with calls for the loop.
+    """What a thread of a lane takes calls from: a ``CallStage``, or the ``JobQueue`` of such a stage.
 
-    The methods run under the engine's lock, except ``run`` and ``settle_error``.
+    The methods run under the engine's lock, except ``run`` and those that settle an outcome.
     """
 
-    engine: Engine
     info: StageInfo
     cheap_score: int
 
@@ -36,6 +35,12 @@ class CallSource(Protocol):
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Record the exception of a call."""
+
+    def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
+        """Record all outputs of a generator that ran to its end in another process."""
+
+    def settle_cancelled(self, ticket: Ticket) -> None:
+        """Record that a call was cancelled before it had an outcome."""
 
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call."""

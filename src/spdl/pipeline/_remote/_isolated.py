@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._processes._child import Child
 from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
-from spdl.pipeline._engine._lanes._isolated import IsolatedReply, IsolatedTask
+from spdl.pipeline._engine._isolated_workers import IsolatedReply, IsolatedTask
 from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 
 from ._isolated_main import STACK_SIGNAL, serve

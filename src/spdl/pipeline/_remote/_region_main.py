@@ -246,7 +246,7 @@ class _Conversation:
 
     def _end(self) -> None:
         """All has come: join the pipeline's threads, and say how it went."""
-        from spdl.pipeline._engine._engine import END
+        from spdl.pipeline._engine import END
 
         ending = self.pipeline._ending(END)
         if isinstance(ending, PipelineFailure):

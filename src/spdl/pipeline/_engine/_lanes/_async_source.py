@@ -12,20 +12,21 @@ from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._engine._stages import SourceNode
 
 __all__ = ["iterate_async_source"]
 
 
-async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
+async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
     """Feed ``node`` until the source or the pipeline has ended. The iterator's ``aclose`` is always called."""
+    engine = node.engine
     error: BaseException | None = None
-    waiter = _RoomWaiter(engine, node)
+    waiter = _RoomWaiter(lane, node)
     task = asyncio.current_task()
     assert task is not None
     try:
-        while await _one_pass(engine, node, waiter) and node.continuous:
+        while await _one_pass(lane, node, waiter) and node.continuous:
             if not await waiter.wait():
                 break
             with engine.lock:
@@ -58,27 +59,27 @@ async def iterate_async_source(engine: Engine, node: SourceNode) -> None:
 class _RoomWaiter:
     """Waits until the source node may emit another item."""
 
-    def __init__(self, engine: Engine, node: SourceNode) -> None:
-        self.engine = engine
+    def __init__(self, lane: AsyncLane, node: SourceNode) -> None:
+        self.lane = lane
         self.node = node
 
     async def wait(self) -> bool:
         """Wait for room. Returns False if the pipeline takes no more items."""
-        engine, node = self.engine, self.node
+        lane, node = self.lane, self.node
         while True:
-            with engine.lock:
+            with node.engine.lock:
                 if node.ended:
                     return False
                 if node.has_room():
                     return True
                 room = asyncio.get_running_loop().create_future()
-                node.waiting = lambda room=room: engine.loop.notify(room)
+                node.waiting = lambda room=room: lane.notify(room)
             await room
 
 
-async def _one_pass(engine: Engine, node: SourceNode, waiter: _RoomWaiter) -> bool:
+async def _one_pass(lane: AsyncLane, node: SourceNode, waiter: _RoomWaiter) -> bool:
     iterator: Any = aiter(node.iterable)
-    counters = node.counters
+    engine, counters = node.engine, node.counters
     try:
         began = perf_counter()
         while True:
@@ -99,7 +100,7 @@ async def _one_pass(engine: Engine, node: SourceNode, waiter: _RoomWaiter) -> bo
                 return False
             began = perf_counter()
     finally:
-        engine.loop.spare_task(node)  # from here on the task is not cancelled: ``aclose`` must complete
+        lane.spare_task(node)  # from here on the task is not cancelled: ``aclose`` must complete
         if (aclose := getattr(iterator, "aclose", None)) is not None:
             await aclose()
-        engine.loop.watch_task(node)
+        lane.watch_task(node)

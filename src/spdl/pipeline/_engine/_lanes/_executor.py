@@ -10,23 +10,24 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import describe_exception, name_of
-from spdl.pipeline._engine._deadlines import close_given_up
 from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
+from spdl.pipeline._engine._joining import RunningCall, running_on, stack_of, stuck_in
+from spdl.pipeline._engine._lane import CallLane, Rank
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
-from spdl.pipeline._engine._stages._generator import GeneratorStage
+from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._stages._timed import give_up
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages._call import CallStage
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
 
@@ -49,8 +50,9 @@ def is_process_pool(executor: Executor) -> bool:
 def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
     """Run the call on a thread of the executor, and record the thread for the report about stuck calls."""
     ticket.thread_id = threading.get_ident()
-    if (timeout := getattr(ticket.stage, "timeout", None)) is not None:
-        ticket.stage.engine.deadlines.watch(ticket, timeout, give_up, ticket.thread_id)
+    stage: Any = ticket.stage
+    if stage.timeout is not None:
+        stage.deadlines.watch(ticket, stage.timeout, give_up, ticket.thread_id)
     return function(argument)
 
 
@@ -62,48 +64,56 @@ def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
     )
 
 
-class ExecutorLane:
+class ExecutorLane(CallLane):
     """The submitting thread of one stage."""
 
-    def __init__(self, engine: Engine, executor: Executor) -> None:
+    rank = Rank.EXECUTOR
+
+    def __init__(self, engine: Core, executor: Executor) -> None:
         self.engine = engine
         self.executor = executor
         self.is_remote = is_process_pool(executor)
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
-        self.stage: CallStage | None = None  # set by the graph
+        self.stage: CallStage | None = None
         self.thread: EngineThread | None = None
         self.waiting = False  # the submitting thread sleeps
-        self.work = Task(engine, self._submit_all)
-        self.stopping = False
+        self.work = Task(engine.thread_died, self._submit_all)
         self.tickets: set[Ticket] = set()  # submitted and not yet completed
         self.unsettled: set[Ticket] = set()  # those of them whose outcome no thread is processing
-        self.is_claiming = False  # the submitting thread never holds the lock while it waits
+
+    def add(self, source: CallSource) -> None:
+        assert isinstance(source, CallStage)
+        assert self.stage is None
+        self.stage = source
 
     # -- under the lock
 
-    def offer(self, stage: CallSource) -> None:
-        if self.waiting and stage.ready():
+    def offer(self, source: CallSource) -> None:
+        if self.waiting and source.ready():
             self._wake()
 
-    def cancel_calls(self, stage: CallStage) -> None:
+    def cancel_calls(self, source: CallSource) -> None:
         for ticket in self.tickets:
             ticket.cancelled = True
             if ticket.handle is not None and self.may_cancel:
                 # Cancelling runs callbacks on this thread, which take the lock: leave it to a thread without the lock.
                 self.engine.to_close.append(ticket.handle.cancel)
 
-    def lose_call(self, ticket: Ticket) -> None:
-        """Forget a call that was given up."""
+    def lose_call(self, ticket: Ticket) -> bool:
         self.tickets.discard(ticket)
         self.unsettled.discard(ticket)
         if ticket.handle is not None and self.may_cancel:
             self.engine.to_close.append(ticket.handle.cancel)
         self.offer(ticket.stage)
+        return False  # the thread belongs to the executor
 
     def _wake(self) -> None:
         if self.waiting and self.thread is not None:
             self.waiting = False
             self.thread.wake(self.work)
+
+    def request_stop(self) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self.stopping = True
@@ -116,6 +126,25 @@ class ExecutorLane:
         name = f"spdl-{self.engine.pipeline_id}-submit-{self.stage.info.stage_id}"
         self.thread = EngineThread(name, self.work)
         self.thread.start()
+
+    def join(self, joining: Joining) -> None:
+        joining.thread(self.thread)  # before collecting its calls: it may be submitting one
+        this = threading.get_ident()
+        with self.engine.lock:
+            tickets = {ticket.handle: ticket for ticket in self.tickets if ticket.handle is not None}
+        waited_for = [future for future, t in tickets.items() if future not in joining.given_up and t.thread_id != this]
+        if not waited_for or isinstance(threading.current_thread(), EngineThread):
+            return
+        joining.wait(lambda seconds: not wait(waited_for, seconds).not_done)
+        remaining = [future for future in waited_for if not future.done()]
+        joining.given_up.update(remaining)
+        joining.stuck += [stuck_in(tickets[future], stack_of(tickets[future].thread_id)) for future in remaining]
+
+    def running(self) -> list[RunningCall]:
+        with self.engine.lock:
+            tickets = [*self.tickets]
+        submitting = None if self.thread is None else self.thread.ticket
+        return [call for ticket in dict.fromkeys((submitting, *tickets)) for call in running_on(ticket)]
 
     def _submit_all(self, thread: EngineThread) -> bool:
         """Body of the submitting thread. Returns True if there is nothing to submit and the thread sleeps."""
@@ -142,14 +171,14 @@ class ExecutorLane:
         return False
 
     def _submit(self, thread: EngineThread, ticket: Ticket) -> None:
-        stage = ticket.stage
-        function, argument = self._task(ticket)
-        timeout: float | None = getattr(stage, "timeout", None)
+        stage = self.stage
+        assert stage is not None
+        function, argument = self._task(ticket, stage)
         future: Any
         thread.ticket = ticket
         try:
             if self.is_remote:
-                remote = collect_remotely if isinstance(stage, GeneratorStage) else call_remotely
+                remote = collect_remotely if stage.has_steps else call_remotely
                 future = self.executor.submit(remote, function, argument)
             elif isinstance(self.executor, ThreadPoolExecutor):
                 future = self.executor.submit(_run_noted, ticket, function, argument)
@@ -164,9 +193,10 @@ class ExecutorLane:
             self._finish(ticket, partial(self._settle_no_future, ticket, future))
             return
         ticket.handle = future
-        if timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
+        if stage.timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
             # The start of a call in another process is not visible, so the wait for a worker counts.
-            self.engine.deadlines.watch(ticket, timeout, give_up)
+            assert stage.deadlines is not None
+            stage.deadlines.watch(ticket, stage.timeout, give_up)
         try:
             future.add_done_callback(lambda done: self._done(ticket, done))
         except BaseException as exc:  # noqa: BLE001 - a user-defined future class
@@ -178,16 +208,16 @@ class ExecutorLane:
             self.engine.to_close.append(future.cancel)
             self.engine.close_generators()
 
-    def _task(self, ticket: Ticket) -> tuple[Callable[[Any], Any], Any]:
-        if isinstance(ticket.stage, GeneratorStage) and not self.is_remote:
-            return ticket.stage.step, ticket
-        stage: Any = ticket.stage
+    def _task(self, ticket: Ticket, stage: CallStage) -> tuple[Callable[[Any], Any], Any]:
+        if stage.has_steps and not self.is_remote:
+            return stage.step, ticket
         return stage.op, ticket.value
 
     def _done(self, ticket: Ticket, future: Future[Any]) -> None:
         """Callback of the future, on a thread of the executor."""
-        if not self.engine.deadlines.forget(ticket):
-            close_given_up(ticket, self.engine)
+        assert self.stage is not None
+        if self.stage.deadlines is not None and not self.stage.deadlines.unwatch(ticket):
+            self.engine.close_given_up(ticket)
             return
         self._finish(ticket, partial(self._settle, ticket, future))
 
@@ -223,13 +253,14 @@ class ExecutorLane:
             self._settle_result(ticket, future.result())
 
     def _settle_result(self, ticket: Ticket, result: Any) -> None:
-        stage: Any = ticket.stage
+        stage = self.stage
+        assert stage is not None
         if not self.is_remote:
-            if not isinstance(stage, GeneratorStage):  # a generator's step stored its result in the ticket
+            if not stage.has_steps:  # a step stored its result in the ticket
                 ticket.result = result
             return
-        if isinstance(stage, GeneratorStage):
-            stage.settle_collected(ticket, unpack_remote_generator(result))
+        if stage.has_steps:
+            stage.settle_outputs(ticket, unpack_remote_generator(result))
             return
         value, error = unpack_remote(result)
         if error is None:

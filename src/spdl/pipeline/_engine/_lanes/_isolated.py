@@ -9,89 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes._remote_failure import RemoteFailure
 from spdl._reports import add_note
 from spdl.pipeline._engine._remote_calls import Collected, as_error
 from spdl.pipeline._engine._stages._call import WrongParameters
-from spdl.pipeline._engine._stages._generator import GeneratorStage
-from spdl.pipeline._engine._stages._hooked import JobStage
-from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._engine._ticket import CallSource, Ticket
 from spdl.pipeline._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 
+from ._jobs import JobQueue
 from ._pool import PoolLane
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages._call import CallStage
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._isolated_workers import IsolatedTask, IsolatedWorker, StartIsolated
+    from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._engine._thread import EngineThread
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline.defs import Retry
 
-__all__ = ["IsolatedJobs", "IsolatedLane", "IsolatedReply", "IsolatedTask", "IsolatedWorker", "StartIsolated"]
+__all__ = ["IsolatedJobs", "IsolatedLane"]
 
 #: If this many children in a row die before they are ready, the stage fails: the cause is not an item.
 _MAX_FAILED_STARTS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class IsolatedTask:
-    """The task of the children of one stage."""
-
-    info: StageInfo
-    op: Callable[[Any], Any]
-    is_generator: bool
-    concurrency: int
-    retry: Retry | None
-    timeout: float | None  # seconds per attempt
-
-
-class IsolatedReply(NamedTuple):
-    """The outcome of a call in a child."""
-
-    value: Any  # a list of the outputs, if the op is a generator
-    failure: RemoteFailure | None
-    may_retry: bool  # the stage's ``retry`` covers the exception, and nothing was yielded
-
-
-class IsolatedWorker(Protocol):
-    """The interface of a child process. Used by one thread, except ``kill``, which is thread-safe."""
-
-    def wait_ready(self) -> None:
-        """Wait until the op is loaded in the child.
-
-        Raises:
-            WorkerDiedError: The child died first.
-            Exception: The op cannot be loaded there.
-        """
-
-    def is_alive(self) -> bool:
-        """Whether it can take another call."""
-
-    def call(self, value: Any, timeout: float | None) -> IsolatedReply:
-        """Run the op on an item.
-
-        Raises:
-            WorkerDiedError: The child died during the call or was killed.
-            WorkerTimeoutError: The call took longer than ``timeout`` seconds; the child was killed.
-            Exception: Pickling the item or unpickling the result failed. The child is still usable.
-        """
-
-    def call_again(self, timeout: float | None) -> IsolatedReply:
-        """Run the op again on the item of the last call. Raises the same errors as ``call``."""
-
-    def kill(self) -> None:
-        """Kill the process without waiting. A thread waiting for a call gets ``WorkerDiedError``."""
-
-    def stop(self) -> None:
-        """End the process and join it. Blocks until it has ended."""
-
-
-StartIsolated: TypeAlias = "Callable[[IsolatedTask], IsolatedWorker]"
 
 
 class _CannotStart(WrongParameters):
@@ -126,7 +67,9 @@ class IsolatedLane(PoolLane):
     Lock order: ``guard`` may be taken under the engine's lock, never the reverse. Nothing blocks under it.
     """
 
-    def __init__(self, engine: Engine, task: IsolatedTask, start_child: StartIsolated) -> None:
+    has_child_processes = True
+
+    def __init__(self, engine: Core, task: IsolatedTask, start_child: StartIsolated) -> None:
         super().__init__(engine, task.concurrency, f"isolated-{task.info.stage_id}")
         self.task: IsolatedTask | None = task
         self.start_child = start_child
@@ -138,7 +81,7 @@ class IsolatedLane(PoolLane):
 
     # -- under the engine's lock, non-blocking
 
-    def cancel_calls(self, stage: CallStage) -> None:
+    def cancel_calls(self, source: CallSource) -> None:
         self._cut_all()
 
     def stop(self) -> None:
@@ -162,6 +105,9 @@ class IsolatedLane(PoolLane):
     def forget(self) -> None:
         """Drop the reference to the user's op after all threads have ended."""
         self.task = None
+
+    def note_size(self) -> None:
+        """The pipeline's number of threads is that of its pool."""
 
     # -- on the lane's threads, without the engine's lock
 
@@ -269,28 +215,20 @@ class IsolatedLane(PoolLane):
             return worker
 
     def _settle(self, ticket: Ticket, value: Any, error: BaseException | None) -> None:
-        stage: Any = ticket.stage
         assert self.task is not None
         ticket.exhausted = True
         is_ordinary = error is None or (isinstance(error, Exception) and not isinstance(error, _CannotStart))
         if self.task.is_generator and is_ordinary:
-            collected = Collected(value, error)  # type: ignore[arg-type] # it is an Exception
-            if isinstance(stage, GeneratorStage):
-                stage.settle_collected(ticket, collected)
-            else:
-                ticket.result = collected
+            ticket.stage.settle_outputs(ticket, Collected(value, error))  # type: ignore[arg-type] # it is an Exception
         elif error is None:
             ticket.result = value
         else:
-            stage.settle_error(ticket, error)
+            ticket.stage.settle_error(ticket, error)
 
 
 def _discard(ticket: Ticket) -> None:
-    """Discard the result of a cancelled ticket and cancel a coroutine that still waits for it."""
     ticket.exhausted = True
-    stage: Any = ticket.stage
-    if isinstance(stage, JobStage):
-        ticket.fatal = asyncio.CancelledError()
+    ticket.stage.settle_cancelled(ticket)
 
 
 def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeoutError:
@@ -305,27 +243,25 @@ def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeou
     return error
 
 
-class IsolatedJobs(JobStage):
+class IsolatedJobs(JobQueue):
     """Runs isolated calls for the loop, between task hooks. Cancelling a call kills its child."""
 
-    def __init__(self, engine: Engine, info: StageInfo, lane: IsolatedLane) -> None:
-        super().__init__(engine, info, lane)
+    def __init__(self, engine: Core, info: StageInfo, lane: IsolatedLane, loop: AsyncLane) -> None:
+        super().__init__(engine, info, lane, loop)
         self.isolated = lane
 
     async def call_isolated(self, item: Any) -> Any:
         """Run the op. Returns its result, or ``Collected`` for a generator."""
-        ticket = self.submit(item)
+        job = self.submit(_in_child, item, item)
         try:
-            await ticket.handle
+            await job.handle
         except asyncio.CancelledError:
             with self.engine.lock:
-                if ticket in self.waiting:
-                    self.waiting.remove(ticket)
-                self.isolated.cut_off(ticket)
+                if job in self.waiting:
+                    self.waiting.remove(job)
+                self.isolated.cut_off(job)
             raise
-        if ticket.fatal is not None:
-            raise ticket.fatal
-        return ticket.result
+        return job.outcome()
 
     async def generate_isolated(self, item: Any) -> AsyncIterator[Any]:
         """Run a generator op; yields its outputs."""
@@ -334,3 +270,7 @@ class IsolatedJobs(JobStage):
             yield value
         if collected.error is not None:
             raise collected.error
+
+
+def _in_child(item: Any) -> Any:
+    raise AssertionError("the lane runs the op in a child process")

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 import traceback
 import weakref
 from collections.abc import Callable, Coroutine
@@ -21,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log, shown
 from spdl.pipeline._engine._failures import as_stage_failure
+from spdl.pipeline._engine._joining import RunningCall, Stuck, running_on, stack_of, stuck_in
+from spdl.pipeline._engine._lane import AsyncLane, Rank
+from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
@@ -28,8 +32,10 @@ from ._async_source import iterate_async_source
 from ._merge_op import run_merge_op
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages import CallStage, CustomMergeStage, Node, SourceNode
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._node import Node
+    from spdl.pipeline._engine._stages import CustomMergeStage, SourceNode
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["LoopLane"]
@@ -38,6 +44,9 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 #: A slot yields to the loop after this many calls: an op that never waits would starve the other tasks.
 _CALLS_PER_TURN = 32
+
+#: How long a join waits for stage hooks after it abandoned a call of their stage, in seconds.
+_HOOKS_TIMEOUT = 1.0
 
 
 class _Slot:
@@ -60,7 +69,7 @@ class _Root:
 
     def __init__(self, lane: LoopLane) -> None:
         self.lane: LoopLane | None = lane
-        self.engine = weakref.ref(lane.engine)
+        self.found = weakref.ref(lane)
         self.tasks: set[asyncio.Task[Any]] = set()
 
     def run(self, thread: EngineThread) -> None:
@@ -71,17 +80,17 @@ class _Root:
         except BaseException as exc:  # noqa: BLE001 - it would be lost otherwise
             self.report(exc)
         finally:
-            engine = self.engine()
-            if engine is not None:
-                engine.loop._stop_kicks()
-                engine.hooks_entered.set()
-                engine.close_generators()
+            lane = self.found()
+            if lane is not None:
+                lane._stop_kicks()
+                lane.hooks_entered.set()
+                lane.engine.close_generators()
 
     def report(self, exc: BaseException) -> None:
-        engine = self.engine()
-        if engine is not None:  # else nobody reads
-            with engine.lock:
-                engine.broken(exc)
+        lane = self.found()
+        if lane is not None:  # else nobody reads
+            with lane.engine.lock:
+                lane.engine.broken(exc)
 
     async def _live(self) -> None:
         lane, self.lane = self.lane, None
@@ -139,10 +148,12 @@ async def _forget_cancellation() -> None:
         await asyncio.sleep(0)
 
 
-class LoopLane:
+class LoopLane(AsyncLane):
     """The event loop. The engine's lock guards the fields; slots and tasks are used on the loop's thread only."""
 
-    def __init__(self, engine: Engine) -> None:
+    rank = Rank.LOOP
+
+    def __init__(self, engine: Core) -> None:
         self.engine = engine
         self.stages: list[CallStage] = []  # downstream first
         self.sources: list[SourceNode] = []
@@ -150,6 +161,7 @@ class LoopLane:
         self.hooks: list[tuple[Node, list[Callable[[], Any]]]] = []  # stage hooks, by node
         self.background: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
         self.thread: EngineThread | None = None
+        self.hooks_entered = threading.Event()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.stopping = False
         self.is_claiming = False
@@ -172,45 +184,49 @@ class LoopLane:
         self._background: list[asyncio.Task[None]] = []
         self._num_entering = 0
 
-    def is_needed(self) -> bool:
-        return bool(self.stages or self.sources or self.merges or self.hooks or self.background)
+    # -- before the start
+
+    def add(self, source: CallSource) -> None:
+        assert isinstance(source, CallStage)
+        self.stages.insert(0, source)
+
+    def run_in_background(self, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.background.append((name, make))
 
     # -- under the lock, from any thread
 
-    def offer(self, stage: CallSource) -> None:
-        if not self._kicked and not self.num_waking and not self.is_claiming and stage.ready():
+    def offer(self, source: CallSource) -> None:
+        if not self._kicked and not self.num_waking and not self.is_claiming and source.ready():
             self._kick()
 
-    def cancel_calls(self, stage: CallStage) -> None:
+    def cancel_calls(self, source: CallSource) -> None:
         for slot in self._slots:
             ticket = slot.ticket
-            if ticket is not None and ticket.stage is stage:
+            if ticket is not None and ticket.stage is source:
                 ticket.cancelled = True
                 self._to_cancel.append(slot)
         self._kick()
 
-    def cancel_task(self, node: Node) -> None:
-        """Cancel the task of an async source or of a merge op."""
-        self._tasks_to_cancel.append(id(node))
+    def cancel_task(self, owner: object) -> None:
+        self._tasks_to_cancel.append(id(owner))
         self._kick()
 
     def notify(self, future: asyncio.Future[None]) -> None:
-        """Resolve ``future`` on the loop."""
         self._to_wake.append(future)
         self._kick()
 
-    def leave_hooks(self, node: Node) -> None:
-        self._left.add(id(node))
-        leave = self._leave.get(id(node))
+    def leave_hooks(self, owner: object) -> None:
+        self._left.add(id(owner))
+        leave = self._leave.get(id(owner))
         if leave is not None:
             self.notify(leave)
 
     def stop(self) -> None:
-        """End the loop when the hooks have exited. Called when all nodes have ended."""
+        """End the loop when the hooks have exited."""
         self.stopping = True
         self._kick()
 
-    def running_calls(self) -> list[tuple[Ticket, str]]:
+    def _running_calls(self) -> list[tuple[Ticket, str]]:
         """Return the calls that have not returned, with their stacks, for the report about stuck calls."""
         found = []
         for slot in list(self._slots):
@@ -219,7 +235,7 @@ class LoopLane:
                 found.append((ticket, self._stack_of(task)))
         return found
 
-    def running_hooks(self) -> list[tuple[StageInfo, str]]:
+    def _running_hooks(self) -> list[tuple[StageInfo, str]]:
         """Return the stages whose hooks have not exited, with their stacks."""
         return [(node.info, self._stack_of(task)) for node, task in self._holders if not task.done()]
 
@@ -231,15 +247,13 @@ class LoopLane:
             return "".join(traceback.format_stack(frame)) if frame is not None else ""
         return "".join(line for frame in task.get_stack() for line in traceback.format_stack(frame, limit=1))
 
-    def watch_task(self, node: Node) -> None:
-        """On the loop: the current task belongs to ``node`` and may be cancelled with it."""
+    def watch_task(self, owner: object) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._node_tasks[id(node)] = task
+        self._node_tasks[id(owner)] = task
 
-    def spare_task(self, node: Node) -> None:
-        """On the loop: the task of ``node`` is closing and must no longer be cancelled."""
-        self._node_tasks.pop(id(node), None)
+    def spare_task(self, owner: object) -> None:
+        self._node_tasks.pop(id(owner), None)
 
     def _kick(self) -> None:
         if not self._kicked and self.loop is not None:
@@ -254,10 +268,36 @@ class LoopLane:
     # -- the thread
 
     def start(self) -> None:
-        """Start the loop's thread; ``engine.hooks_entered`` is set when all stage hooks have been entered."""
+        """``hooks_entered`` is set when all stage hooks have been entered."""
         self._root = _Root(self)
         self.thread = EngineThread(f"spdl-{self.engine.pipeline_id}-loop", Task(None, self._root.run))
         self.thread.start()
+
+    def wait_started(self, timeout: float | None) -> bool:
+        return self.hooks_entered.wait(timeout)
+
+    def join(self, joining: Joining) -> None:
+        if joining.stuck:
+            # A call that does not return would keep the stage hooks, and so the loop, open forever.
+            with self.engine.lock:
+                for node, _ in self.hooks:
+                    if node.ended and node.num_hooks:
+                        self.leave_hooks(node)
+            joining.extend(_HOOKS_TIMEOUT)
+        if joining.has_ended(self.thread):
+            return
+        assert self.thread is not None
+        stuck = [stuck_in(ticket, stack) for ticket, stack in self._running_calls()]
+        stuck += [Stuck(f"{info} (its stage hook)", "(none)", stack) for info, stack in self._running_hooks()]
+        joining.stuck += stuck or [Stuck(self.thread.name, "(none)", stack_of(self.thread.ident))]
+
+    def running(self) -> list[RunningCall]:
+        return [call for ticket, _ in self._running_calls() for call in running_on(ticket)]
+
+    def forget(self) -> None:
+        self.hooks.clear()
+        self.background.clear()
+        self.merges.clear()
 
     async def _begin(self, root: _Root) -> asyncio.Future[LoopLane]:
         """Start the tasks of the loop. Returns a future that gets this lane when all of them may end."""
@@ -278,11 +318,11 @@ class LoopLane:
         self._holders = [(node, root.spawn(self._hold_hooks(node, hooks))) for node, hooks in self.hooks]
         if self._holders:
             await self._entered.wait()  # no item may reach a stage before its hooks are entered
-        engine.hooks_entered.set()
+        self.hooks_entered.set()
         for source in self.sources:
-            self._node_tasks[id(source)] = root.spawn(iterate_async_source(engine, source))
+            self._node_tasks[id(source)] = root.spawn(iterate_async_source(self, source))
         for node, op, inputs, output in self.merges:
-            self._node_tasks[id(node)] = root.spawn(run_merge_op(engine, node, op, inputs, output))
+            self._node_tasks[id(node)] = root.spawn(run_merge_op(node, op, inputs, output))
         with engine.lock:
             self._kick()
         return over

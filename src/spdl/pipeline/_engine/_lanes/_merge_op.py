@@ -13,7 +13,6 @@ from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._marks import EOF, EPOCH_END
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._engine._stages import CustomMergeStage
 
 __all__ = ["MergeReader", "MergeWriter", "run_merge_op"]
@@ -102,10 +101,9 @@ class MergeWriter:
                     node.counters.end_blocked(perf_counter())
 
 
-async def run_merge_op(
-    engine: Engine, node: CustomMergeStage, op: Callable[..., Any], inputs: list[Any], output: Any
-) -> None:
+async def run_merge_op(node: CustomMergeStage, op: Callable[..., Any], inputs: list[Any], output: Any) -> None:
     """Await the op once. An early return cancels the stages before it; an exception fails the stage."""
+    engine = node.engine
     error: BaseException | None = None
     task = asyncio.current_task()
     assert task is not None

@@ -15,42 +15,47 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._deadlines import close_given_up
-from spdl.pipeline._engine._stages._call import CHEAP_SCORE, CallStage
+from spdl.pipeline._engine._joining import RunningCall, running_on
+from spdl.pipeline._engine._lane import CallLane
+from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._stages import SourceNode
 
 __all__ = ["PoolLane"]
 
 
-class PoolLane:
+class PoolLane(CallLane):
     """The lane of worker threads. Guarded by the engine's lock, except while a worker runs a call."""
 
-    def __init__(self, engine: Engine, num_threads: int, name: str = "worker") -> None:
+    def __init__(self, engine: Core, num_threads: int | None = None, name: str = "worker") -> None:
         self.engine = engine
         self.name = name  # of its threads
-        self.num_threads = num_threads
-        self.stages: list[CallSource] = []  # downstream first; set by the graph
+        self.num_threads = engine.num_threads if num_threads is None else num_threads
+        self.stages: list[CallSource] = []  # downstream first: a worker prefers the calls nearest to the consumer
         self.threads: list[EngineThread] = []
         self.num_started = 0
         self.idle: list[EngineThread] = []
-        self.work = Task(engine, self._work)
+        self.work = Task(engine.thread_died, self._work)
         self.num_waking = 0  # woken or started, and has not acquired the lock yet
+        self.is_claiming = False
         self.busy = 0  # running calls, on workers and on helping source threads
-        self.is_claiming = False  # a worker holds the lock and will claim before it releases it
         self.stopping = False
+
+    def add(self, source: CallSource) -> None:
+        self.stages.insert(0, source)
 
     # -- under the lock
 
-    def offer(self, stage: CallSource) -> None:
-        if self.idle and not self.num_waking and not self.is_claiming and stage.ready():
+    def offer(self, source: CallSource) -> None:
+        if self.idle and not self.num_waking and not self.is_claiming and source.ready():
             self._wake()
 
-    def cancel_calls(self, stage: CallStage) -> None:
+    def cancel_calls(self, source: CallSource) -> None:
         """Mark running calls as cancelled. They cannot be interrupted; their results are discarded."""
 
     def _wake(self) -> None:
@@ -126,8 +131,8 @@ class PoolLane:
                     self._wake()
                     return
 
-    def lose_worker(self, ticket: Ticket) -> bool:
-        """Give up the thread that runs ``ticket``. Returns True if the caller must start another."""
+    def lose_call(self, ticket: Ticket) -> bool:
+        """Give up the thread that runs ``ticket``."""
         self.busy -= 1
         self.num_started -= 1
         for thread in self.threads:
@@ -141,8 +146,11 @@ class PoolLane:
             return True
         return self.pass_on()
 
+    def request_stop(self) -> None:
+        self.stop()
+
     def stop(self) -> None:
-        """Stop: workers end after their current call."""
+        """Workers end after their current call."""
         self.stopping = True
         while self.idle:
             self._wake()
@@ -170,8 +178,22 @@ class PoolLane:
                 if self.num_started == 0:
                     raise
                 self.num_threads = self.num_started
+                self.note_size()
         else:
             self.threads.append(thread)
+
+    def note_size(self) -> None:
+        """Under the lock: the system has no more threads than ``num_threads``."""
+        self.engine.num_threads = self.num_threads
+
+    def join(self, joining: Joining) -> None:
+        position = 0
+        while position < len(self.threads):  # a worker may start another before it ends
+            joining.thread(self.threads[position])
+            position += 1
+
+    def running(self) -> list[RunningCall]:
+        return [call for thread in self.threads for call in running_on(thread.ticket)]
 
     def run(self, thread: EngineThread, ticket: Ticket) -> None:
         """Run the call of ``ticket``. Never raises."""
@@ -224,7 +246,7 @@ class PoolLane:
             self.run(thread, ticket)
             thread.ticket = None
             if ticket.given_up:  # another thread replaced this one
-                close_given_up(ticket, engine)
+                engine.close_given_up(ticket)
                 break
             now = perf_counter()
         self.leave(thread)

@@ -12,16 +12,19 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from spdl._reports import add_note, shown
+from spdl.pipeline._engine._core import Core, EngineState
 from spdl.pipeline._engine._failures import FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
+from spdl.pipeline._engine._joining import RunningCall, Stuck
+from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._origin import describe
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._errors import WorkerDiedError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._stages._region import Order, RegionStage
+    from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._stages._region import Held, Order, RegionStage
 
 __all__ = ["RegionLane"]
 
@@ -32,10 +35,12 @@ _SHORT_TIMEOUT = 1.0
 _MAX_VAIN_STARTS = 3
 
 
-class RegionLane:
+class RegionLane(Lane):
     """The threads of one region, and its workers."""
 
-    def __init__(self, engine: Engine, node: RegionStage, workers: RegionWorkers) -> None:
+    rank = Rank.REGION
+
+    def __init__(self, engine: Core, node: RegionStage, workers: RegionWorkers) -> None:
         self.engine = engine
         self.node = node
         self.workers = workers
@@ -68,8 +73,11 @@ class RegionLane:
 
     # -- not under the lock
 
-    def start_workers(self) -> None:
-        """Start the processes. If that fails, the stage fails when everything else is running."""
+    def prepare(self) -> None:
+        """Start the processes, while the fork start method is safe.
+
+        If that fails, the stage fails when everything else is running.
+        """
         try:
             self.workers.start()
         except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
@@ -81,30 +89,41 @@ class RegionLane:
         if error is not None:
             with self.engine.lock:
                 self.engine.fail(self.node, error, perf_counter())
-        self.collector = EngineThread(f"{name}-collect", Task(self.engine, self._collect))
+        self.collector = EngineThread(f"{name}-collect", Task(self.engine.thread_died, self._collect))
         self.collector.start()
-        self.dealer = EngineThread(f"{name}-deal", Task(self.engine, self._deal))
+        self.dealer = EngineThread(f"{name}-deal", Task(self.engine.thread_died, self._deal))
         self.dealer.start()
 
     def stop_workers(self) -> None:
         """Idempotent."""
-        from spdl.pipeline._engine._engine import EngineState
-
         if self.engine.state is not EngineState.STOPPING or self.engine.is_abandoned:
             self.workers.stop(_SHORT_TIMEOUT)  # a failure, or no worker is left: do not wait for calls
             return
         for index in self.workers.stop(_STOP_TIMEOUT):
-            held = [one.describe() for one in list(self.node.workers[index].held.values())]
-            self.killed.append((self.workers.describe(index), ", ".join(held) or "(none)"))
+            self.killed.append((self.workers.describe(index), _named(self.node.workers[index].held) or "(none)"))
 
-    def give_up(self) -> list[tuple[str, str]]:
-        """Stop waiting for calls in the workers. Returns the workers and the items they hold."""
-        self.workers.kill()
-        return [
-            (self.workers.describe(index), ", ".join(one.describe() for one in list(worker.held.values())))
-            for index, worker in enumerate(self.node.workers)
-            if worker.held
-        ]
+    def join(self, joining: Joining) -> None:
+        """The collector's thread ends when the workers have ended or have been killed."""
+        info = str(self.node.info)
+        if self.collector is None:  # the start failed
+            self.stop_workers()
+        elif not joining.has_ended(self.collector):
+            self.workers.kill()
+            joining.stuck += [
+                Stuck(info, _named(worker.held), f"  {self.workers.describe(index)}\n")
+                for index, worker in enumerate(self.node.workers)
+                if worker.held
+            ]
+            return
+        killed, self.killed = self.killed, []
+        joining.stuck += [Stuck(info, items, f"  {who}, which was killed\n") for who, items in killed]
+        joining.thread(self.dealer)
+
+    def running(self) -> list[RunningCall]:
+        held = [one.describe() for worker in self.node.workers for one in list(worker.held.values())]
+        if not held or self.collector is None or not self.collector.is_alive():
+            return []
+        return [RunningCall(str(self.node.info), ", ".join(held))]
 
     def _deal(self, thread: EngineThread) -> None:
         engine, node = self.engine, self.node
@@ -231,3 +250,7 @@ class RegionLane:
     def _log(self, origin: object, value: object, error: Exception) -> FailureRecord:
         engine, node = self.engine, self.node
         return log_failure(engine.report_failure, node.info, origin, value, error, "its stages")  # type: ignore[arg-type]
+
+
+def _named(held: dict[int, Held]) -> str:
+    return ", ".join(one.describe() for one in list(held.values()))

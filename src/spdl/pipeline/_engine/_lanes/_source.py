@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
+from spdl.pipeline._engine._joining import RunningCall, running_on
+from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._joining import Joining
     from spdl.pipeline._engine._ticket import Ticket
+
+    from ._pool import PoolLane
 
 __all__ = ["SourceLane"]
 
@@ -31,15 +36,18 @@ _EXHAUSTED: Final = object()
 _MAX_HELPED = 16
 
 
-class SourceLane:
-    """The thread of one sync source."""
+class SourceLane(Lane):
+    """The thread of one sync source. It helps the threads of ``pool``."""
 
-    def __init__(self, engine: Engine, node: SourceNode) -> None:
+    rank = Rank.SOURCE
+
+    def __init__(self, engine: Core, node: SourceNode, pool: PoolLane) -> None:
         self.engine = engine
         self.node = node
+        self.pool = pool
         # Created at the start: a thread object created before a fork cannot be started after it.
         self.thread: EngineThread | None = None
-        self._work = Task(engine, self._go_on)
+        self._work = Task(engine.thread_died, self._go_on)
         self._passes: Generator[None, None, None] | None = None  # the body of the thread; it sleeps at each ``yield``
         self._is_collected = False  # collected with the engine while the thread slept
         self._num_helped = 0
@@ -50,6 +58,17 @@ class SourceLane:
         self._passes = self._iterate(thread)
         self.thread = thread
         thread.start()
+
+    def join(self, joining: Joining) -> None:
+        """A source that is blocked in ``next`` is abandoned soon and not reported; it takes no more items."""
+        thread = self.thread
+        if thread is not None and thread.in_source:
+            joining.has_ended(thread, joining.short_deadline)
+        else:
+            joining.thread(thread)
+
+    def running(self) -> list[RunningCall]:
+        return running_on(None if self.thread is None else self.thread.ticket)
 
     def _go_on(self, thread: EngineThread) -> bool:
         """Body of the thread. Returns True if there is no room; ``_wake`` is called when there is."""
@@ -95,7 +114,7 @@ class SourceLane:
     def _one_pass(self, thread: EngineThread) -> Generator[None, None, bool]:
         """Iterate the source once. Returns False if the pipeline takes no more. Closes the iterator on an early end."""
         node, engine = self.node, self.engine
-        lock, pool, counters, clock = engine.lock, engine.pool, node.counters, perf_counter
+        lock, pool, counters, clock = engine.lock, self.pool, node.counters, perf_counter
         items, capacity = node.out.items, node.out.capacity
         thread.in_source = True
         iterator: Iterator[Any] = iter(node.iterable)
@@ -164,7 +183,7 @@ class SourceLane:
 
         Called with the lock held; releases it in between. ``_num_helped`` is 0 at first.
         """
-        node, pool = self.node, self.engine.pool
+        node, pool = self.node, self.pool
         thread.in_source = False
         now = perf_counter()
         # Once helping, it continues until its channel is empty: then items can bypass the channel (see
@@ -188,7 +207,7 @@ class SourceLane:
 
         Returns the time.
         """
-        pool, lock = self.engine.pool, self.engine.lock
+        pool, lock = self.pool, self.engine.lock
         thread.in_source = False
         taken: Ticket | None = ticket
         while taken is not None:

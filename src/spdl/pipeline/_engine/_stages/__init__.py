@@ -3,9 +3,6 @@
 Everything runs under the engine's lock unless it says otherwise.
 """
 
-from spdl.pipeline._engine._node import Node as Node
-from spdl.pipeline._engine._node import Turns as Turns
-
 from ._aggregate import AggregateStage as AggregateStage
 from ._aggregate import CollateStage as CollateStage
 from ._aggregate_due import DueAggregateStage as DueAggregateStage
@@ -15,7 +12,6 @@ from ._call import begin as begin
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator
 from ._hooked import HookedOp as HookedOp
-from ._hooked import JobStage as JobStage
 from ._hooked import steps_on_thread as steps_on_thread
 from ._hooked import to_its_end as to_its_end
 from ._merge import CustomMergeStage as CustomMergeStage
@@ -24,13 +20,11 @@ from ._ordered import OrderedCallStage as OrderedCallStage
 from ._region import RegionStage as RegionStage
 from ._retried import RemoteRetried as RemoteRetried
 from ._retried import retried as retried
-from ._sink import Sink as Sink
-from ._sink import Wait as Wait
 from ._source import SourceNode as SourceNode
 from ._timed import TimedCallStage as TimedCallStage
 from ._timed import TimedGeneratorStage as TimedGeneratorStage
-from ._timed import TimedJobStage as TimedJobStage
 from ._timed import TimedOrderedCallStage as TimedOrderedCallStage
+from ._timed import TimedStage as TimedStage
 from ._timed import give_up as give_up
 from ._timed import in_time as in_time
 from ._timed import timed_async as timed_async
@@ -48,21 +42,16 @@ __all__ = [
     "GeneratorStage",
     "HookedGenerator",
     "HookedOp",
-    "JobStage",
     "MergeStage",
-    "Node",
     "OrderedCallStage",
     "RegionStage",
     "RemoteRetried",
     "RouterStage",
-    "Sink",
     "SourceNode",
     "TimedCallStage",
     "TimedGeneratorStage",
-    "TimedJobStage",
     "TimedOrderedCallStage",
-    "Turns",
-    "Wait",
+    "TimedStage",
     "begin",
     "give_up",
     "in_time",

@@ -25,12 +25,12 @@ from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline.defs import Outputs
 
 from ._call import CallStage
-from ._hooked import HookedOp, JobStage, to_its_end
+from ._hooked import CallOnThread, HookedOp, to_its_end
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._lanes import Lane
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Aggregator
@@ -43,7 +43,7 @@ class CollateStage(Node):
 
     __slots__ = ("drop_last", "inbox", "num_items", "origins", "out", "turns", "values")
 
-    def __init__(self, engine: Engine, info: StageInfo, num_items: int, *, drop_last: bool) -> None:
+    def __init__(self, engine: Core, info: StageInfo, num_items: int, *, drop_last: bool) -> None:
         super().__init__(engine, info)
         self.turns = engine.turns
         self.num_items = num_items
@@ -56,7 +56,7 @@ class CollateStage(Node):
         self.inbox, self.out = inboxes[0], outs[0]
 
     def on_input(self, now: float) -> None:
-        """``Engine.advance`` is inlined here: this is the hot path."""
+        """``Core.advance`` is inlined here: this is the hot path."""
         turns = self.turns
         if turns.is_taken:
             turns.waiting.append(self)
@@ -142,10 +142,20 @@ class AggregateStage(CallStage):
     Outputs without room wait in ``parked`` and keep the slot of their call.
     """
 
-    __slots__ = ("aggregator", "drop_last", "flushed", "held", "hooks", "job", "num_given", "parked", "pumping")
+    __slots__ = (
+        "aggregator",
+        "call_on_thread",
+        "drop_last",
+        "flushed",
+        "held",
+        "hooks",
+        "num_given",
+        "parked",
+        "pumping",
+    )
 
     def __init__(
-        self, engine: Engine, info: StageInfo, aggregator: Aggregator[Any, Any], *, drop_last: bool, lane: Lane
+        self, engine: Core, info: StageInfo, aggregator: Aggregator[Any, Any], *, drop_last: bool, lane: CallLane
     ) -> None:
         super().__init__(
             engine,
@@ -163,12 +173,12 @@ class AggregateStage(CallStage):
         self.parked: deque[Entry] = deque()
         self.pumping = False
         self.hooks: list[Any] = []
-        self.job: JobStage | None = None
+        self.call_on_thread: CallOnThread | None = None
 
-    def set_hooks(self, hooks: list[Any], job: JobStage) -> None:
+    def set_hooks(self, hooks: list[Any], call_on_thread: CallOnThread) -> None:
         """Set the task hooks: calls then run on the loop between the hooks, and the aggregator on a worker thread."""
         self.hooks = hooks
-        self.job = job
+        self.call_on_thread = call_on_thread
 
     def flush_due(self) -> bool:
         if self.flushed or self.ended:
@@ -197,8 +207,8 @@ class AggregateStage(CallStage):
         return self.aggregator.flush() if type(value) is Flush else self.op(value)
 
     async def run_async(self, ticket: Ticket) -> None:
-        value, job = ticket.value, self.job
-        assert job is not None
+        value, call_on_thread = ticket.value, self.call_on_thread
+        assert call_on_thread is not None
         hooks = [] if value is Flush.END and self.drop_last else self.hooks
         item = None if type(value) is Flush else value
         was_called = False
@@ -206,7 +216,7 @@ class AggregateStage(CallStage):
         async def call(_: Any) -> Any:
             nonlocal was_called
             was_called = True
-            return await to_its_end(job.call(self.call, value, value))
+            return await to_its_end(call_on_thread(self.call, value, value))
 
         try:
             ticket.result = await HookedOp(self.info, hooks, call)(item)

@@ -20,7 +20,7 @@ from ._aggregate import AggregateStage, Flush
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._deadlines import FlushTime
+    from spdl.pipeline._engine._deadlines import Deadlines, FlushTime
 
 __all__ = ["DueAggregateStage"]
 
@@ -28,7 +28,16 @@ __all__ = ["DueAggregateStage"]
 class DueAggregateStage(AggregateStage):
     """``AggregateStage`` for an aggregator that has a ``deadline``."""
 
-    __slots__ = ("asked", "deadline", "is_due")
+    __slots__ = ("asked", "deadline", "flush_times", "is_due")
+
+    flush_times: Deadlines
+
+    def set_deadlines(self, deadlines: Deadlines) -> None:
+        """Called once by the graph: ``deadlines`` calls ``on_deadline``."""
+        self.flush_times = deadlines
+        call_when_moved = getattr(self.aggregator.clock, "call_when_moved", None)
+        if call_when_moved is not None:
+            call_when_moved(deadlines.look_again)
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -37,11 +46,6 @@ class DueAggregateStage(AggregateStage):
         )
         self.deadline: float | None = None  # the deadline in effect, on the aggregator's clock
         self.is_due = False
-        deadlines = self.engine.deadlines
-        deadlines.is_needed = True
-        call_when_moved = getattr(self.aggregator.clock, "call_when_moved", None)
-        if call_when_moved is not None:
-            call_when_moved(deadlines.look_again)
 
     # -- not under the lock
 
@@ -66,12 +70,12 @@ class DueAggregateStage(AggregateStage):
             return None
         if self.asked is not None and self.asked.deadline == deadline:
             return self.asked  # most items of a list do not change it: the clock need not be read
-        return self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
+        return self.flush_times.flush_time(deadline, self.aggregator.clock)
 
     def on_deadline(self, deadline: float) -> None:
         """Called on the deadlines thread when the deadline should have passed. The aggregator's clock decides."""
         try:
-            again = self.engine.deadlines.flush_time(deadline, self.aggregator.clock)
+            again = self.flush_times.flush_time(deadline, self.aggregator.clock)
         except BaseException as exc:  # noqa: BLE001 - a user's clock
             error = as_stage_failure(exc, f"the clock of aggregate stage {self.info}")
             with self.engine.lock:
@@ -82,7 +86,7 @@ class DueAggregateStage(AggregateStage):
             if self.ended or self.deadline != deadline:
                 return
             if again.remaining > 0:
-                self.engine.deadlines.flush_at(self, again)
+                self.flush_times.flush_at(self, again)
             else:
                 self.is_due = True
                 self.lane.offer(self)
@@ -114,11 +118,11 @@ class DueAggregateStage(AggregateStage):
         self.deadline = deadline
         self.is_due = asked is not None and asked.remaining <= 0  # at once: before the next item
         if asked is None or self.is_due:
-            self.engine.deadlines.forget_flush(self)
+            self.flush_times.forget_flush(self)
         else:
-            self.engine.deadlines.flush_at(self, asked)
+            self.flush_times.flush_at(self, asked)
 
     def end(self, now: float) -> None:
-        self.engine.deadlines.forget_flush(self)
+        self.flush_times.forget_flush(self)
         self.deadline = None
         super().end(now)

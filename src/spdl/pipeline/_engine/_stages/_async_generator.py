@@ -17,7 +17,7 @@ from spdl.pipeline._engine._ticket import Ticket
 from ._call import CallStage, begin
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._lanes import LoopLane
+    from spdl.pipeline._engine._lane import AsyncLane
 
 __all__ = ["AsyncGeneratorStage"]
 
@@ -30,7 +30,7 @@ class AsyncGeneratorStage(CallStage):
 
     __slots__ = ("num_ends", "num_parked", "ordered", "queue", "room_waiters")
 
-    lane: LoopLane
+    lane: AsyncLane
 
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

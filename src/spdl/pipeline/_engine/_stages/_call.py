@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
@@ -15,9 +15,11 @@ from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._ticket import Ticket
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._lanes import Lane
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._deadlines import Deadlines
+    from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["CHEAP_SCORE", "CallStage", "WrongParameters", "begin"]
@@ -71,8 +73,13 @@ class CallStage(Node):
         "running",
     )
 
+    #: Whether a call runs in steps, each with an output: the op is a generator.
+    has_steps: ClassVar[bool] = False
+    timeout: float | None = None  # of a call on a thread, in seconds
+    deadlines: Deadlines | None = None  # not ``None`` if there is a timeout
+
     def __init__(
-        self, engine: Engine, info: StageInfo, op: Callable[[Any], Any], *, limit: int, lane: Lane, location: str
+        self, engine: Core, info: StageInfo, op: Callable[[Any], Any], *, limit: int, lane: CallLane, location: str
     ) -> None:
         super().__init__(engine, info)
         self.op = op
@@ -168,6 +175,10 @@ class CallStage(Node):
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; see settle_error
             self.settle_error(ticket, exc)
 
+    def step(self, ticket: Ticket) -> None:
+        """Run one step of a call. Not under the lock. Only if ``has_steps``."""
+        raise NotImplementedError
+
     def note_cpu(self, cpu: float, wall: float) -> None:
         # Not synchronized: a sample lost to a race barely changes the mean, and a lock here would cost more.
         self.counters.sampled_cpu += cpu
@@ -187,6 +198,13 @@ class CallStage(Node):
                 )
         else:
             ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
+
+    def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
+        """Take the outputs of a generator that ran in another process. Not under the lock."""
+        raise NotImplementedError
+
+    def settle_cancelled(self, ticket: Ticket) -> None:
+        """Nobody waits for the outcome. Not under the lock."""
 
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call and free its slot. ``emit`` is inlined here: this is the hot path."""
@@ -260,7 +278,7 @@ class CallStage(Node):
     def discard(self) -> None:
         """Handle the return of a call of a cancelled stage."""
         if self.num_hooks and self.running == 0:
-            self.engine.leave_stage_hooks(self)
+            self.leave_hooks()
 
     def account(self, ticket: Ticket, now: float) -> bool:
         """Count the call. Returns True if there may be a result to emit."""
@@ -358,7 +376,6 @@ class CallStage(Node):
                 self.engine.advance(self, self.engine.clock())
 
     def link(self) -> None:
-        """Called once by the graph, when all nodes are connected."""
         after = self.out.consumer
         if type(self) is CallStage and type(after) is CallStage and after.lane is self.lane:
             self.next_call = after
@@ -404,3 +421,6 @@ class CallStage(Node):
     def drop_work(self) -> None:
         self.limit = 0
         self.lane.cancel_calls(self)
+
+    def break_off(self) -> None:
+        self.limit = 0

@@ -26,6 +26,8 @@ class GeneratorStage(CallStage):
 
     __slots__ = ("calls", "num_ends", "ordered", "parked", "pumping", "resumable")
 
+    has_steps = True
+
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ordered = ordered
@@ -75,13 +77,12 @@ class GeneratorStage(CallStage):
             ticket.exhausted = True
             self.settle_error(ticket, exc)
 
-    def settle_collected(self, ticket: Ticket, collected: Collected) -> None:
-        """Take the outputs of a generator that ran in another process. Not under the lock."""
+    def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
         ticket.exhausted = True
-        ticket.result = collected
-        if collected.error is not None and not ticket.cancelled:
+        ticket.result = outputs
+        if outputs.error is not None and not ticket.cancelled:
             ticket.error = log_failure(
-                self.engine.report_failure, self.info, ticket.origin, ticket.value, collected.error, self.location
+                self.engine.report_failure, self.info, ticket.origin, ticket.value, outputs.error, self.location
             )
 
     def finish(self, ticket: Ticket, now: float) -> None:

@@ -1,5 +1,5 @@
 """Ops with task hooks. Hooks are async, so such a stage runs on the loop; a sync op still runs on a worker thread,
-through a ``JobStage``, or in its executor.
+through a ``JobQueue``, or in its executor.
 
 An exception of the op is passed to the hooks and fails the item. An exception of a hook, or a hook that suppresses the
 op's exception, drops the item.
@@ -9,88 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from spdl._reports import log
-from spdl.pipeline._engine._ticket import Ticket
 from spdl.pipeline._errors import StageTimeoutError
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._lanes import PoolLane
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["HookedGenerator", "HookedOp", "JobStage", "next_or_end", "steps_on_thread", "to_its_end"]
+__all__ = ["CallOnThread", "HookedGenerator", "HookedOp", "next_or_end", "steps_on_thread", "to_its_end"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 _END: Final = object()
 
 
-class JobStage:
-    """Runs single calls for the loop on a worker thread. A ``CallSource`` that never ends.
-
-    ``lane``: the pool that runs the calls; ``None``: the engine's.
-    """
-
-    cheap_score = 0
-
-    def __init__(self, engine: Engine, info: StageInfo, lane: PoolLane | None = None) -> None:
-        self.engine = engine
-        self.info = info
-        self.lane = engine.pool if lane is None else lane
-        self.waiting: deque[Ticket] = deque()
-
-    # -- what the pool uses, under the lock
-
-    def ready(self) -> bool:
-        return bool(self.waiting)
-
-    def take(self, now: float) -> Ticket:
-        ticket = self.waiting.popleft()
-        ticket.started = now
-        return ticket
-
-    def run(self, ticket: Ticket) -> None:
-        """Not under the lock."""
-        function, argument = ticket.generator
-        try:
-            ticket.result = function(argument)
-        except BaseException as exc:  # noqa: BLE001 - passed to the awaiting call
-            self.settle_error(ticket, exc)
-
-    def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
-        ticket.fatal = exc  # raised in the waiting coroutine
-
-    def finish(self, ticket: Ticket, now: float) -> None:
-        self.engine.loop.notify(ticket.handle)
-
-    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> None:
-        self.finish(ticket, now)
-
-    # -- on the loop
-
-    async def call(self, function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
-        """Run ``function(argument)`` on a worker thread; ``item`` is named in reports about stuck ops."""
-        ticket = self.submit(item, (function, argument))
-        await ticket.handle
-        if ticket.fatal is not None:
-            raise ticket.fatal
-        return ticket.result
-
-    def submit(self, item: Any, job: Any = None) -> Ticket:
-        """Queue a ticket for the lane; its ``handle`` is a future that is done when the ticket has run."""
-        ticket = Ticket(self, item, (), 0.0)
-        ticket.generator = job
-        ticket.handle = asyncio.get_running_loop().create_future()
-        with self.engine.lock:
-            if self.lane.stopping:
-                raise asyncio.CancelledError  # the workers have ended
-            self.waiting.append(ticket)
-            self.lane.offer(self)
-        return ticket
+#: ``call(function, argument, item)`` awaits ``function(argument)``, which runs on some thread; ``item`` is for reports.
+CallOnThread: TypeAlias = Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]]
 
 
 class _HookFailed(Exception):
@@ -204,9 +140,7 @@ async def _outcome_of(call: Awaitable[Any]) -> tuple[Any, BaseException | None]:
         return None, exc
 
 
-async def steps_on_thread(
-    call: Callable[[Callable[[Any], Any], Any, Any], Awaitable[Any]], op: Callable[[Any], Any], item: Any
-) -> AsyncIterator[Any]:
+async def steps_on_thread(call: CallOnThread, op: Callable[[Any], Any], item: Any) -> AsyncIterator[Any]:
     """Turn a sync generator into an async one: every step is a ``call(function, argument, item)`` on some thread."""
     generator = await to_its_end(call(op, item, item))
     try:

@@ -10,7 +10,8 @@ from spdl.pipeline._engine._node import Node
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._lane import AsyncLane
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["CustomMergeStage", "MergeStage"]
@@ -21,7 +22,7 @@ class MergeStage(Node):
 
     __slots__ = ("next_input", "out")
 
-    def __init__(self, engine: Engine, info: StageInfo) -> None:
+    def __init__(self, engine: Core, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.next_input = 0
 
@@ -76,10 +77,11 @@ class CustomMergeStage(Node):
     not yet emitted.
     """
 
-    __slots__ = ("custody", "out", "waiters")
+    __slots__ = ("custody", "loop", "out", "waiters")
 
-    def __init__(self, engine: Engine, info: StageInfo) -> None:
+    def __init__(self, engine: Core, info: StageInfo, loop: AsyncLane) -> None:
         super().__init__(engine, info)
+        self.loop = loop
         self.waiters: list[asyncio.Future[None]] = []  # reads that wait for input, writes that wait for room
         self.custody: list[Entry] = []  # read and not yet emitted
 
@@ -90,7 +92,7 @@ class CustomMergeStage(Node):
     def wake(self) -> None:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            self.engine.loop.notify(waiter)
+            self.loop.notify(waiter)
 
     def on_input(self, now: float) -> None:
         self.counters.end_starved(now)
@@ -136,5 +138,5 @@ class CustomMergeStage(Node):
 
     def drop_work(self) -> None:
         self.custody.clear()
-        self.engine.loop.cancel_task(self)
+        self.loop.cancel_task(self)
         self.wake()

@@ -10,7 +10,7 @@ Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emi
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
@@ -23,8 +23,7 @@ from spdl.pipeline._errors import WorkerError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
-    from spdl.pipeline._engine._engine import Engine
-    from spdl.pipeline._engine._lanes._region import RegionLane
+    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
 
@@ -90,6 +89,16 @@ class Order(NamedTuple):
     then: Then
 
 
+class RegionThreads(Protocol):
+    """What the stage needs of its lane. Called under the lock; never blocks."""
+
+    def offer(self) -> None:
+        """There may be something to send."""
+
+    def stop(self) -> None:
+        """The stage has ended."""
+
+
 class RegionStage(Node):
     """All methods run under the engine's lock unless they say otherwise."""
 
@@ -114,7 +123,7 @@ class RegionStage(Node):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Core,
         info: StageInfo,
         num_workers: int,
         input_size: int,
@@ -129,7 +138,7 @@ class RegionStage(Node):
         if may_replace:  # so that a worker that dies while starting holds no items
             for worker in self.workers:
                 worker.is_away = True
-        self.lane: RegionLane
+        self.lane: RegionThreads
         self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
         self.gathered: list[Entry] = []  # the transfer being filled
         self.next_worker = 0

@@ -13,7 +13,8 @@ from ._ordered import OrderedCallStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._lane import AsyncLane, CallLane
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["SourceNode"]
@@ -24,8 +25,9 @@ class SourceNode(Node):
 
     __slots__ = (
         "continuous",
-        "is_async",
+        "helped",
         "iterable",
+        "loop",
         "next_call",
         "number",
         "out",
@@ -35,10 +37,13 @@ class SourceNode(Node):
         "waiting",
     )
 
-    def __init__(self, engine: Engine, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
+    is_source = True
+
+    def __init__(self, engine: Core, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
         super().__init__(engine, info)
         self.iterable = iterable
-        self.is_async = not hasattr(iterable, "__iter__")
+        self.loop: AsyncLane | None = None  # iterates an async source
+        self.helped: CallLane | None = None  # the lane whose calls the source's thread may run
         self.continuous = continuous
         self.number = number
         self.positions = engine.ledger.sources[number]
@@ -48,10 +53,9 @@ class SourceNode(Node):
         self.next_call: CallStage | None = None  # the next stage, if its calls may run on the source's thread
 
     def link(self) -> None:
-        """Called once by the graph, when all nodes are connected."""
         after = self.out.consumer
         is_plain = type(after) is CallStage or type(after) is OrderedCallStage
-        if is_plain and isinstance(after, CallStage) and after.lane is self.engine.pool:
+        if is_plain and isinstance(after, CallStage) and after.lane is self.helped:
             self.next_call = after
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
@@ -98,5 +102,8 @@ class SourceNode(Node):
         if waiting is not None:
             self.waiting = None
             waiting()
-        if self.is_async:
-            self.engine.loop.cancel_task(self)
+        if self.loop is not None:
+            self.loop.cancel_task(self)
+
+    def break_off(self) -> None:
+        self.drop_work()

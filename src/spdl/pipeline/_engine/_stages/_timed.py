@@ -16,19 +16,18 @@ from spdl.pipeline._errors import StageTimeoutError
 
 from ._call import CallStage, begin
 from ._generator import GeneratorStage
-from ._hooked import JobStage, next_or_end
 from ._ordered import OrderedCallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._deadlines import Deadlines
     from spdl.pipeline._engine._ticket import Ticket
     from spdl.pipeline._info import StageInfo
 
 __all__ = [
     "TimedCallStage",
     "TimedGeneratorStage",
-    "TimedJobStage",
     "TimedOrderedCallStage",
+    "TimedStage",
     "give_up",
     "in_time",
     "timed_async",
@@ -52,69 +51,45 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
             generator, ticket.generator = ticket.generator, None  # it is running, so no other thread may close it
             stage.finish(ticket, engine.clock())
             ticket.generator = generator
-            if stage.lane is engine.pool:
-                must_start = engine.pool.lose_worker(ticket)
-            else:
-                stage.lane.lose_call(ticket)
+            must_start = stage.lane.lose_call(ticket)
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
             engine.broken(exc)
     if must_start:
-        engine.pool.start_worker()
+        stage.lane.start_worker()
     engine.close_generators()
 
 
-class _Timed(CallStage):
+class TimedStage(CallStage):
     """Common parts of the three kinds of timed calls on threads."""
 
     timeout: float
+    deadlines: Deadlines
+
+    def set_timeout(self, seconds: float, deadlines: Deadlines) -> None:
+        """Called once by the graph."""
+        self.timeout, self.deadlines = seconds, deadlines
 
     def run(self, ticket: Ticket) -> None:
-        deadlines = self.engine.deadlines
+        deadlines = self.deadlines
         deadlines.watch(ticket, self.timeout, give_up, threading.get_ident())
         super().run(ticket)
-        deadlines.forget(ticket)
+        deadlines.unwatch(ticket)
 
     def count_success(self, wall: float, was_sampled: bool) -> None:
         super().count_success(wall, was_sampled)
         self.cheap_score = 0  # a source's thread must not run calls that may be abandoned
 
 
-class TimedCallStage(_Timed):
+class TimedCallStage(TimedStage):
     """``CallStage`` with a timeout."""
 
 
-class TimedOrderedCallStage(_Timed, OrderedCallStage):
+class TimedOrderedCallStage(TimedStage, OrderedCallStage):
     """``OrderedCallStage`` with a timeout."""
 
 
-class TimedGeneratorStage(_Timed, GeneratorStage):
+class TimedGeneratorStage(TimedStage, GeneratorStage):
     """``GeneratorStage`` with a timeout for each step."""
-
-
-class TimedJobStage(JobStage):
-    """``JobStage`` with a timeout for each call."""
-
-    def __init__(self, engine: Engine, info: StageInfo, timeout: float) -> None:
-        super().__init__(engine, info)
-        self.timeout = timeout
-
-    def run(self, ticket: Ticket) -> None:
-        deadlines = self.engine.deadlines
-        function, argument = ticket.generator
-        deadlines.watch(ticket, self.timeout, self.give_up, threading.get_ident())
-        super().run(ticket)
-        if not deadlines.forget(ticket):
-            ticket.generator = argument if function is next_or_end else None
-
-    def give_up(self, ticket: Ticket, error: StageTimeoutError) -> None:
-        """Raise the error in the waiting coroutine; to hooks it is an error of the op."""
-        engine = self.engine
-        with engine.lock:
-            ticket.fatal = error
-            engine.loop.notify(ticket.handle)
-            must_start = engine.pool.lose_worker(ticket)
-        if must_start:
-            engine.pool.start_worker()
 
 
 def timed_async(op: Callable[[Any], Any], kind: str, seconds: float, info: StageInfo) -> Callable[[Any], Any]:

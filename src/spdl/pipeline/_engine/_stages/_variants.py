@@ -17,7 +17,7 @@ from spdl.pipeline._errors import PipelineError
 from ._call import CallStage
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._engine import Engine
+    from spdl.pipeline._engine._core import Core
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["BatchedPathMerge", "RouterStage"]
@@ -36,7 +36,7 @@ class RouterStage(CallStage):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.members: list[Node] = []  # all stages of all paths, including nested ones and their merges
+        self.members = []  # all stages of all paths, including nested ones and their merges
         self.batches: BatchedPathMerge | None = None  # set when batched
 
     def num_held(self) -> int:
@@ -167,7 +167,7 @@ class BatchedPathMerge(Node):
 
     __slots__ = ("out", "pending", "router")
 
-    def __init__(self, engine: Engine, info: StageInfo, router: RouterStage) -> None:
+    def __init__(self, engine: Core, info: StageInfo, router: RouterStage) -> None:
         super().__init__(engine, info)
         self.router = router
         router.batches = self

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from spdl.pipeline._engine._node import Node
+from ._node import Node
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._channel import Channel
-    from spdl.pipeline._engine._engine import Engine
     from spdl.pipeline._info import StageInfo
+
+    from ._channel import Channel
+    from ._core import Core
 
 __all__ = ["Sink", "Wait"]
 
@@ -33,7 +34,7 @@ class Sink(Node):
 
     __slots__ = ("inbox", "num_waits", "waiting")
 
-    def __init__(self, engine: Engine, info: StageInfo) -> None:
+    def __init__(self, engine: Core, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.waiting: deque[Wait] = deque()  # readers not woken yet
         self.num_waits = 0  # including woken ones
@@ -81,3 +82,7 @@ class Sink(Node):
         self.inbox.discard(keep=self.inbox.capacity)
         self.inbox.close(now)
         self.end(now)
+
+    def break_off(self) -> None:
+        self.inbox.closed = True
+        self.wake_all()

@@ -1,0 +1,228 @@
+"""What the nodes and lanes of a pipeline share: the lock, the ledger, the order of advancing, failures and ends.
+
+``Core.lock`` guards all scheduling state of a pipeline. It is held for microseconds and never while user code runs.
+Lanes (``claim``) and nodes (``finish``) decide what runs next; this file holds what concerns the whole graph.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spdl._reports import add_note, log, name_of
+from spdl.pipeline._errors import InternalError
+
+from ._node import Turns
+from ._origin import Ledger
+
+if TYPE_CHECKING:
+    from ._failures import FailureRecord, FailureReporter, Limit
+    from ._lane import Lane
+    from ._node import Node
+    from ._ticket import Ticket
+
+__all__ = ["Core", "EngineState"]
+
+L = TypeVar("L", bound="Lane")
+
+
+class EngineState(Enum):
+    NEW = "new"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class Core:
+    """Base class of ``Engine``. Methods take the lock themselves unless their docstring says "under the lock"."""
+
+    log = logging.getLogger("spdl.pipeline")
+    clock = staticmethod(perf_counter)
+
+    def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
+        self.pipeline_id = pipeline_id
+        self.num_threads = num_threads  # of the pool; lowered if the system has no more
+        self.report_failure = report_failure  # not under the lock
+        self.lock = threading.Lock()
+        self.ledger = Ledger(num_sources)
+        self.nodes: list[Node] = []  # upstream before downstream
+        self.num_live = 0  # number of nodes that have not ended
+        self.lanes: list[Lane] = []
+        self._shared_lanes: dict[Callable[[Core], Lane], Lane] = {}
+        #: Set when the pipeline ends or is stopped: interrupts the delays before retries.
+        self.stopped = threading.Event()
+        self.state = EngineState.NEW
+        self.is_abandoned = False  # the handle was collected, or the interpreter is exiting
+        self.ended_at: float | None = None
+        self.num_failures = 0  # number of failed items of all stages
+        self.limit: Limit | None = None  # the pipeline's max_failures
+        self.crossing_failure: FailureRecord | None = None  # exceeded the limit; for a rate, the newest
+        self.stage_failures: list[tuple[str, BaseException]] = []
+        #: Generators to close and futures to cancel: runs user code, so a thread does it when it has released the lock.
+        self.to_close: deque[Callable[[], Any]] = deque()
+        self.given_up: set[object] = set()  # threads and futures abandoned by a join; used by joins only
+        self.turns = Turns()
+        self._is_broken = False
+
+    # -- lanes, before the start
+
+    def shared_lane(self, make: Callable[[Core], L]) -> L:
+        """Return a lane that a pipeline has one of, such as the pool. The first call makes it: ``make(engine)``."""
+        lane: Any = self._shared_lanes.get(make)
+        if lane is None:
+            lane = self._shared_lanes[make] = self.add_lane(make(self))
+        return lane  # type: ignore[no-any-return]
+
+    def add_lane(self, lane: L) -> L:
+        """Start, stop and join a lane with the pipeline."""
+        self.lanes.append(lane)
+        return lane
+
+    # -- advancing nodes, under the lock
+
+    def advance(self, node: Node, now: float) -> None:
+        """Call ``node.advance``, which moves items, marks and the end of the stream.
+
+        Neighbours that can advance because of it are queued and advance afterwards, not recursively, so the length of
+        the pipeline is not limited by the stack.
+        """
+        turns = self.turns
+        if turns.is_taken:
+            turns.waiting.append(node)
+            return
+        turns.is_taken = True
+        node.advance(now)
+        turns.is_taken = False
+        if turns.waiting:
+            self.advance_rest(now)
+
+    def advance_rest(self, now: float) -> None:
+        """Second part of ``advance``: the queued nodes."""
+        turns = self.turns
+        turns.is_taken = True
+        while turns.waiting:
+            turns.waiting.popleft().advance(now)
+        turns.is_taken = False
+
+    # -- failure and the end of nodes, under the lock
+
+    def fail(self, node: Node, error: BaseException, now: float) -> None:
+        """Fail a stage: close its output and cancel the stages before it; the stages after it drain."""
+        if node.cancelled:
+            return
+        info = node.info
+        add_note(error, f"Pipeline stage: {info.pipeline_id}:{info.stage_id}:{info.stage_name}")
+        self.stage_failures.append((info.stage_name, error))
+        was_ended = node.ended
+        doomed = node.upstream()
+        spared = node.downstream()
+        block = node.block
+        while block is not None:  # a failing path also fails its router and the other paths
+            doomed |= {block, *block.members} | block.upstream()
+            block = block.block
+        if not was_ended:
+            node.cancel(now)
+        self._cancel_all(doomed - spared, now)
+
+    def cancel_upstream(self, node: Node, now: float) -> None:
+        self._cancel_all(node.upstream(), now)
+
+    def _cancel_all(self, doomed: set[object], now: float) -> None:
+        for node in reversed(self.nodes):
+            if node in doomed and not node.ended:
+                node.cancel(now)
+
+    def node_ended(self, node: Node) -> None:
+        self.num_live -= 1
+        if self.num_live == 0:
+            self.ended_at = perf_counter()
+            if self.state is not EngineState.STOPPING:
+                self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
+            self._stop_lanes()
+
+    def _stop_lanes(self) -> None:
+        self.stopped.set()
+        for lane in self.lanes:
+            lane.stop()
+
+    def broken(self, error: BaseException) -> None:
+        """Handle a broken invariant of the engine: raise an error in the consumer instead of hanging."""
+        if self._is_broken:
+            return
+        self._is_broken = True
+        if not isinstance(error, InternalError):
+            wrapped = InternalError(
+                f"the engine of pipeline {self.pipeline_id} is broken by a {name_of(error)}; please report this"
+            )
+            wrapped.__cause__ = error
+            error = wrapped
+        self.stage_failures.append(("engine", error))
+        self.state = EngineState.FAILED
+        for node in self.nodes:
+            node.cancelled = node.ended = True
+            with suppress(Exception):  # its state may be broken
+                node.break_off()
+        self._stop_lanes()
+        self.to_close.append(
+            partial(log, self.log, logging.CRITICAL, "pipeline %d is broken", self.pipeline_id, exc_info=error)
+        )
+
+    def thread_died(self, error: BaseException) -> None:
+        """Not under the lock: fail the engine when a thread dies, instead of hanging."""
+        with self.lock:
+            self.broken(error)
+        self.close_generators()
+
+    # -- counts, under the lock
+
+    def num_counted_calls(self) -> int:
+        return sum(node.num_counted_calls for node in self.nodes)
+
+    def note_failure(self, record: FailureRecord) -> None:
+        """Count a failed item of any stage."""
+        self.num_failures += 1
+        limit = self.limit
+        if limit is None or (self.crossing_failure is not None and limit.is_count):
+            return
+        if not limit.is_count or limit.exceeded(self.num_failures, 0):
+            self.crossing_failure = record
+
+    # -- user code that must not run under the lock
+
+    def close_later(self, generator: Any) -> None:
+        """Under the lock: schedule closing a generator (or ``None``); a thread without the lock closes it."""
+        if generator is not None:
+            self.to_close.append(partial(_close, generator))
+
+    def close_given_up(self, ticket: Ticket) -> None:
+        """Close the generator of a call that was given up, when its step has returned: no other thread will."""
+        with self.lock:
+            generator, ticket.generator = ticket.generator, None
+            self.close_later(generator)
+
+    def close_generators(self) -> None:
+        """Not under the lock: run what was scheduled."""
+        while True:
+            try:
+                close = self.to_close.popleft()
+            except IndexError:
+                return
+            try:
+                close()
+            except BaseException as exc:  # noqa: BLE001 - user code, and there is no caller to raise to
+                text = "closing a generator of pipeline %d failed"
+                log(self.log, logging.ERROR, text, self.pipeline_id, exc_info=exc)
+
+
+def _close(generator: Any) -> None:
+    close = getattr(generator, "close", None)
+    if close is not None:
+        close()
