@@ -16,7 +16,7 @@ from ._info import StageInfo
 from ._observe import AsyncQueue, StatsQueue, TaskHook, TaskStatsHook, check_observer, overrides
 
 if TYPE_CHECKING:
-    from ._engine._graph import NodeKind
+    from ._engine._graph_builder import NodeKind
     from ._engine._stages import CustomMergeStage
     from ._probe import CallCounts, ChannelCounts
 

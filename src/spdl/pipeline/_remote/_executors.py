@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from spdl.pipeline.defs import (
     MainProcess,
     MergeConfig,
-    PathVariantsConfig,
-    PipeConfig,
+    PathStage,
     PipelineConfig,
     PlacementConfig,
 )
@@ -70,7 +69,7 @@ def map_executors(config: PipelineConfig[U], change: Callable[[Executor], Execut
     return map_pipes(config, lambda _, executor: change(executor))
 
 
-_Change = Callable[[PipeConfig[Any, Any], Executor], Executor | None]
+_Change = Callable[[PathStage, Executor], Executor | None]
 
 
 def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
@@ -83,18 +82,9 @@ def map_pipes(config: PipelineConfig[U], change: _Change) -> PipelineConfig[U]:
     for stage in config.pipes:
         if isinstance(stage, PlacementConfig):
             is_inside = not isinstance(stage.target, MainProcess)
-        pipes.append(_map_stage(stage, _drop if is_inside else change))
+        pipes.append(stage._map_executors(_drop if is_inside else change))
     return replace(config, src=source, pipes=pipes)
 
 
-def _drop(pipe: PipeConfig[Any, Any], executor: Executor) -> None:
+def _drop(stage: PathStage, executor: Executor) -> None:
     """Stages in regions run on threads of the workers."""
-
-
-def _map_stage(stage: Any, change: _Change) -> Any:
-    if isinstance(stage, PipeConfig) and stage._executor is not None:
-        changed = change(stage, stage._executor)
-        return stage if changed is stage._executor else replace(stage, _executor=changed)
-    if isinstance(stage, PathVariantsConfig):
-        return replace(stage, paths=tuple(tuple(_map_stage(inner, change) for inner in path) for path in stage.paths))
-    return stage

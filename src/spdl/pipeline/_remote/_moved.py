@@ -17,7 +17,7 @@ from spdl._processes._child import Child, wait_any
 from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
-from spdl.pipeline.defs import PipeConfig, PipelineConfig
+from spdl.pipeline.defs import PathStage, PipelineConfig
 
 from ._executors import MovedThreadPool, map_executors, map_pipes
 from ._moved_main import work
@@ -228,8 +228,8 @@ def _users(config: PipelineConfig[Any]) -> dict[int, list[str]]:
     """Names of the stages of each executor."""
     users: dict[int, list[str]] = {}
 
-    def note(pipe: PipeConfig[Any, Any], executor: Executor) -> Executor:
-        users.setdefault(id(executor), []).append(pipe.name)
+    def note(stage: PathStage, executor: Executor) -> Executor:
+        users.setdefault(id(executor), []).append(stage.name)
         return executor
 
     map_pipes(config, note)

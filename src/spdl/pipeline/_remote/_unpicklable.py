@@ -6,13 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spdl._processes._unpicklable import find_unpicklable
-from spdl.pipeline.defs import (
-    AggregateConfig,
-    MergeConfig,
-    PathVariantsConfig,
-    PipeConfig,
-    PipelineConfig,
-)
+from spdl.pipeline.defs import MergeConfig, PipelineConfig
 
 __all__ = ["find_unpicklable_part"]
 
@@ -36,19 +30,5 @@ def _parts(config: PipelineConfig[Any]) -> Iterator[tuple[str, Any]]:
         yield "the op of the merge", config.src.op
     else:
         yield f"the source {config.src!r}", config.src.source
-    yield from _parts_of(config.pipes)
-
-
-def _parts_of(stages: Any) -> Iterator[tuple[str, Any]]:
-    for stage in stages:
-        if isinstance(stage, PipeConfig):
-            yield f"the op of stage {stage!r}", stage._op
-            # The connections of a pool that was moved travel with a new process only.
-            if not getattr(stage._executor, "is_process_pool", False):
-                yield f"the executor of stage {stage!r}", stage._executor
-        elif isinstance(stage, AggregateConfig):
-            yield f"the aggregator of stage {stage.name}", stage.op
-        elif isinstance(stage, PathVariantsConfig):
-            yield f"the router of stage {stage.name}", stage.router
-            for path in stage.paths:
-                yield from _parts_of(path)
+    for stage in config.pipes:
+        yield from stage._pickled_parts()

@@ -22,7 +22,6 @@ from ._pipe import OutputOrder as OutputOrder
 from ._pipe import Pipe as Pipe
 from ._pipe import PipeConfig as PipeConfig
 from ._pipeline import PipelineConfig as PipelineConfig
-from ._pipeline import StageConfig as StageConfig
 from ._pipeline import check_regions as check_regions
 from ._placement import MAIN_PROCESS as MAIN_PROCESS
 from ._placement import ExecutorConfig as ExecutorConfig
@@ -36,7 +35,8 @@ from ._regions import without_executors as without_executors
 from ._retry import Retry as Retry
 from ._sink import SinkConfig as SinkConfig
 from ._source import SourceConfig as SourceConfig
-from ._variants import PathStage as PathStage
+from ._stage import PathStage as PathStage
+from ._stage import StageConfig as StageConfig
 from ._variants import PathVariants as PathVariants
 from ._variants import PathVariantsConfig as PathVariantsConfig
 

@@ -3,11 +3,13 @@
 import operator
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
 from spdl.pipeline._numbers import as_int
+
+from ._stage import PathStage
 
 __all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregate", "DisaggregateConfig", "Outputs"]
 
@@ -123,7 +125,7 @@ class Collate(Aggregator[T, list[T]]):
 
 
 @dataclass(frozen=True, repr=False)
-class AggregateConfig(Generic[T]):
+class AggregateConfig(PathStage, Generic[T]):
     """A stage that batches items; made by :func:`Aggregate`.
 
     Args:
@@ -142,6 +144,9 @@ class AggregateConfig(Generic[T]):
     def __post_init__(self) -> None:
         if not isinstance(self.op, Aggregator):
             raise TypeError(f"op must be an Aggregator, got an object of type {type(self.op).__qualname__}")
+
+    def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
+        yield f"the aggregator of stage {self.name}", self.op
 
     def __repr__(self) -> str:
         return self.name
@@ -179,7 +184,7 @@ def Aggregate(
 
 
 @dataclass(frozen=True, repr=False)
-class DisaggregateConfig(Generic[T]):
+class DisaggregateConfig(PathStage, Generic[T]):
     """A stage that emits the elements of each input iterable one by one; made by :func:`Disaggregate`.
 
     Args:

@@ -1,9 +1,9 @@
 """A stage that runs the user's op on every item."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -14,6 +14,7 @@ from spdl.pipeline._numbers import as_int, as_timeout
 from ._arguments import check_max_failures
 from ._repr import describe_callable, describe_object, layers_of
 from ._retry import Retry, as_retry
+from ._stage import ChangeExecutor, PathStage
 
 __all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem"]
 
@@ -37,7 +38,7 @@ Op: TypeAlias = Callable[[Any], Any] | SupportsGetItem[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)
-class PipeConfig(Generic[T, U]):
+class PipeConfig(PathStage, Generic[T, U]):
     """A stage that runs an op; made by :func:`Pipe`. Only ``name`` is public."""
 
     name: str
@@ -55,6 +56,29 @@ class PipeConfig(Generic[T, U]):
     def _location(self) -> str:
         """Where the op is defined: ``module.func at file:line``."""
         return describe_callable(self._op)
+
+    @property
+    def _is_limited_by_pipeline(self) -> bool:
+        return self._max_failures is None
+
+    def _check_in_region(self, region: object) -> None:
+        if self._output_order == "input":
+            raise ValueError(
+                f"stage {self.name!r} with output_order='input' is in the region {region!r}, whose workers run "
+                "independently of each other and keep no order: move it out, or use 'completion'"
+            )
+
+    def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
+        yield f"the op of stage {self!r}", self._op
+        # The connections of a pool that was moved travel with a new process only.
+        if not getattr(self._executor, "is_process_pool", False):
+            yield f"the executor of stage {self!r}", self._executor
+
+    def _map_executors(self, change: ChangeExecutor) -> "PipeConfig[T, U]":
+        if self._executor is None:
+            return self
+        changed = change(self, self._executor)
+        return self if changed is self._executor else replace(self, _executor=changed)
 
     def __repr__(self) -> str:
         options = [f"concurrency={self._concurrency}"]

@@ -1,29 +1,22 @@
 """A whole pipeline, and the checks that need all of its stages."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from spdl.pipeline._errors import UnsupportedPythonError
 
-from ._aggregate import AggregateConfig, DisaggregateConfig
 from ._merge import MergeConfig
-from ._pipe import PipeConfig
 from ._placement import InterpreterPoolExecutorConfig, MainProcess, PlacementConfig
 from ._repr import indent
 from ._sink import SinkConfig
 from ._source import SourceConfig
-from ._variants import PathVariantsConfig
+from ._stage import PathStage, StageConfig
 
-__all__ = ["PipelineConfig", "StageConfig", "check_regions"]
+__all__ = ["PipelineConfig", "check_regions"]
 
 U = TypeVar("U")
-
-StageConfig: TypeAlias = (
-    PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any] | PathVariantsConfig[Any] | PlacementConfig
-)
-_STAGE_CLASSES = (PipeConfig, AggregateConfig, DisaggregateConfig, PathVariantsConfig, PlacementConfig)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +46,7 @@ class PipelineConfig(Generic[U]):
         for position, stage in enumerate(self.pipes):
             if isinstance(stage, MergeConfig):
                 raise TypeError(f"a merge cannot be a stage (position {position} of pipes): give it as src")
-            if not isinstance(stage, _STAGE_CLASSES):
+            if not isinstance(stage, StageConfig):
                 raise TypeError(
                     "a stage is made by Pipe, Aggregate, Disaggregate or PathVariants, or is a PlacementConfig, "
                     f"got {type(stage).__qualname__} at position {position} of pipes"
@@ -93,26 +86,13 @@ def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
             _check_python(stage)
         elif region is not None:
             num_stages += 1
-            for pipe in _pipes_of(stage):
-                if pipe._output_order == "input":
-                    raise ValueError(
-                        f"stage {pipe.name!r} with output_order='input' is in the region {region!r}, whose workers run "
-                        "independently of each other and keep no order: move it out, or use 'completion'"
-                    )
+            if isinstance(stage, PathStage):
+                stage._check_in_region(region)
     if region is not None:
         if not may_stay_open:
             raise ValueError(f"the region {region!r} must be closed with .to(MAIN_PROCESS) before the sink")
         if num_stages == 0:
             raise ValueError(f"the region {region!r} has no stages: add some after it, or remove the mark")
-
-
-def _pipes_of(stage: StageConfig) -> Iterator[PipeConfig[Any, Any]]:
-    if isinstance(stage, PipeConfig):
-        yield stage
-    elif isinstance(stage, PathVariantsConfig):
-        for path in stage.paths:
-            for inner in path:
-                yield from _pipes_of(inner)
 
 
 def _check_python(mark: PlacementConfig) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, final
 from spdl.pipeline._numbers import as_int
 
 from ._repr import describe_callable
+from ._stage import StageConfig
 
 __all__ = [
     "MAIN_PROCESS",
@@ -127,7 +128,7 @@ class InterpreterPoolExecutorConfig(ExecutorConfig):
 
 
 @dataclass(frozen=True, repr=False)
-class PlacementConfig:
+class PlacementConfig(StageConfig):
     """The mark of a region's start or end.
 
     Args:

@@ -1,14 +1,11 @@
 """Regions: the stages between two placement marks, which run in one set of workers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ._aggregate import AggregateConfig, DisaggregateConfig
-from ._pipe import PipeConfig
-from ._pipeline import StageConfig
 from ._placement import ExecutorConfig, MainProcess, PlacementConfig
-from ._variants import PathStage, PathVariantsConfig
+from ._stage import PathStage, StageConfig
 
 __all__ = ["Region", "split_regions", "without_executors"]
 
@@ -39,10 +36,10 @@ class Region:
     @property
     def is_limited_by_pipeline(self) -> bool:
         """Whether the pipeline's ``max_failures`` applies to any stage inside, that is, one without its own limit."""
-        return any(_is_limited_by_pipeline(stage) for stage in self.stages)
+        return any(stage._is_limited_by_pipeline for stage in self.stages)
 
 
-Part: TypeAlias = "PathStage | Region"
+Part: TypeAlias = "StageConfig | Region"
 
 
 def split_regions(pipes: Sequence[StageConfig]) -> list[Part]:
@@ -56,6 +53,7 @@ def split_regions(pipes: Sequence[StageConfig]) -> list[Part]:
                 parts.append(Region(mark, tuple(inside), stage.buffer_size))
             mark, inside = (None if isinstance(stage.target, MainProcess) else stage), []
         elif mark is not None:
+            assert isinstance(stage, PathStage)
             inside.append(stage)
         else:
             parts.append(stage)
@@ -66,19 +64,4 @@ def split_regions(pipes: Sequence[StageConfig]) -> list[Part]:
 
 def without_executors(stages: Iterable[PathStage]) -> tuple[PathStage, ...]:
     """Return the stages as a worker runs them: without executors, which are ignored in regions and do not pickle."""
-    return tuple(_without_executor(stage) for stage in stages)
-
-
-def _without_executor(stage: PathStage) -> PathStage:
-    if isinstance(stage, PipeConfig) and stage._executor is not None:
-        return replace(stage, _executor=None)
-    if isinstance(stage, PathVariantsConfig):
-        return replace(stage, paths=tuple(without_executors(path) for path in stage.paths))
-    assert isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig)
-    return stage
-
-
-def _is_limited_by_pipeline(stage: PathStage) -> bool:
-    if isinstance(stage, PathVariantsConfig):
-        return any(_is_limited_by_pipeline(inner) for path in stage.paths for inner in path)
-    return not isinstance(stage, PipeConfig) or stage._max_failures is None
+    return tuple(stage._map_executors(lambda _stage, _executor: None) for stage in stages)

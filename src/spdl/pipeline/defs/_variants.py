@@ -1,21 +1,18 @@
 """A stage that sends each item down one of several paths."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
-from ._aggregate import AggregateConfig, DisaggregateConfig
-from ._pipe import PipeConfig
+from ._stage import ChangeExecutor, PathStage
 
-__all__ = ["PathVariants", "PathVariantsConfig", "PathStage"]
+__all__ = ["PathVariants", "PathVariantsConfig"]
 
 T = TypeVar("T")
 
-PathStage: TypeAlias = "PipeConfig[Any, Any] | AggregateConfig[Any] | DisaggregateConfig[Any] | PathVariantsConfig[Any]"
-
 
 @dataclass(frozen=True, repr=False)
-class PathVariantsConfig(Generic[T]):
+class PathVariantsConfig(PathStage, Generic[T]):
     """Several paths of stages and a router that chooses one; made by :func:`PathVariants`.
 
     Args:
@@ -43,6 +40,25 @@ class PathVariantsConfig(Generic[T]):
             raise ValueError("path variants need at least one path, got none")
         object.__setattr__(self, "paths", paths)
 
+    @property
+    def _is_limited_by_pipeline(self) -> bool:
+        return any(stage._is_limited_by_pipeline for path in self.paths for stage in path)
+
+    def _check_in_region(self, region: object) -> None:
+        for path in self.paths:
+            for stage in path:
+                stage._check_in_region(region)
+
+    def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
+        yield f"the router of stage {self.name}", self.router
+        for path in self.paths:
+            for stage in path:
+                yield from stage._pickled_parts()
+
+    def _map_executors(self, change: ChangeExecutor) -> "PathVariantsConfig[T]":
+        paths = tuple(tuple(stage._map_executors(change) for stage in path) for path in self.paths)
+        return replace(self, paths=paths)
+
     def __repr__(self) -> str:
         paths = (f"path{i}=[{', '.join(map(repr, path))}]" for i, path in enumerate(self.paths))
         return f"PathVariants({', '.join(paths)})"
@@ -54,7 +70,7 @@ def _as_path(index: int, path: object) -> tuple[PathStage, ...]:
     if not path:
         raise ValueError(f"path {index} is empty: each path needs at least one stage")
     for position, stage in enumerate(path):
-        if not isinstance(stage, PipeConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig):
+        if not isinstance(stage, PathStage):
             raise ValueError(
                 f"path {index}, position {position}: a path holds Pipe, Aggregate, Disaggregate and PathVariants "
                 f"configs, got {type(stage).__qualname__}"

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._deadlines import Deadlines
-from spdl.pipeline._engine._isolated_workers import IsolatedTask, StartIsolated
-from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane, JobQueue, LoopLane, PoolLane, TimedJobQueue
+from spdl.pipeline._engine._isolated_workers import IsolatedTask
+from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane
 from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
 from spdl.pipeline._engine._remote_calls import (
     call_remotely,
@@ -34,7 +33,7 @@ from spdl.pipeline._engine._stages._call import WrongParameters
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from spdl.pipeline._engine._core import Core
+    from spdl.pipeline._engine._graph_builder import GraphBuilder
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import PipeConfig
 
@@ -44,9 +43,9 @@ __all__ = ["OpWrapper"]
 class OpWrapper:
     """Wraps ops while a graph is built. Starts nothing."""
 
-    def __init__(self, engine: Core, start_isolated: StartIsolated) -> None:
-        self.engine = engine
-        self.start_isolated = start_isolated
+    def __init__(self, graph: GraphBuilder) -> None:
+        self.graph = graph
+        self.engine = graph.engine
 
     def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         """Return the op with its retries and, on the loop, with its timeout."""
@@ -66,19 +65,11 @@ class OpWrapper:
         task = IsolatedTask(
             info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
         )
-        return self.engine.add_lane(IsolatedLane(self.engine, task, self.start_isolated))
+        return self.engine.add_lane(IsolatedLane(self.engine, task, self.graph.options.start_isolated))
 
     def isolated_jobs(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedJobs:
         lane = self.isolated_lane(config, info)
-        return IsolatedJobs(self.engine, info, lane, self.engine.shared_lane(LoopLane))
-
-    def job_queue(self, info: StageInfo, timeout: float | None = None) -> JobQueue:
-        """Return a queue of calls that the loop waits for and the pool runs."""
-        engine = self.engine
-        pool, loop = engine.shared_lane(PoolLane), engine.shared_lane(LoopLane)
-        if timeout is None:
-            return JobQueue(engine, info, pool, loop)
-        return TimedJobQueue(engine, info, pool, loop, timeout, engine.shared_lane(Deadlines))
+        return IsolatedJobs(self.engine, info, lane, self.graph.loop)
 
     def async_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         op, executor = self.wrapped_op(config, info), config._executor
@@ -87,7 +78,7 @@ class OpWrapper:
         if config._kind == "async":
             return lambda item: begin(op, item)
         if executor is None:
-            jobs = self.job_queue(info, config._timeout)
+            jobs = self.graph.job_queue(info, config._timeout)
             return lambda item: to_its_end(jobs.call(op, item, item))
         end = self.end_in_time(config, info)
         if not is_process_pool(executor):
@@ -114,7 +105,7 @@ class OpWrapper:
         if config._kind == "async_generator":
             return lambda item: begin(op, item)
         if executor is None:
-            jobs = self.job_queue(info, config._timeout)
+            jobs = self.graph.job_queue(info, config._timeout)
             return lambda item: steps_on_thread(jobs.call, op, item)
         end = self.end_in_time(config, info)
         if not is_process_pool(executor):

@@ -1,0 +1,179 @@
+"""``GraphBuilder``: what the kinds of stages build their nodes with. Starts nothing.
+
+Stage ids are assigned in this order: source, stages, sink; a merge before its sub-pipelines; for path variants the
+router, then the stages of the paths, then the merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline.defs import check_regions, split_regions
+
+from ._channel import Channel
+from ._deadlines import Deadlines
+from ._failures import FailureReporter, Limit
+from ._lanes import JobQueue, LoopLane, PoolLane, TimedJobQueue
+
+if TYPE_CHECKING:
+    from spdl.pipeline.defs import PipelineConfig, Region
+
+    from ._core import Core
+    from ._isolated_workers import StartIsolated
+    from ._node import Node
+    from ._region_workers import RegionWorkers
+    from ._stages import CustomMergeStage
+
+__all__ = ["CHANNEL_CAPACITY", "GraphBuilder", "GraphOptions", "Kinds", "NodeKind", "StageWiring", "is_limited"]
+
+NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
+
+#: Maximum number of items buffered between two stages.
+CHANNEL_CAPACITY = 2
+
+
+@dataclass
+class StageWiring:
+    """The observers of one node. The graph sets ``node`` and ``channel``."""
+
+    task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
+    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # return async context managers around the stage
+    node: Node | None = None
+    channel: Channel | None = None
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """Options of a build. ``wire`` is called once per stage and once per path, in order of stage id."""
+
+    pipeline_id: int
+    num_threads: int
+    max_failures: int | Fraction
+    first_stage_id: int
+    wire: Callable[[StageInfo, NodeKind, int], StageWiring]
+    make_merge_queues: Callable[[CustomMergeStage], tuple[list[Any], Any]]
+    report_failure: FailureReporter
+    start_isolated: StartIsolated
+    make_region_workers: Callable[[Region, StageInfo], RegionWorkers]
+
+
+#: ``add(graph, config, capacity)`` adds what a pipeline begins with, and returns its output.
+AddSource: TypeAlias = "Callable[[GraphBuilder, Any, int], Channel]"
+#: ``add(graph, config, tail, out)`` adds the nodes between two channels.
+AddStage: TypeAlias = "Callable[[GraphBuilder, Any, Channel, Channel], None]"
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """How each kind of description is built: the class of the description, and the function that adds its nodes."""
+
+    sources: dict[type, AddSource]
+    stages: dict[type, AddStage]
+
+
+T = TypeVar("T")
+
+
+def _of_class(table: Mapping[type, T], config: object) -> T:
+    for cls in type(config).__mro__:
+        if (found := table.get(cls)) is not None:
+            return found
+    raise TypeError(f"not a stage description: {config!r}")
+
+
+class GraphBuilder:
+    """Builds the graph in one pass over the description, from source to sink."""
+
+    def __init__(self, engine: Core, options: GraphOptions, kinds: Kinds) -> None:
+        self.engine = engine
+        self.options = options
+        self.kinds = kinds
+        self.next_id = options.first_stage_id
+        self.num_sources = 0
+        #: The limit of the pipeline, if there is one.
+        self.limit = Limit(options.max_failures, is_own=False) if is_limited(options.max_failures) else None
+        engine.limit = self.limit
+
+    # -- lanes
+
+    @property
+    def pool(self) -> PoolLane:
+        return self.engine.shared_lane(PoolLane)
+
+    @property
+    def loop(self) -> LoopLane:
+        return self.engine.shared_lane(LoopLane)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        return self.engine.shared_lane(Deadlines)
+
+    def job_queue(self, info: StageInfo, timeout: float | None = None) -> JobQueue:
+        """Return a queue of calls that the loop waits for and the pool runs."""
+        if timeout is None:
+            return JobQueue(self.engine, info, self.pool, self.loop)
+        return TimedJobQueue(self.engine, info, self.pool, self.loop, timeout, self.deadlines)
+
+    # -- names and nodes
+
+    def info(self, name: str, concurrency: int = 1, *, stage_id: int | None = None) -> StageInfo:
+        """Name the next stage."""
+        if stage_id is None:
+            stage_id = self.next_id
+            self.next_id += 1
+        return StageInfo(self.options.pipeline_id, str(stage_id), name, concurrency if concurrency > 1 else None)
+
+    def wire(self, info: StageInfo, kind: NodeKind, capacity: int) -> StageWiring:
+        """Make the observers of a stage. ``capacity`` is that of its output."""
+        return self.options.wire(info, kind, capacity)
+
+    def add(self, node: Node, inboxes: list[Channel], outs: list[Channel], wiring: StageWiring) -> None:
+        """Add a node between channels."""
+        node.connect(inboxes, outs)
+        wiring.node = node
+        wiring.channel = outs[0] if outs else inboxes[0]
+        if wiring.stage_hooks:
+            node.num_hooks = len(wiring.stage_hooks)
+            node.hook_lane = self.loop
+            self.loop.hooks.append((node, wiring.stage_hooks))
+        self.engine.nodes.append(node)
+
+    # -- descriptions inside others
+
+    def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
+        """Add source and stages, but no sink: a merged pipeline has none. Returns the last channel."""
+        check_regions(config.pipes, may_stay_open=True)
+        pipes = split_regions(config.pipes)
+        add = _of_class(self.kinds.sources, config.src)
+        tail = add(self, config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
+        return self.add_stages(pipes, tail, last_capacity, None)
+
+    def add_stages(
+        self, stages: Sequence[Any], tail: Channel, last_capacity: int = CHANNEL_CAPACITY, block: Node | None = None
+    ) -> Channel:
+        """Add stages one after the other. Returns the last channel.
+
+        Args:
+            stages: Descriptions of stages, and regions.
+            tail: Channel that the first of them reads.
+            last_capacity: Capacity of the last channel.
+            block: Node that has the new nodes among its ``members``.
+        """
+        for number, config in enumerate(stages):
+            out = Channel(last_capacity if number == len(stages) - 1 else CHANNEL_CAPACITY)
+            first = len(self.engine.nodes)
+            _of_class(self.kinds.stages, config)(self, config, tail, out)
+            for node in self.engine.nodes[first:]:
+                if node.block is None:
+                    node.block = block
+            tail = out
+        return tail
+
+
+def is_limited(value: int | Fraction) -> bool:
+    """Whether ``max_failures`` is a limit."""
+    return not (isinstance(value, int) and value < 0)

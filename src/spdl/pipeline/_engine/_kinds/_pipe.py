@@ -1,0 +1,94 @@
+"""Builds a stage that calls an op. Its lane follows from the kind of the op, and from where it is to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._failures import Limit
+from spdl.pipeline._engine._graph_builder import is_limited
+from spdl.pipeline._engine._lanes import ExecutorLane
+from spdl.pipeline._engine._stages import (
+    AsyncGeneratorStage,
+    CallStage,
+    GeneratorStage,
+    HookedGenerator,
+    HookedOp,
+    OrderedCallStage,
+    TimedCallStage,
+    TimedGeneratorStage,
+    TimedOrderedCallStage,
+    TimedStage,
+)
+from spdl.pipeline.defs import validate_max_failures
+
+from ._op_wrapper import OpWrapper
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._graph_builder import GraphBuilder
+    from spdl.pipeline._engine._lane import CallLane
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline.defs import PipeConfig
+
+__all__ = ["add_pipe"]
+
+
+def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
+    """Add the stage. With task hooks, its calls are async, on the loop."""
+    info = graph.info(config.name, config._concurrency)
+    wiring = graph.wire(info, "stage", out.capacity)
+    stage = _hooked(graph, config, info, wiring.task_hooks) if wiring.task_hooks else _plain(graph, config, info)
+    stage.lane.add(stage)
+    own = config._max_failures
+    if own is None:
+        stage.budget = graph.limit
+    elif is_limited(validate_max_failures(own, f"stage {config.name!r}")):
+        stage.budget = Limit(own, is_own=True)
+    graph.add(stage, [tail], [out], wiring)
+
+
+def _plain(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo) -> CallStage:
+    """Make a stage without task hooks: its op runs on the lane for its kind."""
+    engine, kind, ops = graph.engine, config._kind, OpWrapper(graph)
+    is_async = kind in ("async", "async_generator")
+    timeout = None if config._isolate or is_async else config._timeout  # an async op is cancelled
+    ordered = _is_ordered(config)
+    op = ops.wrapped_op(config, info)
+    lane: CallLane
+    if config._isolate:
+        lane = ops.isolated_lane(config, info)
+    elif is_async:
+        lane = graph.loop
+    elif config._executor is not None:
+        lane = engine.add_lane(ExecutorLane(engine, config._executor))
+    else:
+        lane = graph.pool
+    arguments: dict[str, Any] = {"limit": config._concurrency, "lane": lane, "location": config._location}
+    if kind == "async_generator":
+        return AsyncGeneratorStage(engine, info, op, **arguments)
+    if timeout is None:
+        if kind == "generator":
+            return GeneratorStage(engine, info, op, ordered=ordered, **arguments)
+        return (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+    timed: TimedStage
+    if kind == "generator":
+        timed = TimedGeneratorStage(engine, info, op, ordered=ordered, **arguments)
+    else:
+        timed = (TimedOrderedCallStage if ordered else TimedCallStage)(engine, info, op, **arguments)
+    timed.set_timeout(timeout, graph.deadlines)
+    return timed
+
+
+def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, hooks: list[Any]) -> CallStage:
+    engine, ops = graph.engine, OpWrapper(graph)
+    ordered = _is_ordered(config)
+    arguments: dict[str, Any] = {"limit": config._concurrency, "lane": graph.loop, "location": config._location}
+    if config._kind in ("async_generator", "generator"):
+        hooked = HookedGenerator(info, hooks, ops.async_generator(config, info))
+        return AsyncGeneratorStage(engine, info, hooked, ordered=ordered, **arguments)
+    op = HookedOp(info, hooks, ops.async_op(config, info))
+    return (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+
+
+def _is_ordered(config: PipeConfig[Any, Any]) -> bool:
+    return config._output_order == "input" and config._concurrency > 1

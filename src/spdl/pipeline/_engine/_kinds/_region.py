@@ -1,0 +1,35 @@
+"""Builds a region: its stages run in workers and are one stage of the pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._engine._lanes import RegionLane
+from spdl.pipeline._engine._stages import RegionStage
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._channel import Channel
+    from spdl.pipeline._engine._graph_builder import GraphBuilder
+    from spdl.pipeline.defs import Region
+
+__all__ = ["add_region"]
+
+
+def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel) -> None:
+    """Add the stage and the threads that communicate with its workers."""
+    engine = graph.engine
+    info = graph.info(region.name)
+    wiring = graph.wire(info, "stage", out.capacity)
+    workers = graph.options.make_region_workers(region, info)
+    stage = RegionStage(
+        engine,
+        info,
+        workers.num_workers,
+        region.input_size,
+        region.output_size,
+        may_replace=workers.may_replace,
+    )
+    if region.is_limited_by_pipeline:
+        stage.budget = graph.limit
+    stage.lane = engine.add_lane(RegionLane(engine, stage, workers))
+    graph.add(stage, [tail], [out], wiring)

@@ -1,0 +1,33 @@
+"""Builds the source of a pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._lanes import SourceLane
+from spdl.pipeline._engine._stages import SourceNode
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine._graph_builder import GraphBuilder
+    from spdl.pipeline.defs import SourceConfig
+
+__all__ = ["add_source"]
+
+
+def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) -> Channel:
+    """Add a source: a sync one gets its own thread, an async one a task of the event loop."""
+    engine = graph.engine
+    info = graph.info("src")
+    wiring = graph.wire(info, "source", capacity)
+    node = SourceNode(engine, info, config.source, continuous=config.continuous, number=graph.num_sources)
+    graph.num_sources += 1
+    out = Channel(capacity)
+    graph.add(node, [], [out], wiring)
+    if hasattr(config.source, "__iter__"):
+        node.helped = graph.pool
+        engine.add_lane(SourceLane(engine, node, graph.pool))
+    else:
+        node.loop = graph.loop
+        graph.loop.sources.append(node)
+    return out
