@@ -184,6 +184,30 @@ LOADS_EXTENSIONS = {
     "spdl.pipeline.lib": ("spdl._processes",),
 }
 
+# Inside the engine: each name may import what stands in its own row or in a row below. A folder counts as one name.
+ENGINE = f"{P}._engine"
+ENGINE_ROWS = [
+    ("__init__",),
+    ("_region_reader",),
+    ("_graph",),
+    ("_kinds",),
+    ("_graph_builder",),
+    ("_lanes",),
+    ("_stages",),
+    ("_engine", "_shutdown"),
+    ("_sink", "_deadlines"),
+    ("_core", "_node"),
+    ("_channel", "_lane"),
+    ("_joining",),
+    ("_thread",),
+    ("_ticket",),
+    ("_failures", "_remote_calls"),
+    ("_counters", "_frames", "_isolated_workers", "_origin", "_region_workers"),
+]
+
+#: An import circle of so many files is allowed: two halves of one concept.
+LONGEST_CIRCLE = 2
+
 # Folder of native code: folders that it may include. tests and fuzz may include all.
 INCLUDES: dict[str, set[str]] = {
     "base": set(),
@@ -276,6 +300,48 @@ def _breaks(arrow: Arrow) -> bool:
 def test_imports_follow_the_arrows() -> None:
     """No module imports one of ours that its rule does not allow."""
     assert [str(arrow) for arrow in ARROWS if _breaks(arrow)] == []
+
+
+def _engine_row(module: str) -> int | None:
+    """Number of the row of a module of the engine."""
+    if not _below(module, ENGINE):
+        return None
+    name = module.removeprefix(f"{ENGINE}.").partition(".")[0] if module != ENGINE else "__init__"
+    return next(number for number, row in enumerate(ENGINE_ROWS) if name in row)
+
+
+def test_imports_inside_the_engine_point_down() -> None:
+    """Stages do not know the lanes, and neither knows how a graph is built."""
+    found = []
+    for arrow in ARROWS:
+        importer, imported = _engine_row(arrow.importer), _engine_row(arrow.imported)
+        if importer is not None and imported is not None and imported < importer:
+            found.append(str(arrow))
+    assert found == []
+
+
+def _circles() -> list[list[str]]:
+    """Sets of modules that all reach each other by imports: the strongly connected components of the import graph."""
+    imports: dict[str, set[str]] = {name: set() for name in MODULES}
+    for arrow in ARROWS:
+        if arrow.imported in MODULES:
+            imports[arrow.importer].add(arrow.imported)
+    reached: dict[str, set[str]] = {}
+    for name in MODULES:
+        found: set[str] = set()
+        todo = [name]
+        while todo:
+            for each in imports[todo.pop()] - found:
+                found.add(each)
+                todo.append(each)
+        reached[name] = found
+    circles = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in MODULES}
+    return sorted(list(circle) for circle in circles if circle)
+
+
+def test_no_import_circle_is_longer_than_two_files() -> None:
+    """Imports inside a function and imports for the type checker count."""
+    assert [circle for circle in _circles() if len(circle) > LONGEST_CIRCLE] == []
 
 
 def test_each_package_has_a_rule() -> None:

@@ -169,18 +169,16 @@ class _Conversation:
         self.emitter.start()
 
     def _build(self) -> None:
-        from spdl.pipeline._build import build_pipeline  # what an initializer sets must be there before
+        from spdl.pipeline._assemble import BuildOptions, assemble  # what an initializer sets must be there before
 
         spec = self.spec
         config: PipelineConfig[Any] = PipelineConfig(
             SourceConfig(self.received, continuous=True), spec.stages, SinkConfig(spec.output_size)
         )
-        self.pipeline = build_pipeline(
-            config,
-            num_threads=spec.num_threads,
-            max_failures=spec.max_failures,
-            report_stats_interval=spec.interval,
+        options = BuildOptions(
+            num_threads=spec.num_threads, max_failures=spec.max_failures, report_stats_interval=spec.interval
         )
+        self.pipeline = assemble(config, options)
         self.drain = self.received.drain = RegionReader(self.pipeline._engine)
         self.pipeline.start()
 

@@ -1,0 +1,135 @@
+"""``assemble``: makes a pipeline from a description, with the observers and processes of its options."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from spdl._reports import add_note, log, shown
+
+from . import config as _config
+from ._cpus import usable_cpus
+from ._engine import GraphOptions, build_graph, run_in_background
+from ._info import StageInfo
+from ._numbers import as_int, as_interval
+from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._pipeline import Pipeline
+from ._pipeline_ids import PIPELINE_IDS
+from ._wiring import Wiring, make_merge_queues
+from .defs import PipelineConfig, Region, validate_max_failures
+
+if TYPE_CHECKING:
+    from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
+    from ._engine._region_workers import RegionWorkers
+
+__all__ = ["BuildOptions", "assemble"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+U = TypeVar("U")
+
+#: ``make(region, info, options)`` makes the workers of a region without starting them.
+MakeRegionWorkers: TypeAlias = "Callable[[Region, StageInfo, BuildOptions], RegionWorkers]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """The arguments of ``build_pipeline``, which describes them, and who makes the workers of regions."""
+
+    make_region_workers: MakeRegionWorkers | None = None  # None: the description has no regions
+    num_threads: int | None = None
+    max_failures: int | Fraction = -1
+    report_stats_interval: float = -1
+    queue_class: Callable[..., AsyncQueue] | None = None
+    task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None
+    stage_id: int = 0
+    background_tasks: Sequence[BackgroundTaskFactory] | None = None
+
+
+def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
+    """Make a pipeline without starting it. Raises the errors of ``build_pipeline``."""
+    try:
+        return _assemble(cfg, options)
+    except Exception as exc:
+        add_note(exc, f"while building\n{shown(cfg)}")
+        raise
+
+
+def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
+    _call_back(cfg)
+    background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
+    options = replace(
+        options, report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval)
+    )
+
+    def make_region_workers(region: Region, info: StageInfo) -> RegionWorkers:
+        assert options.make_region_workers is not None
+        return options.make_region_workers(region, info, options)
+
+    num_threads = _num_threads(options.num_threads)
+    validate_max_failures(options.max_failures)
+    first_stage_id = as_int("stage_id", options.stage_id)
+    wiring = Wiring(options.task_hook_factory, options.queue_class, options.report_stats_interval)
+    engine = build_graph(
+        cfg,
+        GraphOptions(
+            pipeline_id=PIPELINE_IDS.take(),
+            num_threads=num_threads,
+            max_failures=options.max_failures,
+            first_stage_id=first_stage_id,
+            wire=wiring.wire,
+            make_merge_queues=make_merge_queues,
+            report_failure=_log_failed_item,
+            start_isolated=_start_isolated,
+            make_region_workers=make_region_workers,
+        ),
+    )
+    wiring.attach(engine)
+    for factory in background_tasks:
+        run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
+    return Pipeline(engine, repr(cfg))
+
+
+def _num_threads(given: int | None) -> int:
+    if given is None:
+        return max(4, min(32, usable_cpus()))  # at least 4, so that blocking calls overlap
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise TypeError(f"num_threads must be an int or None, got {given!r}")
+    if given < 1:
+        raise ValueError(f"num_threads must be >= 1, got {given}")
+    return given
+
+
+def _runner(factory: BackgroundTaskFactory) -> Callable[[], Any]:
+    async def run() -> None:
+        await factory().run()
+
+    return run
+
+
+def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
+    from ._remote._isolated import IsolatedChild  # imported late: few pipelines need processes
+
+    return IsolatedChild(task)
+
+
+def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
+    at = shown(position)
+    if is_compact_log():
+        text = "stage %s dropped item %s (source position %s): %s"
+        log(_LOG, logging.ERROR, text, stage, item, at, describe_error(error))
+    else:
+        log(_LOG, logging.ERROR, "stage %s dropped item %s (source position %s)", stage, item, at, exc_info=error)
+
+
+def _call_back(cfg: PipelineConfig[Any]) -> None:
+    callback = _config.get_default_build_callback()
+    if callback is None:
+        return
+    try:
+        callback(cfg)
+    except Exception as exc:  # noqa: BLE001 - a callback must not fail the build
+        log(_LOG, logging.ERROR, "the build callback %s failed", shown(callback), exc_info=exc)
