@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline import InternalError, PipelineBuilder, PipelineFailure
 from spdl.pipeline._engine import _failures
-from spdl.pipeline._engine._lanes import _loop, _pool
+from spdl.pipeline._engine._lanes import _loop, _loop_slots, _pool
 from tests.strategies.watch import BOUND
 
 _SHARED = LookupError("always the same")
@@ -106,7 +106,7 @@ def same(item: int) -> int:
         (_pool.PoolLane, "run", same),
         (_pool.PoolLane, "claim", same),
         (_pool.PoolLane, "pass_on", same),
-        (_loop.LoopLane, "_claim", same_async),
+        (_loop_slots.Slots, "claim", same_async),
         (_loop.LoopLane, "_do_as_asked", same_async),
         (_failures, "describe", refuse),
     ],

@@ -139,7 +139,7 @@ class GraphBuilder:
         if wiring.stage_hooks:
             node.num_hooks = len(wiring.stage_hooks)
             node.hook_lane = self.loop
-            self.loop.hooks.append((node, wiring.stage_hooks))
+            self.loop.hooks.of_nodes.append((node, wiring.stage_hooks))
         self.engine.nodes.append(node)
 
     # -- descriptions inside others

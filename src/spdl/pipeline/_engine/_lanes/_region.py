@@ -24,7 +24,8 @@ from spdl.pipeline._errors import WorkerDiedError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
-    from spdl.pipeline._engine._stages._region import Held, Order, RegionStage
+    from spdl.pipeline._engine._stages import RegionStage
+    from spdl.pipeline._engine._stages._region_state import Held, Order
 
 __all__ = ["RegionLane"]
 

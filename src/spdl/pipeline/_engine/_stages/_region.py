@@ -10,16 +10,18 @@ Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emi
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import FailureRecord, Limit, short_repr
+from spdl.pipeline._engine._failures import FailureRecord, Limit
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 from spdl.pipeline._errors import WorkerError
+
+from ._region_state import Held, Order, WorkerState
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
@@ -27,66 +29,10 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["MAX_TRANSFERS", "Held", "Order", "RegionStage"]
+__all__ = ["MAX_TRANSFERS", "RegionStage"]
 
 #: Maximum number of transfers in flight to or from a worker: one in work, one waiting.
 MAX_TRANSFERS: Final = 2
-
-#: Types whose values are kept to name an item held by a dead worker. Of others, only the type: they may be large.
-_NAMED: Final = (bool, int, float, str)
-
-
-class Held:
-    """An item sent to a worker and not yet accounted for."""
-
-    __slots__ = ("branch", "name", "origin")
-
-    def __init__(self, value: Any, origin: Origin) -> None:
-        self.origin = origin
-        self.branch: Branch | None = None  # has had outputs and may have more
-        self.name: Any = value if type(value) in _NAMED else type(value)
-
-    def describe(self) -> str:
-        return f"<{self.name.__name__} object>" if isinstance(self.name, type) else short_repr(self.name)
-
-
-class _Worker:
-    """The state of one worker process. A replacement gets a new object."""
-
-    __slots__ = (
-        "busy",
-        "ended",
-        "generation",
-        "held",
-        "is_away",
-        "num_calls",
-        "num_credits",
-        "num_dropped",
-        "num_inward",
-        "num_outward",
-    )
-
-    def __init__(self, generation: int) -> None:
-        self.generation = generation  # number of replacements
-        self.held: dict[int, Held] = {}
-        self.num_inward = 0  # transfers sent and not yet read by it
-        self.num_outward = 0  # transfers received and waiting for room
-        self.num_credits = 0  # transfers emitted but not yet acknowledged
-        self.is_away = False  # dead, or a replacement that is still starting: gets no items
-        self.ended = False
-        self.num_dropped = 0
-        self.num_calls = 0
-        self.busy = 0.0
-
-
-class Order(NamedTuple):
-    """A message to one worker."""
-
-    worker: int
-    generation: int
-    transfer: list[tuple[int, Any]]
-    num_credits: int
-    then: Then
 
 
 class RegionThreads(Protocol):
@@ -134,7 +80,7 @@ class RegionStage(Node):
         super().__init__(engine, info)
         self.input_size = input_size
         self.output_size = output_size
-        self.workers = [_Worker(0) for _ in range(num_workers)]
+        self.workers = [WorkerState(0) for _ in range(num_workers)]
         if may_replace:  # so that a worker that dies while starting holds no items
             for worker in self.workers:
                 worker.is_away = True
@@ -147,7 +93,7 @@ class RegionStage(Node):
         self.end_sent = False
         self.num_put = 0  # entries emitted, including marks
         # received transfers, each with the value of ``num_put`` at which it is emitted
-        self.transfers: deque[tuple[_Worker, int]] = deque()
+        self.transfers: deque[tuple[WorkerState, int]] = deque()
         self.num_counted = 0
         self.pumping = False
 
@@ -210,7 +156,7 @@ class RegionStage(Node):
             return Then.NOTHING if self.out.overflow else Then.MARK
         return Then.END if self.inbox.closed else Then.NOTHING
 
-    def lacks_credit(self, worker: _Worker) -> bool:
+    def lacks_credit(self, worker: WorkerState) -> bool:
         """Whether the worker waits for credits. Credits for small outputs are sent together."""
         return worker.num_credits > 0 and (
             self.output_size > 1 or worker.num_credits + worker.num_outward >= MAX_TRANSFERS
@@ -319,7 +265,7 @@ class RegionStage(Node):
             self.end_if_done(now)
         self.lane.offer()
 
-    def origin_of(self, worker: _Worker, descent: Descent) -> Origin:
+    def origin_of(self, worker: WorkerState, descent: Descent) -> Origin:
         origins: list[Origin] = []
         for position in descent.whole:
             origins.append(worker.held.pop(position).origin)
@@ -331,7 +277,7 @@ class RegionStage(Node):
             origins.append(held.branch.output())
         return origins[0] if len(origins) == 1 else tuple(origins)
 
-    def resolve(self, worker: _Worker, position: int) -> None:
+    def resolve(self, worker: WorkerState, position: int) -> None:
         """Release an item that is consumed in its worker."""
         held = worker.held.pop(position, None)
         if held is None:  # it was emitted as a whole
@@ -414,7 +360,7 @@ class RegionStage(Node):
         lost = [records[position] for position in worker.held]  # items that could not be sent to it are already removed
         for position in list(worker.held):
             self.resolve(worker, position)
-        fresh = self.workers[index] = _Worker(worker.generation + 1)
+        fresh = self.workers[index] = WorkerState(worker.generation + 1)
         fresh.is_away = True
         fresh.ended = self.end_sent
         if self.count_failures(lost, now):
