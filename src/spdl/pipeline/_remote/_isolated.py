@@ -33,7 +33,6 @@ _STACK_GOES_ON: Final = 0.05
 _MOST_CHARACTERS: Final = 16_000
 #: In a stack, innermost first: what called the op, to the end of the thread's block.
 _OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in serve\n.*", re.DOTALL)
-_OUR_THREAD: Final = "_watch_parent.py"
 
 
 class IsolatedChild:
@@ -170,9 +169,9 @@ def _read(pipe: Connection[bytes, bytes]) -> str:
 
 
 def _tidy(text: str) -> str | None:
-    """Only what says where it was: no frames below the op, no threads of ours. ``None``: nothing."""
+    """Return the part that shows where the op was, without the frames below it; ``None`` if there is none."""
     text = re.sub(r"\n*^Extension modules: .*$", "", text, flags=re.MULTILINE)
-    blocks = [_OUR_FRAMES.sub("", block) for block in text.split("\n\n") if _OUR_THREAD not in block]
+    blocks = [_OUR_FRAMES.sub("", block) for block in text.split("\n\n")]
     text = "\n\n".join(blocks).strip()
     if len(text) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2
