@@ -49,7 +49,9 @@ RULES = [
     # inside the pipeline
     Rule(f"{P}._errors"),
     Rule(f"{P}._info"),
-    Rule(f"{P}._probe"),
+    Rule(f"{P}._observe", allows=(f"{P}._errors", f"{P}._info", f"{P}._marks", f"{P}._numbers", "spdl._processes")),
+    # What the engine gives to observers: plain records and callables.
+    Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
     Rule(f"{P}._numbers"),
@@ -59,7 +61,7 @@ RULES = [
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_errors", "_info", "_probe", "_marks")),
+            *(f"{P}.{of}" for of in ("defs", "_errors", "_info", "_observe._probe", "_marks")),
             "spdl._processes._remote_failure",
         ),
         lazily=(f"{P}.config",),
@@ -192,6 +194,7 @@ ENGINE_ROWS = [
     ("_graph",),
     ("_kinds",),
     ("_graph_builder",),
+    ("_counts",),
     ("_lanes",),
     ("_stages",),
     ("_engine", "_shutdown"),

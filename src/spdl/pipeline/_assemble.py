@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl._reports import add_note, log, shown
@@ -16,9 +17,9 @@ from ._engine import GraphOptions, build_graph, run_in_background
 from ._info import StageInfo
 from ._numbers import as_int, as_interval
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
-from ._wiring import Wiring, make_merge_queues
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
@@ -72,7 +73,13 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     num_threads = _num_threads(options.num_threads)
     validate_max_failures(options.max_failures)
     first_stage_id = as_int("stage_id", options.stage_id)
-    wiring = Wiring(options.task_hook_factory, options.queue_class, options.report_stats_interval)
+    wiring = Wiring(
+        options.task_hook_factory,
+        options.queue_class,
+        options.report_stats_interval,
+        default_hook_class=_config.get_default_hook_class(),
+        default_queue_class=_config.get_default_queue_class(),
+    )
     engine = build_graph(
         cfg,
         GraphOptions(
@@ -87,7 +94,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             make_region_workers=make_region_workers,
         ),
     )
-    wiring.attach(engine)
+    wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
     return Pipeline(engine, repr(cfg))

@@ -12,12 +12,13 @@ from typing import Any, Generic, TypeVar
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
+from ._engine._counts import take_counts
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._errors import PipelineFailure, PipelineStateError
 from ._numbers import as_timeout
 from ._observe import PipelineStats
-from ._snapshot import take_stats
+from ._observe._snapshot import stats_of
 
 __all__ = ["Pipeline"]
 
@@ -193,7 +194,7 @@ class Pipeline(Generic[T]):
     def stats(self) -> PipelineStats:
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
         self._check_process()
-        return take_stats(self._engine)
+        return stats_of(take_counts(self._engine))
 
     # -- internals
 

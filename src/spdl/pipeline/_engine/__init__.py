@@ -12,6 +12,5 @@ from ._engine import Engine as Engine
 from ._graph import build_graph as build_graph
 from ._graph import run_in_background as run_in_background
 from ._graph_builder import GraphOptions as GraphOptions
-from ._graph_builder import StageWiring as StageWiring
 
-__all__ = ["END", "EPOCH", "Engine", "EngineState", "GraphOptions", "StageWiring", "build_graph", "run_in_background"]
+__all__ = ["END", "EPOCH", "Engine", "EngineState", "GraphOptions", "build_graph", "run_in_background"]

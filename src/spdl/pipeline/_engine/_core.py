@@ -61,6 +61,7 @@ class Core:
         self.stopped = threading.Event()
         self.state = EngineState.NEW
         self.is_abandoned = False  # the handle was collected, or the interpreter is exiting
+        self.started = 0.0
         self.ended_at: float | None = None
         self.num_failures = 0  # number of failed items of all stages
         self.limit: Limit | None = None  # the pipeline's max_failures

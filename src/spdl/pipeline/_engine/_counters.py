@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from spdl.pipeline._probe import CallCounts
+from spdl.pipeline._observe._probe import CallCounts
 
 __all__ = ["Counters"]
 

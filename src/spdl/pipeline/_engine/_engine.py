@@ -49,7 +49,6 @@ class Engine(Core):
         super().__init__(pipeline_id, num_threads, num_sources, report_failure)
         self.sink: Sink
         self.starting = threading.Lock()  # held while the lanes are started; a concurrent join waits for it
-        self.started = 0.0
         self.num_items = 0  # number of items returned to the consumer
         self.consumer_wait = 0.0
         self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins

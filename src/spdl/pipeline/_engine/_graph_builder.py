@@ -7,14 +7,16 @@ router, then the stages of the paths, then the merge.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
 from spdl.pipeline.defs import check_regions, split_regions
 
 from ._channel import Channel
+from ._counts import call_reader, channel_reader
 from ._deadlines import Deadlines
 from ._failures import FailureReporter, Limit
 from ._lanes import JobQueue, LoopLane, PoolLane, TimedJobQueue
@@ -26,24 +28,11 @@ if TYPE_CHECKING:
     from ._isolated_workers import StartIsolated
     from ._node import Node
     from ._region_workers import RegionWorkers
-    from ._stages import CustomMergeStage
 
-__all__ = ["CHANNEL_CAPACITY", "GraphBuilder", "GraphOptions", "Kinds", "NodeKind", "StageWiring", "is_limited"]
-
-NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
+__all__ = ["CHANNEL_CAPACITY", "GraphBuilder", "GraphOptions", "Kinds", "is_limited"]
 
 #: Maximum number of items buffered between two stages.
 CHANNEL_CAPACITY = 2
-
-
-@dataclass
-class StageWiring:
-    """The observers of one node. The graph sets ``node`` and ``channel``."""
-
-    task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
-    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # return async context managers around the stage
-    node: Node | None = None
-    channel: Channel | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,7 @@ class GraphOptions:
     max_failures: int | Fraction
     first_stage_id: int
     wire: Callable[[StageInfo, NodeKind, int], StageWiring]
-    make_merge_queues: Callable[[CustomMergeStage], tuple[list[Any], Any]]
+    make_merge_queues: Callable[[StageInfo, list[tuple[StageInfo, ItemReader]], ItemWriter], tuple[list[Any], Any]]
     report_failure: FailureReporter
     start_isolated: StartIsolated
     make_region_workers: Callable[[Region, StageInfo], RegionWorkers]
@@ -134,13 +123,17 @@ class GraphBuilder:
     def add(self, node: Node, inboxes: list[Channel], outs: list[Channel], wiring: StageWiring) -> None:
         """Add a node between channels."""
         node.connect(inboxes, outs)
-        wiring.node = node
-        wiring.channel = outs[0] if outs else inboxes[0]
+        self.let_observe(wiring, node, outs[0] if outs else inboxes[0])
         if wiring.stage_hooks:
             node.num_hooks = len(wiring.stage_hooks)
             node.hook_lane = self.loop
             self.loop.hooks.of_nodes.append((node, wiring.stage_hooks))
         self.engine.nodes.append(node)
+
+    def let_observe(self, wiring: StageWiring, node: Node, channel: Channel) -> None:
+        """Let observers read the counters of a node and of a channel."""
+        wiring.read_calls = call_reader(self.engine, node)
+        wiring.read_channel = channel_reader(self.engine, channel)
 
     # -- descriptions inside others
 

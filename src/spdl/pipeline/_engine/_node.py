@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ._counters import Counters
 
@@ -54,8 +54,6 @@ class Node:
 
     #: The stages inside, if there are any: all stages of all paths, with their routers and merges.
     members: Sequence[Node] = ()
-    #: Whether it is a source: its items come from outside, and it calls no op.
-    is_source: ClassVar[bool] = False
 
     def __init__(self, engine: Core, info: StageInfo) -> None:
         self.engine = engine
@@ -124,6 +122,11 @@ class Node:
     @property
     def num_in_flight(self) -> int:
         return 0
+
+    @property
+    def num_issued(self) -> int | None:
+        """Number of items that a source has made; ``None``: it is no source."""
+        return None
 
     @property
     def num_counted_calls(self) -> int:

@@ -20,8 +20,8 @@ from spdl.pipeline._marks import is_eof, is_epoch_end
 from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import percentile_of_waits
+from spdl.pipeline._observe._probe import ChannelCounts, ChannelReader
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
-from spdl.pipeline._probe import ChannelCounts, ChannelReader
 
 __all__ = ["AsyncQueue", "QueuePerfStats", "StatsQueue", "check_observer", "is_eof", "is_epoch_end"]
 

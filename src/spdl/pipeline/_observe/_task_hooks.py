@@ -13,8 +13,8 @@ from spdl.pipeline._info import StageInfo
 from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
+from spdl.pipeline._observe._probe import CallCounts, CallReader
 from spdl.pipeline._observe._reporting import report_around_stage, report_every
-from spdl.pipeline._probe import CallCounts, CallReader
 
 __all__ = ["TaskHook", "TaskPerfStats", "TaskStatsHook", "overrides"]
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._channel import Channel
+from spdl.pipeline._engine._lanes import MergeReader, MergeWriter
 from spdl.pipeline._engine._stages import CustomMergeStage, MergeStage
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder
+    from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._observe._probe import ItemReader
     from spdl.pipeline.defs import MergeConfig
 
 __all__ = ["add_merge"]
@@ -25,6 +28,9 @@ def add_merge(graph: GraphBuilder, config: MergeConfig, capacity: int) -> Channe
         return out
     node = CustomMergeStage(graph.engine, info, graph.loop)
     graph.add(node, tails, [out], wiring)
-    inputs, output = graph.options.make_merge_queues(node)
+    readers: list[tuple[StageInfo, ItemReader]] = [
+        (channel.producer.info, MergeReader(node, channel)) for channel in node.inboxes
+    ]
+    inputs, output = graph.options.make_merge_queues(info, readers, MergeWriter(node))
     graph.loop.merges.append((node, config.op, inputs, output))
     return out

@@ -29,16 +29,15 @@ def add_variants(graph: GraphBuilder, config: PathVariantsConfig[Any], tail: Cha
         for number in range(len(channels))
     ]
     wiring = graph.wire(info, "router", CHANNEL_CAPACITY)
-    for number, path_wiring in enumerate(wirings):
+    for path_wiring in wirings:
         wiring.stage_hooks.extend(path_wiring.stage_hooks)
-        path_wiring.channel = channels[number]
     described = Pipe(config.router)  # determines the kind and the location of the router
     lane: CallLane = graph.loop if described._kind == "async" else graph.pool
     router = RouterStage(engine, info, described._op, limit=1, lane=lane, location=described._location)
     lane.add(router)
     graph.add(router, [tail], channels, wiring)
-    for path_wiring in wirings:
-        path_wiring.node = router
+    for path_wiring, channel in zip(wirings, channels, strict=True):
+        graph.let_observe(path_wiring, router, channel)
     first = len(engine.nodes)
     tails = [
         graph.add_stages(path, channel, block=router) for path, channel in zip(config.paths, channels, strict=True)

@@ -6,6 +6,8 @@ from ._isolated import IsolatedLane as IsolatedLane
 from ._jobs import JobQueue as JobQueue
 from ._jobs import TimedJobQueue as TimedJobQueue
 from ._loop import LoopLane as LoopLane
+from ._merge_op import MergeReader as MergeReader
+from ._merge_op import MergeWriter as MergeWriter
 from ._pool import PoolLane as PoolLane
 from ._region import RegionLane as RegionLane
 from ._source import SourceLane as SourceLane
@@ -16,6 +18,8 @@ __all__ = [
     "IsolatedLane",
     "JobQueue",
     "LoopLane",
+    "MergeReader",
+    "MergeWriter",
     "PoolLane",
     "RegionLane",
     "SourceLane",

@@ -24,6 +24,7 @@ class MergeReader:
     def __init__(self, node: CustomMergeStage, channel: Channel) -> None:
         self.node = node
         self.channel = channel
+        self.capacity = channel.capacity
 
     def qsize(self) -> int:
         return len(self.channel.items)
@@ -59,6 +60,7 @@ class MergeWriter:
 
     def __init__(self, node: CustomMergeStage) -> None:
         self.node = node
+        self.capacity = node.out.capacity
 
     def qsize(self) -> int:
         return len(self.node.out.items)

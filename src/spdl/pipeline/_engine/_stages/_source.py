@@ -37,8 +37,6 @@ class SourceNode(Node):
         "waiting",
     )
 
-    is_source = True
-
     def __init__(self, engine: Core, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
         super().__init__(engine, info)
         self.iterable = iterable
@@ -82,6 +80,10 @@ class SourceNode(Node):
         index = positions.num_issued
         positions.num_issued = index + 1
         return self.position_class(self.number, index) if self.shares_ledger else index
+
+    @property
+    def num_issued(self) -> int:
+        return self.positions.num_issued
 
     def emit(self, value: Any, now: float) -> None:
         """Emit an item; any value is valid, even ``None``. ``Channel.put`` is inlined here: this is the hot path."""

@@ -1,40 +1,46 @@
-"""Connects observers with the engine.
+"""Makes the observers of a pipeline, and the queues of merge ops.
 
-Decides which hooks run per call and which only read counters, and makes the queues of merge ops.
+Decides which hooks run per call and which only read counters. The engine calls ``wire``, and is not imported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
-from . import config as _config
-from ._engine import Engine, StageWiring, run_in_background
-from ._engine._lanes._merge_op import MergeReader, MergeWriter
-from ._info import StageInfo
-from ._observe import AsyncQueue, StatsQueue, TaskHook, TaskStatsHook, check_observer, overrides
-
-if TYPE_CHECKING:
-    from ._engine._graph_builder import NodeKind
-    from ._engine._stages import CustomMergeStage
-    from ._probe import CallCounts, ChannelCounts
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
+from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue, check_observer
+from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, overrides
 
 __all__ = ["Wiring", "make_merge_queues"]
 
 
 class Wiring:
-    """The observers of one build."""
+    """The observers of one build.
+
+    Args:
+        task_hook_factory: Makes the hooks of a stage. ``None``: one of ``default_hook_class``, if there is one.
+        queue_class: Makes the queue of a stage. ``None``: ``default_queue_class``.
+        interval: Seconds between reports of the default hook and queue.
+        default_hook_class: Called with ``(info, interval=s)``.
+        default_queue_class: Called with ``(info, buffer_size=n, interval=s)``.
+    """
 
     def __init__(
         self,
         task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None,
         queue_class: Callable[..., AsyncQueue] | None,
         interval: float,
+        *,
+        default_hook_class: Callable[..., TaskHook] | None,
+        default_queue_class: Callable[..., AsyncQueue],
     ) -> None:
         self.task_hook_factory = task_hook_factory
         self.queue_class = queue_class
         self.interval = interval
+        self.default_hook_class = default_hook_class
+        self.default_queue_class = default_queue_class
         self.call_readers: list[tuple[TaskStatsHook, StageWiring]] = []
         self.channel_readers: list[tuple[StatsQueue, StageWiring]] = []
         #: Observers without a custom stage hook. The engine runs their reports.
@@ -53,14 +59,13 @@ class Wiring:
     def _make_queue(self, info: StageInfo, buffer_size: int) -> AsyncQueue:
         if self.queue_class is not None:
             return check_observer(self.queue_class(info, buffer_size=buffer_size))
-        queue_class: Any = _config.get_default_queue_class()
-        return check_observer(queue_class(info, buffer_size=buffer_size, interval=self.interval))
+        return check_observer(self.default_queue_class(info, buffer_size=buffer_size, interval=self.interval))
 
     def _make_hooks(self, info: StageInfo) -> list[TaskHook]:
         if self.task_hook_factory is not None:
             return _checked_hooks(self.task_hook_factory(info), self.task_hook_factory, info)
-        hook_class: Any = _config.get_default_hook_class()
-        return [] if hook_class is None else [hook_class(info, interval=self.interval)]
+        make = self.default_hook_class
+        return [] if make is None else [make(info, interval=self.interval)]
 
     def _add_queue(self, wiring: StageWiring, queue: AsyncQueue) -> None:
         if isinstance(queue, StatsQueue):
@@ -84,16 +89,27 @@ class Wiring:
         if overrides(hook, TaskHook, "stage_hook"):
             wiring.stage_hooks.append(_checked_stage_hook(hook))
 
-    def attach(self, engine: Engine) -> None:
-        """Connect the observers to the engine's counters and schedule their reports."""
+    def attach(
+        self,
+        run_in_background: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
+        call_at_end: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """Connect the observers to the engine's counters and schedule their reports. Called when the graph is built.
+
+        Args:
+            run_in_background: Runs a coroutine function beside the pipeline; the first argument is its name.
+            call_at_end: Registers a function to call when the pipeline has ended.
+        """
         for hook, wiring in self.call_readers:
-            hook._attach(_call_reader(engine, wiring))
+            assert wiring.read_calls is not None
+            hook._attach(wiring.read_calls)
         for queue, wiring in self.channel_readers:
-            queue._attach(_channel_reader(engine, wiring))
+            assert wiring.read_channel is not None
+            queue._attach(wiring.read_channel)
         for reporter in self.reporters:
             if reporter.interval > 0:
-                run_in_background(engine, f"report of {reporter.info}", reporter._run_interval)
-            engine.on_ended.append(reporter._log_totals)
+                run_in_background(f"report of {reporter.info}", reporter._run_interval)
+            call_at_end(reporter._log_totals)
 
 
 def _checked_hooks(hooks: object, factory: object, info: StageInfo) -> list[TaskHook]:
@@ -119,34 +135,11 @@ def _checked_stage_hook(owner: TaskHook | AsyncQueue) -> Callable[[], Any]:
     return lambda: context
 
 
-def _call_reader(engine: Engine, wiring: StageWiring) -> Callable[[], CallCounts]:
-    node = wiring.node
-    assert node is not None
-
-    def read() -> CallCounts:
-        with engine.lock:
-            return node.counters.counts()
-
-    return read
-
-
-def _channel_reader(engine: Engine, wiring: StageWiring) -> Callable[[], ChannelCounts]:
-    channel = wiring.channel
-    assert channel is not None
-
-    def read() -> ChannelCounts:
-        with engine.lock:
-            now = engine.ended_at if engine.ended_at is not None else perf_counter()
-            return channel.counts(engine.started, now)
-
-    return read
-
-
 class _MergeInput(AsyncQueue):
     """Input queue of a custom merge op: the outputs of one sub-pipeline."""
 
-    def __init__(self, info: StageInfo, reader: MergeReader) -> None:
-        super().__init__(info, buffer_size=reader.channel.capacity)
+    def __init__(self, info: StageInfo, reader: ItemReader) -> None:
+        super().__init__(info, buffer_size=reader.capacity)
         self._reader = reader
 
     def qsize(self) -> int:
@@ -171,8 +164,8 @@ class _MergeInput(AsyncQueue):
 class _MergeOutput(AsyncQueue):
     """Output queue of a custom merge op."""
 
-    def __init__(self, info: StageInfo, writer: MergeWriter) -> None:
-        super().__init__(info, buffer_size=writer.node.out.capacity)
+    def __init__(self, info: StageInfo, writer: ItemWriter) -> None:
+        super().__init__(info, buffer_size=writer.capacity)
         self._writer = writer
 
     def qsize(self) -> int:
@@ -197,9 +190,8 @@ class _MergeOutput(AsyncQueue):
         raise TypeError("a merge op puts into its output; it reads from input_queues")
 
 
-def make_merge_queues(node: CustomMergeStage) -> tuple[list[AsyncQueue], AsyncQueue]:
-    """Return the queues that the op of ``node`` is called with."""
-    inputs: list[AsyncQueue] = [
-        _MergeInput(channel.producer.info, MergeReader(node, channel)) for channel in node.inboxes
-    ]
-    return inputs, _MergeOutput(node.info, MergeWriter(node))
+def make_merge_queues(
+    info: StageInfo, inputs: list[tuple[StageInfo, ItemReader]], output: ItemWriter
+) -> tuple[list[AsyncQueue], AsyncQueue]:
+    """Return the queues that the op of a merge is called with."""
+    return [_MergeInput(of, reader) for of, reader in inputs], _MergeOutput(info, output)

@@ -1,0 +1,91 @@
+"""Copies the counters of the engine for observers."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from spdl.pipeline._observe._probe import (
+    CallCounts,
+    CallReader,
+    ChannelCounts,
+    ChannelReader,
+    EngineCounts,
+    FailedCall,
+    NodeCounts,
+)
+
+if TYPE_CHECKING:
+    from ._channel import Channel
+    from ._core import Core
+    from ._engine import Engine
+    from ._node import Node
+
+__all__ = ["call_reader", "channel_reader", "take_counts"]
+
+
+def call_reader(engine: Core, node: Node) -> CallReader:
+    """Return a function that copies the counters of the calls of ``node``."""
+
+    def read() -> CallCounts:
+        with engine.lock:
+            return node.counters.counts()
+
+    return read
+
+
+def channel_reader(engine: Core, channel: Channel) -> ChannelReader:
+    """Return a function that copies the counters of ``channel``."""
+
+    def read() -> ChannelCounts:
+        with engine.lock:
+            return channel.counts(engine.started, _now(engine))
+
+    return read
+
+
+def take_counts(engine: Engine) -> EngineCounts:
+    """Return a consistent snapshot: all counters are copied under one acquisition of the lock."""
+    with engine.lock:
+        now = _now(engine)
+        nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
+        return EngineCounts(
+            elapsed=max(0.0, now - engine.started) if engine.started else 0.0,
+            state=engine.state.value,
+            num_threads=engine.num_threads,
+            num_items=engine.num_items,
+            consumer_wait=engine.consumer_wait,
+            nodes=tuple(_counts_of(node, now, engine) for node in nodes),
+        )
+
+
+def _now(engine: Core) -> float:
+    return engine.ended_at if engine.ended_at is not None else perf_counter()
+
+
+def _counts_of(node: Node, now: float, engine: Engine) -> NodeCounts:
+    counters = node.counters
+    channels = node.outs or node.inboxes
+    num_calls, num_emitted = counters.num_calls, counters.num_emitted
+    if node is engine.sink:
+        num_calls = num_emitted = engine.num_items
+    elif (num_issued := node.num_issued) is not None:
+        num_calls = num_emitted = num_issued
+    return NodeCounts(
+        info=node.info,
+        num_calls=num_calls,
+        num_failures=counters.num_failures,
+        num_dropped=counters.num_dropped,
+        num_in_flight=node.num_in_flight,
+        num_emitted=num_emitted,
+        busy=counters.busy,
+        wall_time=counters.success_time if node.num_issued is None else counters.busy,
+        success_time=counters.success_time,
+        cpu_share=counters.cpu_share,
+        starved=counters.starved_until(now),
+        blocked=counters.blocked_until(now),
+        queue_len=sum(min(len(channel.items), channel.capacity) for channel in channels),
+        queue_capacity=sum(channel.capacity for channel in channels),
+        occupied=max(channel.occupied_until(now) for channel in channels),
+        failures=tuple(FailedCall(*record) for record in node.failures),
+    )

@@ -1,0 +1,145 @@
+"""Counters that observers read from the engine: plain records, copied under the engine's lock.
+
+The engine updates them while it holds its lock anyway; hooks, queues, tables and log lines are views of them. To get an
+interval, a reader keeps the previous record and subtracts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from spdl.pipeline._info import StageInfo
+
+__all__ = [
+    "CallCounts",
+    "CallReader",
+    "ChannelCounts",
+    "ChannelReader",
+    "EngineCounts",
+    "EngineState",
+    "FailedCall",
+    "ItemReader",
+    "ItemWriter",
+    "NodeCounts",
+    "NodeKind",
+    "StageWiring",
+]
+
+EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
+NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
+
+
+class CallCounts(NamedTuple):
+    """Calls of one stage's op so far. The end of a generator does not count as a call."""
+
+    num_calls: int  #: finished calls, successful or failed
+    num_failures: int
+    success_time: float  #: s, sum of wall time over the calls that succeeded
+    recent: tuple[float, ...]  #: s, wall times of the newest successful calls, oldest first, at most 1024
+
+
+class ChannelCounts(NamedTuple):
+    """Counters of one channel so far."""
+
+    elapsed: float  #: s since the pipeline started
+    num_items: int  #: items taken out
+    num_put: int  #: items put in
+    put_wait: float  #: s, sum over items of the time a finished result waited for room
+    get_wait: float  #: s, sum over items of the time the consumer waited for it
+    recent_put_waits: tuple[float, ...]  #: s, the newest non-zero waits, oldest first, at most 1024
+    recent_get_waits: tuple[float, ...]
+    num_put_waits: int  #: number of puts that waited
+    num_get_waits: int
+    occupied: float  #: s during which the channel was not empty, including the current period
+
+
+CallReader: TypeAlias = Callable[[], CallCounts]
+ChannelReader: TypeAlias = Callable[[], ChannelCounts]
+
+
+class FailedCall(NamedTuple):
+    """A call that failed its item."""
+
+    stage: str
+    origin: object
+    item_repr: str
+    error: BaseException
+
+
+class NodeCounts(NamedTuple):
+    """Counters of one node so far. All times are in seconds."""
+
+    info: StageInfo
+    num_calls: int
+    num_failures: int
+    num_dropped: int
+    num_in_flight: int
+    num_emitted: int
+    busy: float  #: sum over all calls
+    wall_time: float  #: sum over successful calls
+    success_time: float  #: sum over successful calls of an op; 0 for a source
+    cpu_share: float | None  #: CPU time over wall time of a call; ``None``: not measured
+    starved: float
+    blocked: float
+    queue_len: int  #: number of items in the outputs, up to their capacity; of a sink, in its input
+    queue_capacity: int
+    occupied: float
+    failures: tuple[FailedCall, ...]  #: the newest, oldest first
+
+
+class EngineCounts(NamedTuple):
+    """Counters of a whole pipeline so far, copied under one acquisition of the engine's lock."""
+
+    elapsed: float  #: s since the start
+    state: EngineState
+    num_threads: int
+    num_items: int  #: number of items returned to the consumer
+    consumer_wait: float  #: s
+    nodes: tuple[NodeCounts, ...]  #: in order of stage id
+
+
+@dataclass
+class StageWiring:
+    """The observers of one node. The graph sets what they read."""
+
+    task_hooks: list[Any] = field(default_factory=list)  # hooks whose ``task_hook`` must run around every call
+    stage_hooks: list[Callable[[], Any]] = field(default_factory=list)  # return async context managers around the stage
+    read_calls: CallReader | None = None
+    read_channel: ChannelReader | None = None
+
+
+class ItemReader(Protocol):
+    """An input of a merge op."""
+
+    @property
+    def capacity(self) -> int:
+        """Maximum number of buffered items."""
+
+    def qsize(self) -> int:
+        """Number of buffered items and marks."""
+
+    async def get(self) -> Any:
+        """Wait for the next item or mark."""
+
+    def get_nowait(self) -> Any:
+        """Return the next item or mark; raises ``asyncio.QueueEmpty``."""
+
+
+class ItemWriter(Protocol):
+    """The output of a merge op."""
+
+    @property
+    def capacity(self) -> int:
+        """Maximum number of buffered items."""
+
+    def qsize(self) -> int:
+        """Number of buffered items and marks."""
+
+    def full(self) -> bool:
+        """Whether ``put_nowait`` would raise."""
+
+    async def put(self, value: Any) -> None:
+        """Wait for room, then put an item."""
+
+    def put_nowait(self, value: Any) -> None:
+        """Put an item; raises ``asyncio.QueueFull``."""

@@ -1,0 +1,42 @@
+"""Makes ``PipelineStats`` of the engine's counters."""
+
+from spdl.pipeline._observe._probe import EngineCounts, NodeCounts
+from spdl.pipeline._observe._stats import ItemFailure, PipelineStats, StageStats
+
+__all__ = ["stats_of"]
+
+
+def stats_of(counts: EngineCounts) -> PipelineStats:
+    """Return the statistics of a pipeline."""
+    return PipelineStats(
+        elapsed=counts.elapsed,
+        state=counts.state,
+        num_threads=counts.num_threads,
+        num_items=counts.num_items,
+        consumer_wait=counts.consumer_wait,
+        stages=tuple(_stage(node, counts.elapsed) for node in counts.nodes),
+    )
+
+
+def _stage(node: NodeCounts, elapsed: float) -> StageStats:
+    num_success = node.num_calls - node.num_failures
+    return StageStats(
+        info=node.info,
+        elapsed=elapsed,
+        num_calls=node.num_calls,
+        num_failures=node.num_failures,
+        num_success=num_success,
+        num_dropped=node.num_dropped,
+        num_in_flight=node.num_in_flight,
+        num_emitted=node.num_emitted,
+        busy=node.busy,
+        starved=node.starved,
+        blocked=node.blocked,
+        wall_time=node.wall_time,
+        cpu_time=0.0 if node.cpu_share is None else node.success_time * node.cpu_share,
+        num_cpu_samples=0 if node.cpu_share is None else num_success,
+        queue_len=node.queue_len,
+        queue_capacity=node.queue_capacity,
+        occupied=node.occupied,
+        failures=tuple(ItemFailure(*failed) for failed in node.failures),
+    )
