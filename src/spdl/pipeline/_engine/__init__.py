@@ -1,8 +1,8 @@
 """The engine: runs a graph of stages on threads, an event loop and the user's executors.
 
-``_graph`` turns descriptions into nodes and channels, ``_engine`` holds the lock and the state of the whole graph,
-``_stages`` handle the outcomes of calls, and ``_lanes`` run the calls. The engine starts no process, formats no report
-and does not depend on the handle that owns it.
+``_graph`` and ``_kinds`` turn descriptions into nodes, channels and lanes. ``_core`` holds the lock and what nodes and
+lanes share, ``_engine`` starts, reads and stops. ``_stages`` handle the outcomes of calls, and ``_lanes`` run the calls.
+The engine starts no process, formats no report and does not depend on the handle that owns it.
 """
 
 from ._core import EngineState as EngineState
