@@ -43,7 +43,7 @@ def test_everything_is_consumed_at_the_end_and_nothing_before(graph: Graph) -> N
         run, _ = run_until(graph, Ending("exhaust"), look=check_pending)
     for source, positions in zip(sources_of(graph.src), run.engine.ledger.sources, strict=True):
         assert positions.num_issued == positions.num_consumed == positions.low == source.sizes[0]
-        assert not positions.above
+        assert not positions.pending
 
 
 @cases(500)

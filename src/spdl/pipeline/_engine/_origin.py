@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Branch", "Ledger", "Origin", "Part", "Positions", "SourcePosition", "describe"]
+from ._positions import Positions
+
+__all__ = ["Branch", "Ledger", "Origin", "Part", "SourcePosition", "describe"]
 
 
 class SourcePosition(NamedTuple):
@@ -60,35 +62,6 @@ class Part:
 
 
 Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
-
-
-class Positions:
-    """The positions of one source: how many were issued, and which are consumed."""
-
-    __slots__ = ("above", "low", "num_issued")
-
-    def __init__(self) -> None:
-        self.num_issued = 0
-        self.low = 0  # every position below is consumed
-        self.above: set[int] = set()  # consumed positions above ``low``
-
-    def consume(self, index: int) -> None:
-        if index != self.low:
-            self.above.add(index)
-            return
-        low = index + 1
-        above = self.above
-        while low in above:
-            above.remove(low)
-            low += 1
-        self.low = low
-
-    def is_consumed(self, index: int) -> bool:
-        return index < self.low or index in self.above
-
-    @property
-    def num_consumed(self) -> int:
-        return self.low + len(self.above)
 
 
 class Ledger:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._processes._remote_failure import RemoteFailure
 
 from ._channel import MARK
-from ._origin import Origin, Part, Positions, SourcePosition, describe
+from ._origin import Origin, Part, SourcePosition, describe
+from ._positions import Positions
 from ._region_workers import Descent, FailedItem, Report, Then
 from ._sink import Wait
 from ._stages import SourceNode
@@ -28,7 +29,7 @@ __all__ = ["RegionReader"]
 
 
 class _ReportedPositions(Positions):
-    """Collects consumed positions until they are reported. ``num_issued`` is set before each item.
+    """Collects consumed positions until they are reported. ``next_index`` is set before each item.
 
     Guarded by the engine's lock.
     """
@@ -43,6 +44,7 @@ class _ReportedPositions(Positions):
         self.num_given = 0  # written by the source's thread only
 
     def consume(self, index: int) -> None:
+        self.pending.discard(index)
         self.consumed.append(index)
         if self.is_idle():
             self.reader.note_news()
@@ -93,7 +95,7 @@ class RegionReader:
     def next_position(self, position: int) -> None:
         """Called before the source yields the item with this position, on the source's thread."""
         self._positions.num_given += 1
-        self._positions.num_issued = position
+        self._positions.next_index = position
 
     def transfer_taken(self) -> None:
         with self.engine.lock:

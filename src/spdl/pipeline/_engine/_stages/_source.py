@@ -77,8 +77,9 @@ class SourceNode(Node):
 
     def next_origin(self) -> Origin:
         positions = self.positions
-        index = positions.num_issued
-        positions.num_issued = index + 1
+        index = positions.next_index
+        positions.next_index = index + 1
+        positions.pending.add(index)
         return self.position_class(self.number, index) if self.shares_ledger else index
 
     @property

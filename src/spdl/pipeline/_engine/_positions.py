@@ -1,0 +1,66 @@
+"""The positions of one source: which are pending, and which epoch they belong to.
+
+Every item of a source gets an *index*. Indices count up through all epochs, so an index is a plain ``int``, and the
+position inside its epoch is its distance from the first index of that epoch. The engine's lock guards everything here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+
+__all__ = ["Positions"]
+
+
+class Positions:
+    """The positions of one source: how many were issued, and which of them are not consumed.
+
+    Holds only what is pending, so its size does not depend on the length of the run, even if one item is held back
+    while millions pass by.
+    """
+
+    __slots__ = ("epoch", "next_index", "num_absent", "pending", "starts")
+
+    def __init__(self) -> None:
+        self.next_index = 0  # the index of the next item
+        self.num_absent = 0  # number of indices below ``next_index`` that were not issued
+        self.pending: set[int] = set()  # issued and not consumed
+        self.epoch = 0  # number of the oldest live epoch
+        self.starts: deque[int] = deque([0])  # the first index of each live epoch, oldest first
+
+    def consume(self, index: int) -> None:
+        self.pending.discard(index)
+
+    def is_consumed(self, index: int) -> bool:
+        return index < self.next_index and index not in self.pending
+
+    @property
+    def num_issued(self) -> int:
+        return self.next_index - self.num_absent
+
+    @property
+    def num_consumed(self) -> int:
+        return self.num_issued - len(self.pending)
+
+    @property
+    def low(self) -> int:
+        """Every index below is consumed."""
+        return min(self.pending, default=self.next_index)
+
+    # -- epochs
+
+    def begin_epoch(self) -> None:
+        """The source has ended a pass; what it issues from now on belongs to the next epoch."""
+        self.starts.append(self.next_index)
+
+    def end_epoch(self) -> None:
+        """The consumer has read the end of the oldest live epoch."""
+        if len(self.starts) > 1:  # a merge op of the user may end epochs that no source has ended
+            self.starts.popleft()
+            self.epoch += 1
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Return the epoch of an index and its position in it. Only for live epochs."""
+        number = bisect_right(self.starts, index) - 1
+        # Of several epochs that begin with the same index, all but the last are empty.
+        return self.epoch + number, index - self.starts[number]
