@@ -5,6 +5,7 @@ from typing import Any
 
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.batching import LengthBuckets
+from spdl.pipeline._engine._engine import END, EPOCH
 from tests.contract.running import TIMEOUT
 
 
@@ -29,3 +30,55 @@ def test_one_held_item_does_not_make_the_ledger_grow() -> None:
             assert num_entries(positions) < 100
         assert list(found)[-1] == [1]
     assert positions.num_consumed == positions.low == len(items)
+
+
+def test_positions_belong_to_epochs() -> None:
+    """A position is numbered inside its epoch, and an epoch is live until its end has been read."""
+    builder = PipelineBuilder().add_source([0, 1, 2], continuous=True).add_sink(8)
+    pipeline = builder.build(num_threads=2)
+    positions = pipeline._engine.ledger.sources[0]
+    with pipeline.auto_stop():
+        for epoch in range(3):
+            found = pipeline.get_iterator(timeout=TIMEOUT)
+            for position in range(3):
+                with pipeline._engine.lock:
+                    assert positions.epoch == epoch
+                    assert positions.place(positions.starts[0] + position) == (epoch, position)
+                assert next(found) == position
+            assert positions.epoch == epoch
+            assert list(found) == []
+        assert positions.epoch == 3
+        with pipeline._engine.lock:
+            assert len(positions.starts) <= 4  # the sink holds three epochs at most
+
+
+def test_what_was_taken_is_pending_until_it_is_committed() -> None:
+    """For those who pass items on and know only later that the user has received them."""
+    builder = PipelineBuilder().add_source([10, 11], continuous=True).add_sink(8)
+    pipeline = builder.build(num_threads=2)
+    engine = pipeline._engine
+    positions = engine.ledger.sources[0]
+    with pipeline.auto_stop():
+        taken = [engine.take(TIMEOUT) for _ in range(4)]
+        assert taken[:2] == [(10, 0), (11, 1)]
+        assert taken[2] is EPOCH
+        assert not any(positions.is_consumed(index) for index in range(3))
+        engine.commit(taken[1])
+        assert [positions.is_consumed(index) for index in range(2)] == [False, True]
+        engine.commit(taken[0])
+        assert (positions.is_consumed(0), positions.epoch) == (True, 0)
+        engine.commit(taken[2])
+        assert (positions.is_consumed(2), positions.epoch) == (False, 1)
+
+
+def test_the_end_is_committed_too() -> None:
+    """So that a state taken before it resumes to an empty rest, not to the next epoch."""
+    pipeline = PipelineBuilder().add_source([10]).add_sink(2).build(num_threads=2)
+    engine = pipeline._engine
+    with pipeline.auto_stop():
+        engine.commit(engine.take(TIMEOUT))
+        end = engine.take(TIMEOUT)
+        assert end is END
+        assert not engine.was_end_read
+        engine.commit(end)
+        assert engine.was_end_read

@@ -25,6 +25,7 @@ from ._sink import Wait
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
+    from ._channel import Entry
     from ._failures import FailureReporter
     from ._sink import Sink
 
@@ -51,6 +52,7 @@ class Engine(Core):
         self.starting = threading.Lock()  # held while the lanes are started; a concurrent join waits for it
         self.num_items = 0  # number of items returned to the consumer
         self.consumer_wait = 0.0
+        self.was_end_read = False  # the consumer knows that the stream has ended
         self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins
         self._is_forgotten = False
         self.is_left = False  # a join was interrupted: do not wait for its threads again
@@ -80,7 +82,7 @@ class Engine(Core):
     # -- reading
 
     def read(self, timeout: float | None) -> Any:
-        """Return the next item, ``EPOCH`` or ``END``.
+        """Return the next item, ``EPOCH`` or ``END``, which counts as consumed.
 
         Thread-safe: each item goes to one reader, the end of the stream to all.
 
@@ -95,21 +97,49 @@ class Engine(Core):
                 self.num_items += 1
                 self.ledger.release(origin)
                 return value
-            found, value = self._next()
-        return value if found else self._read_waiting(timeout)
+            found = self._next()
+            if found is not None:
+                return self._committed(found)
+        return self._wait_for_next(timeout, self._committed)
 
-    def _next(self) -> tuple[bool, Any]:
+    def take(self, timeout: float | None) -> Entry | _Nothing:
+        """``read`` for those who pass items on: the result counts as consumed after ``commit`` only.
+
+        Returns:
+            The item with its origin, ``EPOCH`` or ``END``.
+        """
+        with self.lock:
+            found = self._next()
+        return found if found is not None else self._wait_for_next(timeout, _uncommitted)
+
+    def commit(self, taken: Entry | _Nothing) -> None:
+        """Count a result of ``take`` as consumed: the user has it. Each result once, ends in their order."""
+        with self.lock:
+            self._committed(taken)
+
+    def _committed(self, taken: Entry | _Nothing) -> Any:
+        """Under the lock: count what was taken as consumed. Returns the value of an item, other results as they are."""
+        if isinstance(taken, tuple):
+            self.ledger.release(taken[1])
+            return taken[0]
+        if taken is EPOCH:
+            self.ledger.end_epoch()
+        else:
+            self.was_end_read = True
+        return taken
+
+    def _next(self) -> Entry | _Nothing | None:
+        """Under the lock: take what is next. ``None``: nothing has arrived."""
         channel = self.sink.inbox
         if channel.items:
             entry = channel.take()
             if entry is MARK:
-                return True, EPOCH
+                return EPOCH
             self.num_items += 1
-            self.ledger.release(entry[1])
-            return True, entry[0]
-        return channel.closed, END
+            return entry
+        return END if channel.closed else None
 
-    def _read_waiting(self, timeout: float | None) -> Any:
+    def _wait_for_next(self, timeout: float | None, committed: Callable[[Entry | _Nothing], Any]) -> Any:
         arrived = threading.Lock()
         arrived.acquire()
         began = perf_counter()
@@ -119,10 +149,10 @@ class Engine(Core):
         try:
             while True:
                 with self.lock:
-                    found, value = self._next()
-                    if found:
+                    found = self._next()
+                    if found is not None:
                         self._end_wait(wait)
-                        return value
+                        return committed(found)
                     if is_late:  # checked after the queue: an item may have arrived at the last moment
                         raise TimeoutError(f"no item from pipeline {self.pipeline_id} within {timeout} s")
                     self.sink.begin_wait(wait)
@@ -145,9 +175,9 @@ class Engine(Core):
             async with asyncio.timeout(timeout):
                 while True:
                     with self.lock:
-                        found, value = self._next()
-                        if found:
-                            return value
+                        found = self._next()
+                        if found is not None:
+                            return self._committed(found)
                         arrived = loop.create_future()
                         if wait is None:
                             wait = Wait(_threadsafe(loop, arrived), began)
@@ -238,6 +268,10 @@ class Engine(Core):
             node.forget()
         for lane in self.lanes:
             lane.forget()
+
+
+def _uncommitted(taken: Entry | _Nothing) -> Entry | _Nothing:
+    return taken
 
 
 def _threadsafe(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> Callable[[], None]:

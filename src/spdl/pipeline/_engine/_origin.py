@@ -98,6 +98,11 @@ class Ledger:
                 return
             origin = rest.pop()
 
+    def end_epoch(self) -> None:
+        """The consumer has read the end of an epoch, which is the same for all sources."""
+        for positions in self.sources:
+            positions.end_epoch()
+
     def end_branch(self, branch: Branch) -> None:
         """No more outputs will come from ``branch``."""
         branch.open = False

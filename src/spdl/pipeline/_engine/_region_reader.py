@@ -153,6 +153,7 @@ class RegionReader:
         with self.engine.lock:
             entry = self.engine.sink.inbox.take()
             assert entry is MARK
+            self.engine.ledger.end_epoch()
 
     def wait(self, *, for_items: bool) -> None:
         """Wait until there is something to report or, if ``for_items``, an output to take."""

@@ -32,7 +32,7 @@ async def iterate_async_source(lane: AsyncLane, node: SourceNode) -> None:
             with engine.lock:
                 if node.ended:
                     break
-                node.out.put_mark(perf_counter())
+                node.end_pass(perf_counter())
             if not await waiter.wait():
                 break
     except asyncio.CancelledError as exc:

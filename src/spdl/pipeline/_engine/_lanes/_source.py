@@ -91,7 +91,7 @@ class SourceLane(Lane):
                 with engine.lock:
                     if not (yield from self._wait_for_room(thread)) or node.ended:
                         break
-                    node.out.put_mark(perf_counter())
+                    node.end_pass(perf_counter())
                     if not (yield from self._wait_for_room(thread)):
                         break
         except BaseException as exc:  # user code: its error fails the stage

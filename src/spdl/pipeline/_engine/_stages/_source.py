@@ -97,6 +97,11 @@ class SourceNode(Node):
             self.counters.blocked_since = now
         out.consumer.on_input(now)
 
+    def end_pass(self, now: float) -> None:
+        """A pass of a continuous source has ended, and another one follows."""
+        self.positions.begin_epoch()
+        self.out.put_mark(now)
+
     def forget(self) -> None:
         self.iterable = None
 
