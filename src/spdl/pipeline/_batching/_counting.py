@@ -23,6 +23,7 @@ class CountingAggregator(Aggregator[T, U]):
         num_dropped: Number of items dropped on purpose.
     """
 
+    is_exact = True
     _num_given = 0  # items accumulated so far; a subclass numbers its items with it
 
     def __init__(self) -> None:

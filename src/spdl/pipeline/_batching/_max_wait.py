@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 from spdl.pipeline._numbers import as_int, as_seconds
@@ -49,6 +49,7 @@ class MaxWait(Aggregator[T, Any]):
             if number < 1:
                 raise ValueError(f"max_items must be >= 1, got {max_items}")
             self._inner = Collate(number)
+        self.is_exact = self._inner.is_exact
         self._seconds = as_seconds("seconds", seconds, positive=True, may_be_infinite=True)
         if not callable(clock):
             raise TypeError(f"clock must be a function that returns seconds, got {clock!r}")
@@ -57,9 +58,18 @@ class MaxWait(Aggregator[T, Any]):
         self._arrivals: dict[int, float] = {}  # arrival times of held items, by item number, oldest first
 
     def accumulate(self, item: T) -> Any:
+        self._note_arrival()
+        return self._noted(self._inner.accumulate(item))
+
+    def accumulate_rest(self, item: T, done: Container[int]) -> Any:
+        self._note_arrival()
+        return self._noted(self._inner.accumulate_rest(item, done))
+
+    def _note_arrival(self) -> None:
         self._arrivals[self._num_given] = self.clock()
         self._num_given += 1
-        result = self._inner.accumulate(item)
+
+    def _noted(self, result: Any) -> Any:
         if result is not None:
             self._forget(result)
         return result
@@ -84,7 +94,8 @@ class MaxWait(Aggregator[T, Any]):
             if result.inputs is not None:
                 for inputs in result.inputs:
                     for age in inputs:
-                        arrivals.pop(last - age, None)
+                        if age not in result.unfinished:
+                            arrivals.pop(last - age, None)
                 return
         newest = arrivals.get(last)
         arrivals.clear()

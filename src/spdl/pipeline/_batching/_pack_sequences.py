@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any, Literal, NamedTuple
 
 from spdl.pipeline._numbers import as_int
@@ -77,6 +78,9 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         self._rooms: list[int] = []  # free tokens of each bin
 
     def accumulate(self, item: Any) -> Outputs[PackedRow] | None:
+        return self.accumulate_rest(item, ())
+
+    def accumulate_rest(self, item: Any, done: Container[int]) -> Outputs[PackedRow] | None:
         size = len(item) if type(item) is list else check_sequence(item)
         length, number = self._length, self._num_given
         self._num_given += 1
@@ -90,10 +94,18 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         if size == 0 or self._too_long == "drop":
             self.num_dropped += 1
             return Outputs(dropped=True)
-        # The last piece carries the item number: the item is consumed when its last piece is emitted.
-        last = (size - 1) // length * length
-        full = [_Bin([item[start : start + length]], []) for start in range(0, last, length)]
-        return self._close(full + self._place(item[last:], size - last, number))
+        num_full = (size - 1) // length
+        rows = [
+            _Bin([item[piece * length : (piece + 1) * length]], [number])
+            for piece in range(num_full)
+            if piece not in done
+        ]
+        if num_full in done:
+            return self._close(rows)
+        last = num_full * length
+        filled = self._place(item[last:], size - last, number)
+        is_open = all(number not in each.numbers for each in filled)
+        return self._close(rows + filled, unfinished=[0] if is_open else [])
 
     def flush(self) -> Outputs[PackedRow] | None:
         bins, self._bins, self._rooms = self._bins, [], []
@@ -121,14 +133,14 @@ class PackSequences(CountingAggregator[Any, PackedRow]):
         del rooms[0]
         return [bins.pop(0)]
 
-    def _close(self, bins: list[_Bin]) -> Outputs[PackedRow] | None:
+    def _close(self, bins: list[_Bin], unfinished: Sequence[int] = ()) -> Outputs[PackedRow] | None:
         if not bins:
             return None
         for each in bins:
             num_tokens = sum(map(len, each.sequences))
             self.count(len(each.sequences), num_tokens, self._length - num_tokens)
         rows = [pack_row(each.sequences, self._length, self._pad_id) for each in bins]
-        return Outputs(rows, inputs=[self.ages(each.numbers) for each in bins])
+        return Outputs(rows, inputs=[self.ages(each.numbers) for each in bins], unfinished=unfinished)
 
     def __repr__(self) -> str:
         return f"PackSequences({self._length}, open_bins={self._open_bins})"

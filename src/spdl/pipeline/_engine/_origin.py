@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from ._positions import Positions
 
-__all__ = ["Branch", "Ledger", "Origin", "Part", "SourcePosition", "describe"]
+__all__ = ["Branch", "Ledger", "Origin", "Part", "Path", "SourcePosition", "describe", "path_of"]
 
 
 class SourcePosition(NamedTuple):
@@ -33,7 +33,7 @@ class SourcePosition(NamedTuple):
 class Branch:
     """One call with several outputs. Counts the live ones; when the last is released, releases its parent."""
 
-    __slots__ = ("batch", "live", "num_outputs", "on_gone", "open", "parent")
+    __slots__ = ("batch", "done", "key", "live", "num_outputs", "on_gone", "open", "parent", "parts")
 
     def __init__(self, parent: Origin, on_gone: Callable[[], None] | None = None) -> None:
         self.parent = parent
@@ -42,13 +42,37 @@ class Branch:
         self.open = True  # more outputs may come
         self.on_gone = on_gone  # called instead of releasing the parent
         self.batch: object = None  # batched path variants: the batch that the sub-batch belongs to
+        # The next three are of a ledger that tracks parts: see ``Ledger.track``.
+        self.key: Path | None = None
+        self.parts: set[int] | None = None  # numbers of the live outputs
+        self.done: tuple[range, ...] = ()  # outputs that were consumed before the pipeline was resumed
 
     def output(self) -> Part:
         """Return the origin of the next output."""
-        part = Part(self, self.num_outputs)
-        self.num_outputs += 1
+        index = self.num_outputs
+        self.num_outputs = index + 1
         self.live += 1
-        return part
+        if self.parts is not None:
+            self.parts.add(index)
+        return Part(self, index)
+
+    def skip_if_done(self) -> bool:
+        """Whether the next output was consumed before the pipeline was resumed. If so, it has been counted."""
+        if not any(self.num_outputs in each for each in self.done):
+            return False
+        self.num_outputs += 1
+        return True
+
+    def done_parts(self) -> list[tuple[int, int]]:
+        """The consumed outputs, as ``[start, stop)``: those made and not live, and those that were done before."""
+        assert self.parts is not None
+        found = [(each.start, each.stop) for each in self.done if each.stop > self.num_outputs]
+        start = 0
+        for live in (*sorted(self.parts), self.num_outputs):
+            if live > start:
+                found.append((start, live))
+            start = live + 1
+        return sorted(found)
 
 
 class Part:
@@ -62,15 +86,54 @@ class Part:
 
 
 Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
+#: A source, an index of it, and the number of the output at each call with several outputs on the way.
+Path: TypeAlias = tuple[int, ...]
+
+
+def path_of(origin: Origin) -> Path | None:
+    """Return the path to an origin that one position leads to. ``None``: it has several, or is part of a batch."""
+    numbers: list[int] = []
+    while isinstance(origin, Part):
+        if origin.branch.on_gone is not None:
+            return None  # path variants take it when they join the batch, before the consumer has it
+        numbers.append(origin.index)
+        origin = origin.branch.parent
+    if isinstance(origin, SourcePosition):
+        return (origin.source, origin.position, *reversed(numbers))
+    return (0, origin, *reversed(numbers)) if isinstance(origin, int) else None
 
 
 class Ledger:
-    """The positions of all sources of a pipeline."""
+    """The positions of all sources of a pipeline, and, if tracked, which parts of a pending position are consumed."""
 
-    __slots__ = ("sources",)
+    __slots__ = ("branches", "rest", "sources")
 
     def __init__(self, num_sources: int) -> None:
         self.sources = [Positions() for _ in range(num_sources)]
+        self.branches: set[Branch] | None = None  # live branches of one position each; ``None``: not tracked
+        self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
+
+    def track(self) -> None:
+        """Remember, from now on, which outputs of a call are consumed."""
+        self.branches = set()
+
+    def branch(self, parent: Origin) -> Branch:
+        """Return a new branch at ``parent``, for a call that has several outputs."""
+        branch = Branch(parent)
+        if self.branches is not None and (key := path_of(parent)) is not None:
+            branch.key = key
+            branch.parts = set()
+            branch.done = self.rest.pop(key, ())
+            self.branches.add(branch)
+        return branch
+
+    def done_parts(self) -> dict[Path, list[tuple[int, int]]]:
+        """The consumed parts of all pending positions, by the path of the call, as ``[start, stop)``."""
+        found = {key: [(each.start, each.stop) for each in done] for key, done in self.rest.items()}
+        for branch in self.branches or ():
+            if branch.key is not None and (done := branch.done_parts()):
+                found[branch.key] = done
+        return {key: done for key, done in found.items() if not self.sources[key[0]].is_consumed(key[1])}
 
     def release(self, origin: Origin) -> None:
         """Release ``origin``. Iterative: origins may be nested as deeply as the pipeline is long."""
@@ -84,7 +147,11 @@ class Ledger:
             elif isinstance(origin, Part):
                 branch = origin.branch
                 branch.live -= 1
+                if branch.parts is not None:
+                    branch.parts.discard(origin.index)
                 if not branch.live and not branch.open:
+                    if branch.key is not None and self.branches is not None:
+                        self.branches.discard(branch)
                     if branch.on_gone is None:
                         origin = branch.parent
                         continue
@@ -107,6 +174,8 @@ class Ledger:
         """No more outputs will come from ``branch``."""
         branch.open = False
         if branch.live == 0:
+            if branch.key is not None and self.branches is not None:
+                self.branches.discard(branch)
             if branch.on_gone is not None:
                 branch.on_gone()
             else:

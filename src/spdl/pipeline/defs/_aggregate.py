@@ -3,7 +3,7 @@
 import operator
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
@@ -27,19 +27,22 @@ class Outputs(Generic[U]):
             count it.
         inputs: For each output, the ages of the items in it: 0 is the last accumulated item, 1 the one before, and so
             on. With them, the pipeline knows exactly which source positions an output comes from and which are still
-            in the aggregator. ``None``: the outputs contain all items accumulated since the previous output.
+            in the aggregator. ``None``: the outputs contain all items accumulated since the previous output. An item
+            in several outputs counts as consumed when all of them are.
+        unfinished: Ages of items that these outputs contain only in part: later outputs contain the rest.
 
     Attributes:
         values: Outputs, as a tuple.
         dropped: Same as the argument.
         inputs: Tuple of tuples, or ``None``.
+        unfinished: Tuple of ints.
 
     Raises:
-        ValueError: ``inputs`` and ``values`` differ in length.
-        TypeError: ``inputs`` contains something other than ints.
+        ValueError: ``inputs`` and ``values`` differ in length, or ``unfinished`` is given without ``inputs``.
+        TypeError: ``inputs`` or ``unfinished`` contains something other than ints.
     """
 
-    __slots__ = ("dropped", "inputs", "values")
+    __slots__ = ("dropped", "inputs", "unfinished", "values")
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Outputs(Generic[U]):
         *,
         dropped: bool = False,
         inputs: Iterable[Iterable[int]] | None = None,
+        unfinished: Iterable[int] = (),
     ) -> None:
         given = tuple(values)
         self.values = tuple(value for value in given if value is not None)
@@ -57,6 +61,9 @@ class Outputs(Generic[U]):
             if len(known) != len(given):
                 raise ValueError(f"inputs must be given for each output: {len(known)} for {len(given)}")
             self.inputs = tuple(each for each, value in zip(known, given, strict=True) if value is not None)
+        self.unfinished = tuple(map(operator.index, unfinished))
+        if self.unfinished and inputs is None:
+            raise ValueError("unfinished must come with inputs, which say which outputs contain the items")
 
     def __repr__(self) -> str:
         return f"<Outputs: {len(self.values)}>"
@@ -70,13 +77,32 @@ class Aggregator(ABC, Generic[T, U]):
     Attributes:
         clock: Clock of :meth:`deadline`, in seconds. If it has a method ``call_when_moved(callback)``, the pipeline
             registers a callback, which the clock must call when it is advanced manually.
+        is_exact: Set it to True to declare that the pipeline can tell which items every output contains: a value that
+            is not an :class:`Outputs` contains all items since the previous output and none is held back, and
+            ``Outputs`` with several values have ``inputs``. ``build(resumable=True)`` needs it: an item that is held
+            back without notice would be lost when a run is resumed.
     """
 
     clock: Callable[[], float] = time.monotonic  # a builtin: it does not become a method
+    is_exact: bool = False
 
     @abstractmethod
     def accumulate(self, item: T) -> U | Outputs[U] | None:
         """Add one item and return the complete batch. ``None``: no output yet; ``Outputs``: any number of outputs."""
+
+    def accumulate_rest(self, item: T, done: Container[int]) -> U | Outputs[U] | None:
+        """``accumulate`` in a resumed run, for an item of which some parts were consumed before.
+
+        Only an aggregator that puts parts of an item into several outputs needs it.
+
+        Args:
+            item: The item, whole.
+            done: Numbers of the parts that must not be emitted again. The parts of an item are numbered from 0, in the
+                order of the outputs that contain it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__qualname__} splits items, so it needs accumulate_rest() to go on in the middle of one"
+        )
 
     @abstractmethod
     def flush(self) -> U | Outputs[U] | None:
@@ -105,6 +131,8 @@ class Collate(Aggregator[T, list[T]]):
     Attributes:
         num_items: Length of the lists.
     """
+
+    is_exact = True
 
     def __init__(self, n: int) -> None:
         self.num_items = as_int("n", n)

@@ -6,22 +6,27 @@ separate call.
 
 The origin of an output is the tuple of the origins of all items accumulated since the previous output. So an item that
 the aggregator keeps for a later output counts as part of the earlier one, and several outputs of one call share their
-origins, as those of a generator do. ``Outputs.inputs`` overrides this with the items of each output.
+origins, as those of a generator do. ``Outputs.inputs`` overrides this with the items of each output; an item in several
+outputs is a ``Branch`` with a part in each. In a resumable pipeline, the newest item of an aggregator that does not
+declare ``is_exact`` counts as part of the next output too: it may have been kept.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import Branch
+from spdl.pipeline._engine._origin import Branch, path_of
 from spdl.pipeline._engine._ticket import Ticket
+from spdl.pipeline._errors import PipelineError
 from spdl.pipeline.defs import Outputs
 
 from ._call import CallStage
@@ -132,6 +137,13 @@ class Flush(Enum):
     DUE = "its deadline has passed"
 
 
+class Rest(NamedTuple):
+    """The value of a ticket for an item of which some parts were consumed before the pipeline was resumed."""
+
+    item: Any
+    done: frozenset[int]
+
+
 #: The result of a call that a hook kept from reaching the aggregator.
 _KEPT_OUT: Final[Outputs[Any]] = Outputs(dropped=True)
 
@@ -149,9 +161,13 @@ class AggregateStage(CallStage):
         "flushed",
         "held",
         "hooks",
+        "kept",
+        "may_keep_newest",
+        "must_be_exact",
         "num_given",
         "parked",
         "pumping",
+        "splits",
     )
 
     def __init__(
@@ -170,6 +186,10 @@ class AggregateStage(CallStage):
         self.flushed = False  # since the last item
         self.num_given = 0
         self.held: dict[int, Origin] = {}  # origins of the accumulated items that were not emitted, by item number
+        self.splits: dict[int, Branch] = {}  # held items that are in outputs in part, by item number
+        self.may_keep_newest = False
+        self.kept: int | None = None  # number of the item that is in an output and may be in the next one too
+        self.must_be_exact = False
         self.parked: deque[Entry] = deque()
         self.pumping = False
         self.hooks: list[Any] = []
@@ -195,7 +215,11 @@ class AggregateStage(CallStage):
         if self.flush_due():
             self.running += 1
             return Ticket(self, Flush.END, (), now)
-        return super().take(now)
+        ticket = super().take(now)
+        rest = self.engine.ledger.rest
+        if rest and (key := path_of(ticket.origin)) is not None and key in rest:
+            ticket.value = Rest(ticket.value, frozenset(chain.from_iterable(rest[key])))
+        return ticket
 
     def run(self, ticket: Ticket) -> None:
         try:
@@ -204,13 +228,17 @@ class AggregateStage(CallStage):
             self.settle_error(ticket, exc)
 
     def call(self, value: Any) -> Any:
-        return self.aggregator.flush() if type(value) is Flush else self.op(value)
+        if type(value) is Flush:
+            return self.aggregator.flush()
+        if type(value) is Rest:
+            return self.aggregator.accumulate_rest(value.item, value.done)
+        return self.op(value)
 
     async def run_async(self, ticket: Ticket) -> None:
         value, call_on_thread = ticket.value, self.call_on_thread
         assert call_on_thread is not None
         hooks = [] if value is Flush.END and self.drop_last else self.hooks
-        item = None if type(value) is Flush else value
+        item = None if type(value) is Flush else value.item if type(value) is Rest else value
         was_called = False
 
         async def call(_: Any) -> Any:
@@ -232,7 +260,9 @@ class AggregateStage(CallStage):
 
     def settle_error(self, ticket: Ticket, exc: BaseException) -> None:
         """Fail the stage: the items already inside the aggregator cannot be told apart."""
-        what = "flush" if type(ticket.value) is Flush else f"item {short_repr(ticket.value)}"
+        value = ticket.value
+        item = value.item if type(value) is Rest else value
+        what = "flush" if type(value) is Flush else f"item {short_repr(item)}"
         aggregator = name_of(self.aggregator)
         ticket.fatal = as_stage_failure(exc, f"aggregate stage {self.info}, {what}, aggregator {aggregator}")
 
@@ -241,6 +271,11 @@ class AggregateStage(CallStage):
         if self.cancelled:
             self.discard()
             return
+        if self.must_be_exact and type(ticket.result) is Outputs and _is_vague(ticket.result):
+            ticket.fatal = PipelineError(
+                f"aggregator {type(self.aggregator).__qualname__} of stage {self.info} declares is_exact, but returned "
+                f"{ticket.result} without inputs: a resumable pipeline must know which items are in each output"
+            )
         if self.account(ticket, now):
             value, result = ticket.value, ticket.result
             is_flush = type(value) is Flush
@@ -260,30 +295,71 @@ class AggregateStage(CallStage):
                     if result is _KEPT_OUT:
                         self.num_given -= 1
                 if result.values:
-                    self.emit_all(result, now)
+                    self.emit_all(result, now, is_flush=is_flush)
             elif result is not None:
                 self.counters.num_emitted += 1
-                origins = tuple(self.held.values())
-                self.held.clear()
-                self.out.put((result, origins), now)
+                self.out.put((result, self.take_held(is_flush=is_flush)), now)
             if is_flush:
                 self.drop_rest()
         self.after_call(now)
 
-    def emit_all(self, outputs: Outputs[Any], now: float) -> None:
+    def take_held(self, *, is_flush: bool) -> tuple[Origin, ...]:
+        """Return the origins of all items since the previous output."""
         held = self.held
-        if outputs.inputs is None:
-            branch = Branch(tuple(held.values()))
+        newest = self.num_given - 1
+        if not self.may_keep_newest or is_flush or newest not in held:
+            origins = tuple(held.values())
             held.clear()
+            return origins
+        branch = Branch(held.pop(newest))
+        origins = (*held.values(), branch.output())
+        held.clear()
+        held[newest] = branch.output()
+        branch.open = False
+        self.kept = newest
+        return origins
+
+    def emit_all(self, outputs: Outputs[Any], now: float, *, is_flush: bool) -> None:
+        if outputs.inputs is None:
+            branch = Branch(self.take_held(is_flush=is_flush))
             self.parked.extend([(value, branch.output()) for value in outputs.values])
             self.engine.ledger.end_branch(branch)
         else:
-            last = self.num_given - 1
-            for value, inputs in zip(outputs.values, outputs.inputs, strict=True):
-                # Items not found here are from an earlier run, or already in another output.
-                origin = tuple([held.pop(last - each) for each in inputs if last - each in held])
-                self.parked.append((value, origin))
+            self.park(outputs.values, outputs.inputs, outputs.unfinished)
         self.pump(now)
+
+    def park(self, values: Sequence[Any], inputs: Sequence[Sequence[int]], unfinished: Sequence[int]) -> None:
+        """Add outputs with the origins of the items in each.
+
+        Items not found here are from an earlier run, or already in another output.
+        """
+        held, splits = self.held, self.splits
+        last = self.num_given - 1
+        ages = [age for each in inputs for age in set(each)]
+        if not unfinished and not splits and len(set(ages)) == len(ages):
+            for value, each in zip(values, inputs, strict=True):
+                self.parked.append((value, tuple([held.pop(last - age) for age in each if last - age in held])))
+            return
+        named = {last - age for age in ages if last - age in held}
+        later = {last - age for age in unfinished}
+        for number in named:
+            if number not in splits and (number in later or ages.count(last - number) > 1):
+                splits[number] = self.engine.ledger.branch(held[number])
+        for value, each in zip(values, inputs, strict=True):
+            origins: list[Origin] = []
+            for number in dict.fromkeys(last - age for age in each):
+                if number in splits:
+                    branch = splits[number]
+                    while branch.done and branch.skip_if_done():
+                        pass
+                    origins.append(branch.output())
+                elif number in held:
+                    origins.append(held.pop(number))
+            self.parked.append((value, tuple(origins)))
+        for number in named - later:
+            if number in splits:
+                del held[number]
+                self.engine.ledger.end_branch(splits.pop(number))
 
     def pump(self, now: float) -> None:
         """Move outputs while there is room. Guarded against re-entry: putting may make room at once."""
@@ -298,9 +374,12 @@ class AggregateStage(CallStage):
 
     def drop_rest(self) -> None:
         """Count accumulated items that will not be emitted as dropped, and release them."""
-        self.counters.num_dropped += len(self.held)
-        for origin in self.held.values():
-            self.engine.ledger.release(origin)
+        self.counters.num_dropped += len(self.held) - (self.kept in self.held)
+        for number, origin in self.held.items():
+            if number in self.splits:
+                self.engine.ledger.end_branch(self.splits.pop(number))
+            else:
+                self.engine.ledger.release(origin)
         self.held.clear()
 
     def advance(self, now: float) -> None:
@@ -348,4 +427,10 @@ class AggregateStage(CallStage):
     def drop_work(self) -> None:
         super().drop_work()
         self.held.clear()
+        self.splits.clear()
         self.parked.clear()
+
+
+def _is_vague(outputs: Outputs[Any]) -> bool:
+    """Whether nobody can tell which items are in each output."""
+    return outputs.inputs is None and len(outputs.values) > 1

@@ -11,7 +11,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log, shown
-from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._ticket import Ticket
 
 from ._call import CallStage, begin
@@ -45,7 +44,7 @@ class AsyncGeneratorStage(CallStage):
 
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
-        ticket.branch = Branch(ticket.origin)
+        ticket.branch = self.engine.ledger.branch(ticket.origin)
         self.queue.append(ticket)
         return ticket
 
@@ -68,6 +67,8 @@ class AsyncGeneratorStage(CallStage):
                     self.account(ticket, now)
                     if value is None:
                         self.counters.num_dropped += 1
+                    elif ticket.branch is not None and ticket.branch.done and ticket.branch.skip_if_done():
+                        value = None
                     if self.budget is not None and self.check_budget(now):
                         return
                 if value is not None:

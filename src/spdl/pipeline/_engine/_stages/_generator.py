@@ -12,7 +12,6 @@ from typing import Any
 
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import log_failure
-from spdl.pipeline._engine._origin import Branch
 from spdl.pipeline._engine._remote_calls import Collected
 from spdl.pipeline._engine._ticket import Ticket
 
@@ -55,7 +54,7 @@ class GeneratorStage(CallStage):
             self.running += 1
             return ticket
         ticket = super().take(now)
-        ticket.branch = Branch(ticket.origin)
+        ticket.branch = self.engine.ledger.branch(ticket.origin)
         ticket.outputs = deque()
         self.calls.append(ticket)
         return ticket
@@ -135,6 +134,8 @@ class GeneratorStage(CallStage):
         else:
             assert ticket.branch is not None
             assert ticket.outputs is not None
+            if ticket.branch.done and ticket.branch.skip_if_done():
+                return
             ticket.outputs.append((value, ticket.branch.output()))
 
     def pump(self, now: float) -> None:
