@@ -28,6 +28,9 @@ class Rule:
 
 P = "spdl.pipeline"
 IO = "spdl.io"
+R = "spdl.resume"
+# What those who have a state share with those who keep it.
+RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching")
 WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_window", "_native"))
@@ -40,8 +43,13 @@ RULES = [
     Rule("spdl._reports", allows=()),
     # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
     Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
-    Rule("spdl.pipeline", allows=("spdl._processes",)),
-    Rule("spdl.source", allows=()),
+    Rule("spdl.pipeline", allows=("spdl._processes", *RESUME)),
+    Rule("spdl.source", allows=RESUME),
+    # States: text and arithmetic. It knows neither pipelines nor sources.
+    Rule("spdl.resume"),
+    Rule(f"{R}._errors"),
+    Rule(f"{R}._ranges"),
+    Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
@@ -157,6 +165,7 @@ FORBIDDEN = {
     "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
+    "spdl.resume": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
     "spdl.io": ("torch", "spdl.pipeline", "spdl.dataloader"),
 }
 # (module or package, imported): allowed inside a function all the same.
@@ -175,6 +184,11 @@ SHARED = {
     ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
     ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",
+    **{
+        (user, module): "what a state looks like, and the error of one that cannot be loaded"
+        for user in ("spdl.pipeline", "spdl.source")
+        for module in RESUME
+    },
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",

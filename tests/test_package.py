@@ -22,6 +22,7 @@ PUBLIC = (
     "spdl.source.utils",
     "spdl.source.imagenet",
     "spdl.source.local_directory",
+    "spdl.resume",
     "spdl.dataloader",
     "spdl.io",
     "spdl.io.utils",

@@ -1,0 +1,264 @@
+"""Sets of integers as ranges: what is done and what is not, of any number of positions, in little memory.
+
+:class:`Ranges` is a set, as sorted, disjoint, half-open ranges. :class:`RangeChain` is a sequence of ranges with
+strides, one after the other. Every operation takes time in the number of ranges, never in the number of integers.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import Any, SupportsIndex, overload
+
+__all__ = ["RangeChain", "Ranges"]
+
+
+class Ranges:
+    """An immutable set of integers, as sorted and disjoint ranges ``[start, stop)``.
+
+    Args:
+        pairs: Ranges in any order, which may overlap, touch or be empty.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: Iterable[tuple[int, int]] = ()) -> None:
+        merged: list[tuple[int, int]] = []
+        for start, stop in sorted((start, stop) for start, stop in pairs if start < stop):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+            else:
+                merged.append((start, stop))
+        self._pairs = tuple(merged)
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Ranges:
+        """The set of these integers, in any order."""
+        return cls((number, number + 1) for number in numbers)
+
+    @classmethod
+    def from_json(cls, value: object) -> Ranges:
+        """The set that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: It is not a list of ``[start, stop]`` with ``start < stop``, ascending and apart.
+        """
+        if not isinstance(value, list):
+            raise ValueError(f"ranges must be a list, got {value!r}")
+        pairs: list[tuple[int, int]] = []
+        for pair in value:
+            start, stop = _integers(pair, 2)
+            if start >= stop or (pairs and start < pairs[-1][1]):
+                raise ValueError(f"ranges must be ascending, disjoint and not empty, got {value!r}")
+            pairs.append((start, stop))
+        return cls(pairs)
+
+    def to_json(self) -> list[list[int]]:
+        """``[[start, stop], ...]``."""
+        return [[start, stop] for start, stop in self._pairs]
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The ranges, as ``(start, stop)``."""
+        return self._pairs
+
+    @property
+    def stop(self) -> int:
+        """One more than the largest; 0 if there is none."""
+        return self._pairs[-1][1] if self._pairs else 0
+
+    def count(self) -> int:
+        """The number of integers. ``len()`` could not return one beyond ``sys.maxsize``."""
+        return sum(stop - start for start, stop in self._pairs)
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(range(start, stop) for start, stop in self._pairs)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        place = bisect_right(self._pairs, number, key=operator.itemgetter(0)) - 1
+        return place >= 0 and number < self._pairs[place][1]
+
+    def __or__(self, other: Ranges) -> Ranges:
+        return Ranges((*self._pairs, *other._pairs))
+
+    def __sub__(self, other: Ranges) -> Ranges:
+        left: list[tuple[int, int]] = []
+        place, cuts = 0, other._pairs
+        for first, stop in self._pairs:
+            start = first
+            while place < len(cuts) and cuts[place][1] <= start:
+                place += 1
+            ahead = place
+            while ahead < len(cuts) and cuts[ahead][0] < stop:
+                left.append((start, cuts[ahead][0]))
+                start = max(start, cuts[ahead][1])
+                ahead += 1
+            left.append((start, stop))
+        return Ranges(left)
+
+    def __and__(self, other: Ranges) -> Ranges:
+        return self - (self - other)
+
+    def take(self, count: int) -> tuple[Ranges, Ranges]:
+        """Split into the ``count`` smallest (all of them, if there are fewer) and the rest."""
+        first: list[tuple[int, int]] = []
+        rest: list[tuple[int, int]] = []
+        for start, stop in self._pairs:
+            middle = min(stop, start + count)
+            first.append((start, middle))
+            rest.append((middle, stop))
+            count -= middle - start
+        return Ranges(first), Ranges(rest)
+
+    def every(self, step: int, first: int = 0) -> RangeChain:
+        """The integers at places ``first``, ``first + step``, ... in ascending order: ``sorted(self)[first::step]``."""
+        found: list[range] = []
+        for start, stop in self._pairs:
+            size = stop - start
+            if first < size:
+                own = range(start + first, stop, step)
+                found.append(own)
+                first = own[-1] + step - stop
+            else:
+                first -= size
+        return RangeChain(found)
+
+    def __eq__(self, other: object) -> bool:
+        return self._pairs == other._pairs if isinstance(other, Ranges) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._pairs)
+
+    def __repr__(self) -> str:
+        return f"Ranges({list(self._pairs)})"
+
+
+class RangeChain(Sequence[int]):
+    """Ascending integers, as ranges with strides, one after the other. Immutable; any of them is found in O(log).
+
+    Args:
+        ranges: With positive steps, each beginning behind the end of the one before. Empty ones are removed.
+
+    Raises:
+        ValueError: They do not ascend.
+    """
+
+    __slots__ = ("_ends", "_ranges")
+
+    def __init__(self, ranges: Iterable[range] = ()) -> None:
+        kept: list[range] = []
+        for each in ranges:
+            if not each:
+                continue
+            if each.step < 1 or (kept and each[0] <= kept[-1][-1]):
+                raise ValueError(f"ranges must ascend, got {each} after {kept[-1] if kept else 'nothing'}")
+            kept.append(each)
+        self._ranges = tuple(kept)
+        # The number of integers up to the end of each.
+        self._ends = list(accumulate(len(each) for each in kept))
+
+    @classmethod
+    def from_json(cls, value: object) -> RangeChain:
+        """The chain that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: It is not a list of ``[start, stop, stride]`` that ascend.
+        """
+        if not isinstance(value, list):
+            raise ValueError(f"ranges must be a list, got {value!r}")
+        ranges = [range(*_integers(triple, 3)) for triple in value]
+        if not all(ranges):
+            raise ValueError(f"ranges must not be empty, got {value!r}")
+        return cls(ranges)
+
+    def to_json(self) -> list[list[int]]:
+        """``[[start, stop, stride], ...]``."""
+        return [[each.start, each.stop, each.step] for each in self._ranges]
+
+    @property
+    def ranges(self) -> tuple[range, ...]:
+        """The ranges, none of them empty."""
+        return self._ranges
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self._ranges)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> RangeChain: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> int | RangeChain:
+        """The integer at a place; for a slice with a positive step, a chain of those at its places."""
+        if isinstance(index, slice):
+            return self._slice(*index.indices(len(self)))
+        place = operator.index(index)
+        if place < 0:
+            place += len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(f"place {operator.index(index)} is out of range for {len(self)} positions")
+        number = bisect_right(self._ends, place)
+        return self._ranges[number][place - (self._ends[number - 1] if number else 0)]
+
+    def _slice(self, start: int, stop: int, step: int) -> RangeChain:
+        if step < 1:
+            raise ValueError(f"step must be >= 1, got {step}")
+        found: list[range] = []
+        begin = 0
+        for each, end in zip(self._ranges, self._ends, strict=True):
+            if start >= stop:
+                break
+            if start < end:
+                own = each[start - begin : stop - begin : step]
+                found.append(own)
+                start += len(own) * step
+            begin = end
+        return RangeChain(found)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """The place of an integer.
+
+        Raises:
+            ValueError: It is not here, or not in ``[start, stop)``.
+        """
+        number = bisect_right(self._ranges, value, key=operator.itemgetter(0)) - 1
+        if number >= 0 and value in self._ranges[number]:
+            place = (self._ends[number - 1] if number else 0) + self._ranges[number].index(value)
+            if place in range(*slice(start, stop).indices(len(self))):
+                return place
+        raise ValueError(f"{value!r} is not among these positions")
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, int):
+            return False
+        number = bisect_right(self._ranges, value, key=operator.itemgetter(0)) - 1
+        return number >= 0 and value in self._ranges[number]
+
+    def __eq__(self, other: object) -> bool:
+        return self._ranges == other._ranges if isinstance(other, RangeChain) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._ranges)
+
+    def __repr__(self) -> str:
+        return f"RangeChain({list(self._ranges)})"
+
+
+def _integers(value: object, count: int) -> list[int]:
+    if not isinstance(value, list) or len(value) != count:
+        raise ValueError(f"a range must be a list of {count} integers, got {value!r}")
+    for number in value:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ValueError(f"a range must be a list of {count} integers, got {value!r}")
+    return value
