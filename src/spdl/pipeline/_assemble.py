@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from spdl._reports import add_note, log, shown
 
@@ -48,6 +48,7 @@ class BuildOptions:
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None
     stage_id: int = 0
     background_tasks: Sequence[BackgroundTaskFactory] | None = None
+    resumable: bool | Literal["best-effort"] = False
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -61,6 +62,9 @@ def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
 
 def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     _call_back(cfg)
+    resumable = options.resumable
+    if not isinstance(resumable, bool) and resumable != "best-effort":
+        raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
     background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
     options = replace(
         options, report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval)
@@ -97,7 +101,11 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
-    return Pipeline(engine, repr(cfg))
+    if not resumable:
+        return Pipeline(engine, repr(cfg))
+    from ._resume._state import make_resumable  # imported late: few pipelines need it
+
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, best_effort=resumable == "best-effort"))
 
 
 def _num_threads(given: int | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from spdl._processes._preload import preload
 
@@ -38,6 +38,7 @@ def build_pipeline(
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
+    resumable: bool | Literal["best-effort"] = False,
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
@@ -56,9 +57,13 @@ def build_pipeline(
         background_tasks: Factories of the tasks that run on the event loop beside the pipeline, after those set by
             ``config.set_default_background_tasks``.
         use_thread_output_queue: Ignored: the sink can always be read from any thread.
+        resumable: Whether the pipeline has a state, so that another run can go on exactly where it was:
+            :meth:`Pipeline.state_dict` and :meth:`Pipeline.load_state_dict`. ``True`` refuses what cannot be resumed
+            exactly. ``"best-effort"`` accepts it, and says in the state what is approximate.
 
     Raises:
-        ValueError: An argument is out of range, or a merge mixes continuous and ordinary sources.
+        ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
+            be resumed exactly. The message names the stages and what to do about them.
         TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.
     """
     return assemble(
@@ -72,6 +77,7 @@ def build_pipeline(
             task_hook_factory=task_hook_factory,
             stage_id=stage_id,
             background_tasks=background_tasks,
+            resumable=resumable,
         ),
     )
 

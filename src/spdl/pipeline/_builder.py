@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from spdl.pipeline._errors import PipelineStructureError
 from spdl.pipeline.defs import (
@@ -221,6 +221,7 @@ class PipelineBuilder(Generic[T, U]):
         task_hook_factory: Callable[..., Any] | None = None,
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
+        resumable: bool | Literal["best-effort"] = False,
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
@@ -235,10 +236,13 @@ class PipelineBuilder(Generic[T, U]):
                 stage.
             stage_id: Number of the first stage.
             use_thread_output_queue: Ignored: the sink can always be read from any thread.
+            resumable: Whether the pipeline has a state, so that another run can go on exactly where it was; see
+                :func:`~spdl.pipeline.build_pipeline`.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
-            ValueError: An argument is out of range, or the stages cannot be combined.
+            ValueError: An argument is out of range, the stages cannot be combined, or the pipeline cannot be resumed
+                exactly.
             TypeError: An argument has the wrong type.
         """
         from spdl.pipeline._build import build_pipeline  # imports the engine, which a description does not need
@@ -252,6 +256,7 @@ class PipelineBuilder(Generic[T, U]):
             task_hook_factory=task_hook_factory,
             stage_id=stage_id,
             use_thread_output_queue=use_thread_output_queue,
+            resumable=resumable,
         )
 
     def __repr__(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl._reports import log
 
@@ -19,6 +19,9 @@ from ._errors import PipelineFailure, PipelineStateError
 from ._numbers import as_timeout
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
+
+if TYPE_CHECKING:
+    from ._resume._state import Resuming
 
 __all__ = ["Pipeline"]
 
@@ -45,8 +48,9 @@ class Pipeline(Generic[T]):
             print(item)
     """
 
-    def __init__(self, engine: Engine, description: str) -> None:
+    def __init__(self, engine: Engine, description: str, resuming: Resuming | None = None) -> None:
         self._engine = engine
+        self._resuming = resuming
         self._description = description
         self._was_started = False
         self._was_stopped = False
@@ -196,7 +200,66 @@ class Pipeline(Generic[T]):
         self._check_process()
         return stats_of(take_counts(self._engine))
 
+    # -- resuming
+
+    def state_dict(self) -> dict[str, str]:
+        """Return where the pipeline is in its data, for :meth:`load_state_dict` of another one like it.
+
+        Consumed are the items that a read has returned, and those that were dropped or have failed. All others are
+        issued again: those in flight first, in the order of the source. So every item is read once, before or after,
+        and in the same order if every stage keeps the order. The outputs of a generator are told apart by their number,
+        so generators must give the same outputs again. After the last item of an epoch, before its end has been read,
+        the state leads to an empty rest of the epoch; after that, to the next epoch.
+
+        Can be called at any time, also before the start and after the end, and from any thread. With several readers,
+        an item that a read of another thread has returned counts as consumed.
+
+        Returns:
+            A dictionary with one text, for ``json``, ``pickle``, ``torch.save`` or :func:`spdl.resume.save`.
+
+        Raises:
+            PipelineStateError: The pipeline was not built with ``resumable=True``.
+        """
+        resuming = self._check_resumable("state_dict")
+        return resuming.state(was_started=self._was_started)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another pipeline was when its :meth:`state_dict` returned ``state``. Before the first read.
+
+        The pipeline must have the same sources and stages; concurrency, buffers and number of threads may differ. Ops
+        and aggregators start empty. How a source gets there depends on what it can do:
+
+        - ``__len__`` and ``__getitem__``: the items are found by position, at once.
+        - ``state_dict()`` and ``load_state_dict()``, of the source or its iterators: from the newest state that was
+          saved before the first missing item, past what was consumed since. Its states may be pickled: load only files
+          that you trust.
+        - Otherwise the source is iterated from its beginning, past what was consumed. A warning says how much that is.
+
+        A source with ``set_epoch`` is told the epoch. Without it and without a state, every pass must give the same.
+
+        Raises:
+            PipelineStateError: The pipeline was started, or was not built with ``resumable=True``.
+            spdl.resume.ResumeError: The state is damaged, of another version, of another pipeline, or of another rank.
+                The pipeline has not changed.
+        """
+        resuming = self._check_resumable("load_state_dict")
+        with self._beginning:
+            if self._was_started:
+                raise PipelineStateError(
+                    f"cannot load a state into pipeline {self._engine.pipeline_id}: it was started; build another, and "
+                    "load the state before the first read"
+                )
+            resuming.load(state)
+
     # -- internals
+
+    def _check_resumable(self, method: str) -> Resuming:
+        self._check_process()
+        if self._resuming is None:
+            raise PipelineStateError(
+                f"pipeline {self._engine.pipeline_id} has no {method}(): build it with build(resumable=True)"
+            )
+        return self._resuming
 
     def _begin(self) -> None:
         self._check_process()

@@ -133,7 +133,7 @@ class Ledger:
         for branch in self.branches or ():
             if branch.key is not None and (done := branch.done_parts()):
                 found[branch.key] = done
-        return {key: done for key, done in found.items() if not self.sources[key[0]].is_consumed(key[1])}
+        return {key: done for key, done in found.items() if key[1] in self.sources[key[0]].pending}
 
     def release(self, origin: Origin) -> None:
         """Release ``origin``. Iterative: origins may be nested as deeply as the pipeline is long."""

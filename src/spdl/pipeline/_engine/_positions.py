@@ -47,6 +47,11 @@ class Positions:
         """Every index below is consumed."""
         return min(self.pending, default=self.next_index)
 
+    def jump(self, index: int) -> None:
+        """The next item has this index: the positions in between were consumed before the pipeline was resumed."""
+        self.num_absent += index - self.next_index
+        self.next_index = index
+
     # -- epochs
 
     def begin_epoch(self) -> None:

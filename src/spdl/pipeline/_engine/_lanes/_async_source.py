@@ -78,7 +78,7 @@ class _RoomWaiter:
 
 
 async def _one_pass(lane: AsyncLane, node: SourceNode, waiter: _RoomWaiter) -> bool:
-    iterator: Any = aiter(node.iterable)
+    iterator: Any = node.passes.begin_async()
     engine, counters = node.engine, node.counters
     try:
         began = perf_counter()

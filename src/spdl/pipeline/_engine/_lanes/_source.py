@@ -117,7 +117,7 @@ class SourceLane(Lane):
         lock, pool, counters, clock = engine.lock, self.pool, node.counters, perf_counter
         items, capacity = node.out.items, node.out.capacity
         thread.in_source = True
-        iterator: Iterator[Any] = iter(node.iterable)
+        iterator: Iterator[Any] = node.passes.begin()
         exhausted = False
         began = clock()
         try:

@@ -16,7 +16,7 @@ from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import SourcePosition, describe
+from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 from spdl.pipeline._errors import WorkerError
@@ -273,7 +273,7 @@ class RegionStage(Node):
         for position in descent.parts:
             held = worker.held[position]
             if held.branch is None:
-                held.branch = self.engine.ledger.branch(held.origin)
+                held.branch = Branch(held.origin)
             origins.append(held.branch.output())
         return origins[0] if len(origins) == 1 else tuple(origins)
 

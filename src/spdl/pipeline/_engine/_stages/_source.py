@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Origin, SourcePosition
+from spdl.pipeline._engine._passes import Passes
 
 from ._call import CallStage
 from ._ordered import OrderedCallStage
@@ -31,6 +32,7 @@ class SourceNode(Node):
         "next_call",
         "number",
         "out",
+        "passes",
         "position_class",
         "positions",
         "shares_ledger",
@@ -44,6 +46,7 @@ class SourceNode(Node):
         self.helped: CallLane | None = None  # the lane whose calls the source's thread may run
         self.continuous = continuous
         self.number = number
+        self.passes = Passes(engine, number, iterable, is_continuous=continuous)
         self.positions = engine.ledger.sources[number]
         self.shares_ledger = len(engine.ledger.sources) > 1
         self.position_class = SourcePosition
@@ -104,6 +107,7 @@ class SourceNode(Node):
 
     def forget(self) -> None:
         self.iterable = None
+        self.passes.forget()
 
     def drop_work(self) -> None:
         waiting = self.waiting

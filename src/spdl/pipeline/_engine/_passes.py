@@ -1,0 +1,340 @@
+"""The passes over one source: from the beginning, or as a resumed pipeline goes on with them.
+
+A pass that was begun before has *holes*: positions that were issued and not consumed. They are issued again, in
+ascending order, and then the positions from ``high`` on, which never were. How a source gets there depends on its kind:
+
+- ``indexed``: by ``source[position]``;
+- ``stateful``: from the newest saved state at or before the first hole, passing over what is consumed;
+- ``iterable``: from the beginning, passing over what is consumed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from itertools import chain
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from spdl._reports import name_of
+from spdl.pipeline._errors import PipelineError
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._origin import Path
+    from ._positions import Positions
+
+__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind"]
+
+SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
+
+_EXHAUSTED: Final = object()
+#: A state of the source is saved at most so often that this share of the time goes into it.
+_SNAPSHOT_SHARE: Final = 0.01
+#: Maximum number of saved states of a source. If there are more, every other one is dropped.
+_MOST_SNAPSHOTS: Final = 64
+
+
+class Plan(NamedTuple):
+    """A pass that was begun before the pipeline was resumed.
+
+    ``order``: for a source of several ranks, the global positions that it issues, instead of its own.
+    ``document``: what the state said about it, as it is.
+    """
+
+    epoch: int
+    high: int
+    holes: tuple[range, ...]
+    parts: dict[Path, tuple[range, ...]]
+    iterator: tuple[int, dict[str, Any]] | None
+    order: Sequence[int] | None
+    document: dict[str, Any]
+
+
+class CapturedSource(NamedTuple):
+    """What a state needs to know of a source, copied under the lock."""
+
+    pending: list[int]
+    starts: list[int]
+    next_index: int
+    epoch: int
+    entered: int | None
+    plans: list[Plan]
+    snapshots: list[tuple[int, dict[str, Any]]]
+
+
+class Passes:
+    """Begins the passes over a source, on its thread or task. The engine's lock guards what is captured."""
+
+    __slots__ = (
+        "engine",
+        "entered",
+        "get_at",
+        "is_continuous",
+        "is_watched",
+        "kind",
+        "next_epoch",
+        "next_snapshot",
+        "number",
+        "owner",
+        "plans",
+        "set_epoch",
+        "snapshots",
+        "source",
+    )
+
+    def __init__(self, engine: Engine, number: int, source: Any, *, is_continuous: bool) -> None:
+        self.engine = engine
+        self.number = number
+        self.source = source
+        self.is_continuous = is_continuous
+        self.kind: SourceKind = "iterable"
+        self.is_watched = False  # whether to look for states of the source or its iterators, and save them
+        self.owner: Any = None  # of the state: the source or its iterator; ``None``: there is none
+        self.get_at: Callable[[int], Any] | None = None  # the item at a global position
+        self.set_epoch: Callable[[int], Any] | None = None
+        self.next_epoch = 0
+        self.plans: dict[int, Plan] = {}  # by epoch
+        self.entered: int | None = None  # the newest epoch that has begun
+        self.snapshots: deque[tuple[int, dict[str, Any]]] = deque()  # states of the source before an index
+        self.next_snapshot = 0.0
+        if callable(getattr(type(source), "set_epoch", None)):
+            self.set_epoch = source.set_epoch
+
+        self.number_epochs()
+
+    @property
+    def positions(self) -> Positions:
+        return self.engine.ledger.sources[self.number]
+
+    def number_epochs(self) -> None:
+        """Number the epochs from that of the source, if it has one. Nothing has begun yet."""
+        epoch = getattr(self.source, "epoch", 0) if self.set_epoch is not None else 0
+        if type(epoch) is int:
+            self.next_epoch = self.positions.epoch = epoch
+
+    def resume(self, plans: list[Plan]) -> None:
+        """Go on with these passes, and then with the next one. Under the lock, before the start."""
+        self.plans = {plan.epoch: plan for plan in plans}
+        self.next_epoch = self.positions.epoch = plans[0].epoch
+
+    # -- beginning a pass
+
+    def begin(self) -> Iterator[Any]:
+        """Return the iterator of the next pass. Not under the lock: runs user code."""
+        plan, start = self.enter()
+        if plan is None:
+            iterator = self.open(None)
+            return iterator if self.owner is None else self.watched(iterator, start, 0)
+        if self.kind == "indexed":
+            return chain.from_iterable(self.indexed(plan, start))
+        return self.replayed(plan, start)
+
+    def begin_async(self) -> AsyncIterator[Any]:
+        """The same for an async source."""
+        plan, start = self.enter()
+        iterator: AsyncIterator[Any] = aiter(self.source)
+        return iterator if plan is None else self.replayed_async(iterator, plan, start)
+
+    def enter(self) -> tuple[Plan | None, int]:
+        """Note that the next pass begins, and tell the source which one it is."""
+        if self.entered is None and not self.plans:
+            self.number_epochs()
+        epoch = self.next_epoch
+        plan = self.plans.get(epoch)
+        if self.set_epoch is not None and (self.is_continuous or plan is not None):
+            self.set_epoch(epoch)
+        with self.engine.lock:
+            positions, ledger = self.positions, self.engine.ledger
+            start = positions.starts[-1]
+            self.next_epoch += 1
+            self.entered = epoch
+            for old in [number for number in self.plans if number < positions.epoch]:
+                del self.plans[old]
+            if plan is not None:
+                positions.pending.update(start + position for hole in plan.holes for position in hole)
+                for (position, *rest), done in plan.parts.items():
+                    ledger.rest[(self.number, start + position, *rest)] = done
+        return plan, start
+
+    def jump(self, index: int) -> None:
+        """The next item has this index."""
+        with self.engine.lock:
+            self.positions.jump(index)
+
+    def open(self, state: dict[str, Any] | None) -> Iterator[Any]:
+        """Iterate the source, from a state of its own if it has one."""
+        source = self.source
+        if not self.is_watched:
+            return iter(source)
+        self.owner = None
+        if has_state(source):
+            self.owner = source
+            if state is not None:
+                source.load_state_dict(_loaded(state))
+            return iter(source)
+        iterator = iter(source)
+        if has_state(iterator):
+            self.owner = iterator
+            self.kind = "stateful"
+            if state is not None:
+                self.owner.load_state_dict(_loaded(state))
+        elif state is not None:
+            raise PipelineError(
+                f"cannot resume: the saved state has that of an iterator of source {name_of(source)}, and here its "
+                "iterators have no load_state_dict()"
+            )
+        return iterator
+
+    def indexed(self, plan: Plan, start: int) -> Iterator[Iterator[Any]]:
+        """The items of a pass, in several iterators. The caller asks for one when the one before is exhausted."""
+        source, order = self.source, plan.order
+        size = len(source) if order is None else len(order)
+        self.check_size(plan, size)
+
+        def items(positions: range) -> Iterator[Any]:
+            if order is None:
+                return map(source.__getitem__, positions)
+            assert self.get_at is not None
+            return map(self.get_at, map(order.__getitem__, positions))
+
+        for hole in plan.holes:
+            self.jump(start + hole.start)
+            yield items(hole)
+        self.jump(start + plan.high)
+        yield items(range(plan.high, size))
+
+    def check_size(self, plan: Plan, size: int) -> None:
+        if size < plan.high:
+            raise PipelineError(
+                f"cannot resume: source {name_of(self.source)} has {size} items in epoch {plan.epoch}, and "
+                f"{plan.high} had been read when the state was saved; give it the data that it had then"
+            )
+
+    def replayed(self, plan: Plan, start: int) -> Generator[Any, None, None]:
+        """Iterate from a saved state or the beginning, and pass over what is consumed."""
+        position, state = (0, None) if plan.iterator is None else plan.iterator
+        iterator = self.open(state)
+        try:
+            for wanted in (*plan.holes, range(plan.high, sys.maxsize)):
+                while position < wanted.start:
+                    if next(iterator, _EXHAUSTED) is _EXHAUSTED:
+                        self.check_size(plan, position)
+                    position += 1
+                self.jump(start + position)
+                if wanted.start == plan.high:
+                    yield from iterator if self.owner is None else self.watched(iterator, start, position)
+                    return
+                for position in wanted:
+                    value = next(iterator, _EXHAUSTED)
+                    if value is _EXHAUSTED:
+                        self.check_size(plan, position)
+                    yield value
+                    value = None
+                    if self.owner is not None:
+                        self.watch(start + position + 1)
+                position = wanted.stop
+        finally:
+            if (close := getattr(iterator, "close", None)) is not None:
+                close()
+
+    async def replayed_async(self, iterator: AsyncIterator[Any], plan: Plan, start: int) -> AsyncIterator[Any]:
+        position = 0
+        holes = list(plan.holes)
+        try:
+            async for value in iterator:
+                if position >= plan.high or (holes and position >= holes[0].start):
+                    if position == plan.high or (holes and position == holes[0].start):
+                        self.jump(start + position)
+                    yield value
+                    if holes and position == holes[0].stop - 1:
+                        del holes[0]
+                position += 1
+            self.check_size(plan, position)
+            if position == plan.high:
+                self.jump(start + position)
+        finally:
+            if (aclose := getattr(iterator, "aclose", None)) is not None:
+                await aclose()
+
+    # -- states of the source
+
+    def watched(self, iterator: Iterator[Any], start: int, position: int) -> Generator[Any, None, None]:
+        """The rest of a pass, with states saved on the way."""
+        index = start + position
+        # Where the epoch is told, a new pass needs no state, and some sources still have that of the old one's end.
+        may_be_old = self.set_epoch is not None and self.owner is self.source
+        try:
+            if not may_be_old:
+                self.save_state(index)
+            for value in iterator:
+                yield value
+                index += 1
+                self.watch(index)
+            if not may_be_old and self.owner is self.source:
+                self.save_state(index)
+        finally:
+            if (close := getattr(iterator, "close", None)) is not None:
+                close()
+
+    def watch(self, index: int) -> None:
+        if perf_counter() >= self.next_snapshot:
+            self.save_state(index)
+
+    def save_state(self, index: int) -> None:
+        """Save the state of the source before the item with this index."""
+        began = perf_counter()
+        state = _saved(self.owner.state_dict())
+        now = perf_counter()
+        self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
+        with self.engine.lock:
+            snapshots, positions = self.snapshots, self.positions
+            snapshots.append((index, state))
+            low = positions.low
+            if len(positions.starts) > 1:
+                low = min(low, positions.starts[1] - 1)
+            while len(snapshots) > 1 and snapshots[1][0] <= low:
+                snapshots.popleft()
+            if len(snapshots) > _MOST_SNAPSHOTS:
+                self.snapshots = deque(list(snapshots)[::2])
+
+    # -- under the lock
+
+    def capture(self) -> CapturedSource:
+        positions = self.positions
+        return CapturedSource(
+            list(positions.pending),
+            list(positions.starts),
+            positions.next_index,
+            positions.epoch,
+            self.entered,
+            list(self.plans.values()),
+            list(self.snapshots),
+        )
+
+    def forget(self) -> None:
+        self.source = self.owner = self.get_at = self.set_epoch = None
+
+
+def has_state(what: object) -> bool:
+    """Whether it can save and load a state of its own."""
+    return all(callable(getattr(type(what), name, None)) for name in ("state_dict", "load_state_dict"))
+
+
+def _saved(state: Any) -> dict[str, Any]:
+    """Copy a state, as JSON or, where JSON would change it, as a pickle: the source goes on changing its own."""
+    try:
+        copied = json.loads(json.dumps(state, allow_nan=False))
+        if bool(copied == state):
+            return {"state": copied}
+    except Exception:  # noqa: BLE001 - whatever it is, pickle may do
+        pass
+    return {"pickled": base64.b64encode(pickle.dumps(state)).decode("ascii")}
+
+
+def _loaded(saved: dict[str, Any]) -> Any:
+    return pickle.loads(base64.b64decode(saved["pickled"])) if "pickled" in saved else saved["state"]

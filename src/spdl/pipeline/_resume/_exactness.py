@@ -1,0 +1,91 @@
+"""Which pipelines can be resumed exactly, and what stands in the way of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spdl._reports import name_of
+from spdl.pipeline.defs import (
+    AggregateConfig,
+    Aggregator,
+    DisaggregateConfig,
+    ExecutorConfig,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+    PlacementConfig,
+)
+
+__all__ = ["find_obstacles"]
+
+
+def find_obstacles(config: PipelineConfig[Any]) -> list[str]:
+    """Return why the pipeline cannot be resumed exactly: each entry names a stage and what to do."""
+    found: list[str] = []
+    _look_at_pipeline(config, found)
+    return found
+
+
+def _look_at_pipeline(config: PipelineConfig[Any], found: list[str]) -> bool:
+    """Returns whether an item at the end may come from several positions."""
+    is_mixed = False
+    if isinstance(config.src, MergeConfig):
+        if config.src.op is not None:
+            found.append(
+                f"merge op {name_of(config.src.op)}: it may keep, combine or create items, and nobody can tell which "
+                "positions an output comes from. Use Merge without op"
+            )
+        mixed = [_look_at_pipeline(sub, found) for sub in config.src.pipeline_configs]
+        is_mixed = any(mixed)
+    elif isinstance(config.src.source, (set, frozenset)):
+        found.append("source: a set has no order that another process could repeat. Use sorted(...) of it")
+    return _look_at_stages(config.pipes, is_mixed, found, in_batch=False)
+
+
+def _look_at_stages(stages: Sequence[Any], is_mixed: bool, found: list[str], *, in_batch: bool) -> bool:
+    """``is_mixed``: whether an input may come from several positions. Returns whether an output may."""
+    in_region = False
+    for stage in stages:
+        if isinstance(stage, PlacementConfig):
+            in_region = isinstance(stage.target, ExecutorConfig)
+        elif isinstance(stage, PipeConfig | DisaggregateConfig):
+            if isinstance(stage, PipeConfig) and stage._kind not in ("generator", "async_generator"):
+                continue
+            if in_region:
+                found.append(
+                    f"stage {stage.name}: outputs of a generator in a region are numbered by arrival, so a resumed run "
+                    "cannot tell which of them were consumed. Put it before or behind the region"
+                )
+            elif is_mixed and not in_batch:
+                found.append(
+                    f"stage {stage.name}: it has several outputs for an aggregate, and a resumed run makes other "
+                    "aggregates, of the items that are left. Put it before the aggregate, or let it return one output"
+                )
+        elif isinstance(stage, AggregateConfig):
+            _look_at_aggregate(stage, found, in_batch=in_batch, in_region=in_region)
+            is_mixed = True
+        elif isinstance(stage, PathVariantsConfig):
+            paths = [_look_at_stages(path, is_mixed, found, in_batch=in_batch or stage.batched) for path in stage.paths]
+            is_mixed = is_mixed or any(paths)
+    return is_mixed
+
+
+def _look_at_aggregate(stage: AggregateConfig[Any], found: list[str], *, in_batch: bool, in_region: bool) -> None:
+    aggregator = type(stage.op)
+    if not stage.op.is_exact:
+        found.append(
+            f"stage {stage.name}: an item that {aggregator.__qualname__} holds back would be lost. If it holds none "
+            "back, declare is_exact = True in the class; if it does, return Outputs with inputs, and declare it too"
+        )
+    elif in_batch:
+        found.append(
+            f"stage {stage.name}: an aggregate in a path of batched path variants moves items from one batch to "
+            "another. Put it before the path variants"
+        )
+    elif in_region and aggregator.accumulate_rest is not Aggregator.accumulate_rest:
+        found.append(
+            f"stage {stage.name}: a resumed run cannot tell a region which parts of an item were consumed. Put the "
+            "aggregate behind the region"
+        )

@@ -1,0 +1,62 @@
+"""What a source can do to be resumed, as its methods and attributes say.
+
+- ``__len__`` and ``__getitem__``: the items are found by position. ``for`` must give the same, in the same order.
+- ``state_dict()`` and ``load_state_dict()``, of the source or of its iterators: they are saved now and then.
+- ``set_epoch(epoch)``: called before each pass. ``epoch``: the number of the next pass.
+- ``rank`` and ``world_size``: the source gives a share of an order that all ranks agree on: of its global positions
+  ``rank``, ``rank + world_size``, and so on. ``num_global``: number of items of all ranks in an epoch; ``drop_last``:
+  whether the last incomplete round is dropped; ``at_global(position)``: the item at a global position.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from spdl.pipeline._engine._passes import Passes, SourceKind, has_state
+
+__all__ = ["SourceFacts", "prepare_source"]
+
+#: ``Dataset`` of torch defines ``__getitem__`` for classes that have none.
+_TORCH_DATASETS: Final = "torch.utils.data.dataset"
+
+
+class SourceFacts(NamedTuple):
+    """What a state says of a source, besides where it is."""
+
+    rank: int
+    world: int
+    length: int | None  #: of an epoch, of all ranks
+    drop_last: bool
+
+
+def prepare_source(source: Any, passes: Passes) -> SourceFacts:
+    """Find out how ``source`` is resumed, and set up its passes."""
+    passes.kind = kind_of(source)
+    passes.is_watched = passes.kind != "indexed"
+    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", 1)
+    if type(rank) is not int or type(world) is not int or not 0 <= rank < world:
+        rank, world = 0, 1
+    length = None
+    if world > 1:
+        length = getattr(source, "num_global", None)
+    elif passes.kind == "indexed":
+        length = len(source)
+    at_global = getattr(source, "at_global", None)
+    if callable(at_global):
+        passes.get_at = at_global
+    elif passes.kind == "indexed" and world == 1:
+        passes.get_at = source.__getitem__
+    return SourceFacts(
+        rank, world, length if type(length) is int else None, bool(world > 1 and getattr(source, "drop_last", False))
+    )
+
+
+def kind_of(source: Any) -> SourceKind:
+    of = type(source)
+    if not hasattr(of, "__iter__"):
+        return "iterable"
+    get = getattr(of, "__getitem__", None)
+    is_default = getattr(get, "__module__", None) == _TORCH_DATASETS and get.__qualname__ == "Dataset.__getitem__"
+    if get is not None and not is_default and hasattr(of, "__len__") and not hasattr(of, "keys"):
+        return "indexed"
+    return "stateful" if has_state(source) else "iterable"

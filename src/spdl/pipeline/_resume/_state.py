@@ -1,0 +1,276 @@
+"""States: what the engine knows about its positions, as a document, and back."""
+
+from __future__ import annotations
+
+import warnings
+from bisect import bisect_left
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spdl._reports import name_of
+from spdl.pipeline._engine._passes import CapturedSource, Plan
+from spdl.pipeline._engine._stages import AggregateStage, SourceNode
+from spdl.resume._document import decode, describe_difference, encode
+from spdl.resume._errors import ResumeError
+from spdl.resume._ranges import RangeChain, Ranges
+
+from ._exactness import find_obstacles
+from ._fingerprint import fingerprint_of
+from ._sources import SourceFacts, prepare_source
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine import Engine
+    from spdl.pipeline.defs import PipelineConfig
+
+__all__ = ["Resuming", "make_resumable"]
+
+
+def make_resumable(config: PipelineConfig[Any], engine: Engine, *, best_effort: bool) -> Resuming:
+    """Let the engine of a new pipeline keep track of what a state needs.
+
+    Raises:
+        ValueError: It cannot be exact, and ``best_effort`` is not set.
+    """
+    obstacles = find_obstacles(config)
+    if obstacles and not best_effort:
+        raise ValueError(
+            'this pipeline cannot be resumed exactly (resumable="best-effort" accepts it, and its states say what is '
+            "approximate):\n" + "\n".join(f"- {each}" for each in obstacles)
+        )
+    engine.ledger.track()
+    sources = [_Source(node, prepare_source(node.iterable, node.passes)) for node in engine.nodes if _is_source(node)]
+    for node in engine.nodes:
+        if isinstance(node, AggregateStage):
+            node.may_keep_newest = not node.aggregator.is_exact
+            node.must_be_exact = not best_effort
+    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources]), obstacles)
+
+
+def _is_source(node: Any) -> bool:
+    return isinstance(node, SourceNode)
+
+
+class _Source(NamedTuple):
+    node: Any
+    facts: SourceFacts
+
+
+class Resuming:
+    """The state of one pipeline: asked for at any time, loaded before the start."""
+
+    def __init__(self, engine: Engine, sources: list[_Source], fingerprint: list[Any], approximate: list[str]) -> None:
+        self._engine = engine
+        self._sources = sources
+        self._fingerprint = fingerprint
+        self._approximate = approximate
+        self._loaded: dict[str, str] | None = None
+
+    def state(self, *, was_started: bool) -> dict[str, str]:
+        """Return the state of now. Thread-safe."""
+        if not was_started:
+            if self._loaded is not None:
+                return dict(self._loaded)
+            for source in self._sources:
+                source.node.passes.number_epochs()
+        engine = self._engine
+        with engine.lock:
+            captured = [source.node.passes.capture() for source in self._sources]
+            parts = engine.ledger.done_parts()
+            ended = engine.was_end_read and all(
+                source.node.ended and not source.node.cancelled and not source.node.positions.pending
+                for source in self._sources
+            )
+        documents = []
+        for number, (source, positions) in enumerate(zip(self._sources, captured, strict=True)):
+            own = {key[1:]: done for key, done in parts.items() if key[0] == number}
+            documents.append(_source_document(source, positions, own, ended=ended))
+        return encode(
+            {
+                "kind": "pipeline",
+                "fingerprint": self._fingerprint,
+                "approximate": self._approximate,
+                "sources": documents,
+            }
+        )
+
+    def load(self, state: object) -> None:
+        """Go on from ``state``. Before the start.
+
+        Raises:
+            ResumeError: It cannot be loaded here. Nothing has changed.
+        """
+        document = decode(state, "this pipeline")
+        if document["kind"] != "pipeline":
+            raise ResumeError(f"cannot load the state of a {document['kind']} into a pipeline")
+        difference = describe_difference(document["fingerprint"], self._fingerprint)
+        if difference is not None:
+            raise ResumeError(
+                f"cannot load the state of another pipeline: {difference}. Build the pipeline that saved it, with a "
+                "source of the same length"
+            )
+        plans = [
+            _plans(number, source, saved)
+            for number, (source, saved) in enumerate(zip(self._sources, document["sources"], strict=True))
+        ]
+        with self._engine.lock:
+            for source, own in zip(self._sources, plans, strict=True):
+                source.node.passes.resume(own)
+        self._loaded = encode(document)
+        for source, own in zip(self._sources, plans, strict=True):
+            _warn_if_it_takes_long(source, own)
+
+
+# From the engine to the document
+
+
+def _source_document(
+    source: _Source, captured: CapturedSource, parts: dict[Any, list[tuple[int, int]]], *, ended: bool
+) -> dict[str, Any]:
+    facts = source.facts
+    pending = sorted(captured.pending)
+    plans = {plan.epoch: plan for plan in captured.plans}
+    epochs: list[dict[str, Any]] = []
+    for place, start in enumerate(captured.starts):
+        number = captured.epoch + place
+        plan = plans.pop(number, None)
+        if plan is not None and (captured.entered is None or number > captured.entered):
+            epochs.append(plan.document)
+            continue
+        is_last = place == len(captured.starts) - 1
+        stop = captured.next_index if is_last else captured.starts[place + 1]
+        if plan is not None:
+            stop = max(stop, start + plan.high)
+        epochs.append(_epoch_document(captured, number, range(start, stop), pending, parts, plan))
+    epochs += [plan.document for number, plan in sorted(plans.items()) if number > epochs[-1]["epoch"]]
+    found = {
+        "kind": source.node.passes.kind,
+        "rank": facts.rank,
+        "world": facts.world,
+        "length": facts.length,
+        "lockstep": False,
+        "epochs": epochs,
+        "ended": ended,
+    }
+    return {**found, "drop_last": True} if facts.drop_last else found
+
+
+def _epoch_document(
+    captured: CapturedSource,
+    number: int,
+    indices: range,
+    pending: list[int],
+    parts: dict[Any, list[tuple[int, int]]],
+    plan: Plan | None,
+) -> dict[str, Any]:
+    start = indices.start
+    own = pending[bisect_left(pending, start) : bisect_left(pending, indices.stop)]
+    holes = _ranges(own, start)
+    low = own[0] if own else indices.stop
+    saved = next(((index, state) for index, state in reversed(captured.snapshots) if start <= index <= low), None)
+    iterator = None
+    if saved is not None:
+        iterator = {"position": saved[0] - start, **saved[1]}
+    elif plan is not None and plan.iterator is not None and plan.iterator[0] <= low - start:
+        iterator = {"position": plan.iterator[0], **plan.iterator[1]}
+    found = {} if plan is None else {key: plan.document[key] for key in ("todo", "dropped") if key in plan.document}
+    return {
+        **found,
+        "epoch": number,
+        "high": indices.stop - start,
+        "holes": holes,
+        "parts": {
+            ".".join(map(str, (index - start, *path))): [list(each) for each in done]
+            for (index, *path), done in parts.items()
+            if index in indices
+        },
+        "iterator": iterator,
+    }
+
+
+def _ranges(numbers: list[int], start: int) -> list[list[int]]:
+    """Ascending numbers as ranges, counted from ``start``."""
+    found: list[list[int]] = []
+    stop = None
+    for number in numbers:
+        if number == stop:
+            found[-1][1] += 1
+        else:
+            found.append([number - start, number - start + 1])
+        stop = number + 1
+    return found
+
+
+# From the document to the engine
+
+
+def _plans(number: int, source: _Source, saved: dict[str, Any]) -> list[Plan]:
+    """The passes that go on, in order; at least one."""
+    facts = source.facts
+    if (saved["rank"], saved["world"]) != (facts.rank, facts.world) and not (
+        saved["lockstep"] and saved["world"] == facts.world
+    ):
+        raise ResumeError(
+            f"cannot load the state of rank {saved['rank']} of {saved['world']} in rank {facts.rank} of {facts.world}: "
+            f"source {number} issues other positions there. Save what spdl.resume.gather() makes of the states of all "
+            "ranks, and load that"
+        )
+    epochs = saved["epochs"]
+    for one, other in pairwise(epochs):
+        if other["epoch"] != one["epoch"] + 1:
+            raise ResumeError(
+                f"cannot load the state: source {number} goes from epoch {one['epoch']} to {other['epoch']}"
+            )
+    if not epochs:
+        raise ResumeError(f"cannot load the state: source {number} has no epoch")
+    if saved["ended"]:
+        last = epochs[-1]
+        epochs = [{"epoch": last["epoch"] + 1, "high": 0, "holes": [], "parts": {}, "iterator": last.get("iterator")}]
+        if epochs[0]["iterator"] is not None:
+            epochs[0]["iterator"] = {**epochs[0]["iterator"], "position": 0}
+    return [_plan(number, source, epoch) for epoch in epochs]
+
+
+def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
+    passes = source.node.passes
+    order = None
+    if "todo" in epoch:
+        order = RangeChain.from_json(epoch["todo"])
+        if passes.kind != "indexed" or passes.get_at is None:
+            raise ResumeError(
+                f"cannot load a state of other ranks: source {number}, {name_of(source.node.iterable)}, does not find "
+                "items by their global position. Use spdl.source.DistributedKeyedSampler"
+            )
+    holes = Ranges.from_json(epoch.get("holes", []))
+    parts = {
+        tuple(map(int, key.split("."))): tuple(range(*each) for each in done)
+        for key, done in epoch.get("parts", {}).items()
+    }
+    iterator = epoch.get("iterator")
+    saved = None
+    if iterator is not None and passes.kind != "indexed":
+        position = iterator.get("position")
+        low = holes.pairs[0][0] if holes else epoch.get("high", 0)
+        if type(position) is not int or not 0 <= position <= low or not ("state" in iterator or "pickled" in iterator):
+            raise ResumeError(f"cannot load the state: the iterator's state of source {number} is damaged")
+        saved = (position, {key: iterator[key] for key in ("state", "pickled") if key in iterator})
+    return Plan(
+        epoch["epoch"],
+        epoch.get("high", 0),
+        tuple(range(start, stop) for start, stop in holes.pairs),
+        parts,
+        saved,
+        order,
+        epoch,
+    )
+
+
+def _warn_if_it_takes_long(source: _Source, plans: list[Plan]) -> None:
+    if source.node.passes.kind == "indexed":
+        return
+    num = sum(plan.high - (0 if plan.iterator is None else plan.iterator[0]) for plan in plans if plan.iterator is None)
+    if num:
+        warnings.warn(
+            f"source {name_of(source.node.iterable)} has neither __len__ and __getitem__ nor state_dict() and "
+            f"load_state_dict(): to resume, it is iterated from its beginning, past {num} items",
+            stacklevel=4,
+        )
