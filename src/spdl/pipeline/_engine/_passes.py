@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._origin import Path
     from ._positions import Positions
 
-__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind"]
+__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state"]
 
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 
@@ -55,6 +55,14 @@ class Plan(NamedTuple):
     document: dict[str, Any]
 
 
+class Snapshot(NamedTuple):
+    """The state of a source before the item with this index. At the end of a pass, it is that of the next epoch."""
+
+    epoch: int
+    index: int
+    state: dict[str, Any]
+
+
 class CapturedSource(NamedTuple):
     """What a state needs to know of a source, copied under the lock."""
 
@@ -64,7 +72,7 @@ class CapturedSource(NamedTuple):
     epoch: int
     entered: int | None
     plans: list[Plan]
-    snapshots: list[tuple[int, dict[str, Any]]]
+    snapshots: list[Snapshot]
 
 
 class Passes:
@@ -100,7 +108,7 @@ class Passes:
         self.next_epoch = 0
         self.plans: dict[int, Plan] = {}  # by epoch
         self.entered: int | None = None  # the newest epoch that has begun
-        self.snapshots: deque[tuple[int, dict[str, Any]]] = deque()  # states of the source before an index
+        self.snapshots: deque[Snapshot] = deque()
         self.next_snapshot = 0.0
         if callable(getattr(type(source), "set_epoch", None)):
             self.set_epoch = source.set_epoch
@@ -276,7 +284,7 @@ class Passes:
                 index += 1
                 self.watch(index)
             if not may_be_old and self.owner is self.source:
-                self.save_state(index)
+                self.save_state(index, is_end=True)
         finally:
             if (close := getattr(iterator, "close", None)) is not None:
                 close()
@@ -285,19 +293,20 @@ class Passes:
         if perf_counter() >= self.next_snapshot:
             self.save_state(index)
 
-    def save_state(self, index: int) -> None:
-        """Save the state of the source before the item with this index."""
+    def save_state(self, index: int, *, is_end: bool = False) -> None:
+        """Save the state of the source before the item with this index, and drop those that are no longer needed."""
         began = perf_counter()
         state = _saved(self.owner.state_dict())
         now = perf_counter()
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
             snapshots, positions = self.snapshots, self.positions
-            snapshots.append((index, state))
-            low = positions.low
-            if len(positions.starts) > 1:
-                low = min(low, positions.starts[1] - 1)
-            while len(snapshots) > 1 and snapshots[1][0] <= low:
+            # ``next_epoch`` is that of the next pass; this one has begun.
+            snapshots.append(Snapshot(self.next_epoch - (not is_end), index, state))
+            epoch, low = positions.epoch, positions.low
+            while len(snapshots) > 1 and (
+                snapshots[0].epoch < epoch or (snapshots[1].epoch == epoch and snapshots[1].index <= low)
+            ):
                 snapshots.popleft()
             if len(snapshots) > _MOST_SNAPSHOTS:
                 self.snapshots = deque(list(snapshots)[::2])

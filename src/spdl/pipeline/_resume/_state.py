@@ -140,7 +140,7 @@ def _source_document(
         stop = captured.next_index if is_last else captured.starts[place + 1]
         if plan is not None:
             stop = max(stop, start + plan.high)
-        epochs.append(_epoch_document(captured, number, range(start, stop), pending, parts, plan))
+        epochs.append(_epoch_document(captured, number, range(start, stop), pending, parts, plan, ended=ended))
     epochs += [plan.document for number, plan in sorted(plans.items()) if number > epochs[-1]["epoch"]]
     found = {
         "kind": source.node.passes.kind,
@@ -161,16 +161,20 @@ def _epoch_document(
     pending: list[int],
     parts: dict[Any, list[tuple[int, int]]],
     plan: Plan | None,
+    *,
+    ended: bool,
 ) -> dict[str, Any]:
     start = indices.start
     own = pending[bisect_left(pending, start) : bisect_left(pending, indices.stop)]
     holes = _ranges(own, start)
     low = own[0] if own else indices.stop
-    saved = next(((index, state) for index, state in reversed(captured.snapshots) if start <= index <= low), None)
+    # At the end, the state is that from which the next epoch begins.
+    own_epoch = number + ended
+    saved = next((each for each in reversed(captured.snapshots) if each.epoch == own_epoch and each.index <= low), None)
     iterator = None
     if saved is not None:
-        iterator = {"position": saved[0] - start, **saved[1]}
-    elif plan is not None and plan.iterator is not None and plan.iterator[0] <= low - start:
+        iterator = {"position": saved.index - start, **saved.state}
+    elif not ended and plan is not None and plan.iterator is not None and plan.iterator[0] <= low - start:
         iterator = {"position": plan.iterator[0], **plan.iterator[1]}
     found = {} if plan is None else {key: plan.document[key] for key in ("todo", "dropped") if key in plan.document}
     return {

@@ -1,0 +1,450 @@
+"""Random resumable pipelines: what they are, what they must give, and how they are built.
+
+An item is the tuple ``(source, epoch, position)``; the k-th output of a generator for ``item`` is ``(*item, k)``. What
+an op does with an item depends on the item alone, so a run that goes on elsewhere does the same.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from hypothesis import strategies as st
+
+from spdl.pipeline import Pipeline, TaskHook, build_pipeline
+from spdl.pipeline.batching import CostBudget, LengthBuckets, MaxWait, PackSequences
+from spdl.pipeline.defs import (
+    Aggregate,
+    Aggregator,
+    Merge,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+)
+
+__all__ = ["Graph", "build", "executor", "expected", "graphs", "leaves"]
+
+Item: TypeAlias = tuple[int, ...]
+SourceKind: TypeAlias = Literal["list", "indexed", "stateful", "iterator", "iterable", "async"]
+#: Runs the calls of all stages with an executor, in ``executor()``.
+_executors: list[ThreadPoolExecutor] = []
+
+
+@dataclass(frozen=True)
+class Source:
+    number: int
+    kind: SourceKind
+    sizes: tuple[int, ...]  # of the epochs, repeated
+    stages: tuple[Any, ...] = ()  # of its sub-pipeline
+
+
+@dataclass(frozen=True)
+class Op:
+    """A call or a generator on items, or, behind an aggregate, a call that keeps batches as they are."""
+
+    id: int
+    kind: Literal["call", "generator", "batch"]
+    lane: Literal["sync", "async", "executor"]
+    concurrency: int
+    order: Literal["completion", "input"]
+    outcomes: tuple[Literal["ok", "drop", "fail"], ...] = ("ok",)
+    fanout: tuple[int, ...] = (1,)
+
+
+@dataclass(frozen=True)
+class Paths:
+    id: int
+    paths: tuple[tuple[Op, ...], ...]
+    batched: bool = False
+
+
+@dataclass(frozen=True)
+class Agg:
+    kind: Literal["collate", "users", "budget", "buckets", "waiting", "packing"]
+    size: int
+    drop_last: bool = False
+
+
+@dataclass(frozen=True)
+class Graph:
+    sources: tuple[Source, ...]
+    stages: tuple[Any, ...]
+    continuous: bool
+    sink: int
+    num_threads: int
+    hooks: bool
+    keeps_order: bool
+
+
+def pick(item: object, salt: int, among: tuple[Any, ...]) -> Any:
+    """One of ``among``, by the item."""
+    return among[zlib.crc32(repr((item, salt)).encode()) % len(among)]
+
+
+@contextmanager
+def executor() -> Iterator[None]:
+    """Around everything that builds and reads pipelines."""
+    with ThreadPoolExecutor(max_workers=2) as made:
+        _executors.append(made)
+        yield
+        _executors.remove(made)
+
+
+# -- what must come out
+
+
+def expected(graph: Graph, epoch: int) -> list[Item]:
+    """The leaves of one epoch: source by source, in order."""
+    found: list[Item] = []
+    for source in graph.sources:
+        items = [(source.number, epoch, position) for position in range(source.sizes[epoch % len(source.sizes)])]
+        found += _through(source.stages, items)
+    return _through(graph.stages, found)
+
+
+def _through(stages: tuple[Any, ...], items: list[Item]) -> list[Item]:
+    for stage in stages:
+        if isinstance(stage, Op):
+            items = [output for item in items for output in _outputs(stage, item)]
+        elif isinstance(stage, Paths) and not stage.batched:
+            items = [output for item in items for output in _through(pick(item, stage.id, stage.paths), [item])]
+        elif isinstance(stage, Agg) and stage.drop_last:
+            items = items[: len(items) - len(items) % stage.size]
+        elif isinstance(stage, Agg) and stage.kind == "packing":
+            items = [item for item in items for _ in range(num_tokens(item))]
+    return items
+
+
+def _outputs(op: Op, item: Item) -> list[Item]:
+    if op.kind == "batch":
+        return [item]
+    if op.kind == "call":
+        return [item] if pick(item, op.id, op.outcomes) == "ok" else []
+    found = []
+    for k in range(pick(item, op.id, op.fanout)):
+        outcome = pick((item, k), op.id, op.outcomes)
+        if outcome == "fail":
+            break
+        if outcome == "ok":
+            found.append((*item, k))
+    return found
+
+
+def num_tokens(item: Item) -> int:
+    return int(pick(item, 0, (1, 2, 3, 7)))
+
+
+def leaves(value: Any) -> Iterator[Item]:
+    """The items in an output of a pipeline, however they are nested."""
+    if hasattr(value, "tokens"):
+        value = value.tokens[: value.num_tokens]
+    if isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+# -- sources
+
+
+class Listed:
+    """Its items by position; iterating it gives the same."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def items(self) -> list[Item]:
+        source = self.source
+        size = source.sizes[self.epoch % len(source.sizes)]
+        return [(source.number, self.epoch, position) for position in range(size)]
+
+
+class Indexed(Listed):
+    def __len__(self) -> int:
+        return len(self.items())
+
+    def __getitem__(self, position: int) -> Item:
+        return self.items()[position]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items())
+
+
+class Iterable(Listed):
+    def __iter__(self) -> Iterator[Item]:
+        yield from self.items()
+
+
+class Async(Listed):
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        for item in self.items():
+            yield item
+
+
+class Stateful:
+    """Like a data set that has a state and counts its epochs itself: it has neither positions nor ``set_epoch``."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.epoch = 0
+        self.position = 0
+        self.is_resumed = False
+
+    def __iter__(self) -> Iterator[Item]:
+        if not self.is_resumed:
+            self.position = 0
+        self.is_resumed = False
+        while self.position < self.source.sizes[self.epoch % len(self.source.sizes)]:
+            self.position += 1
+            yield (self.source.number, self.epoch, self.position - 1)
+        self.epoch += 1
+        self.position = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.epoch, self.position = state["epoch"], state["position"]
+        self.is_resumed = True
+
+
+class StatefulIterators(Listed):
+    def __iter__(self) -> Iterator[Item]:
+        return _StatefulIterator(self.items())
+
+
+class _StatefulIterator(Iterator[Item]):
+    def __init__(self, items: list[Item]) -> None:
+        self.rest = items
+
+    def __next__(self) -> Item:
+        if not self.rest:
+            raise StopIteration
+        item, *self.rest = self.rest
+        return item
+
+    def state_dict(self) -> tuple[Item, ...]:
+        return tuple(self.rest)  # JSON would make lists of it
+
+    def load_state_dict(self, state: tuple[Item, ...]) -> None:
+        self.rest = list(state)
+
+
+_SOURCES: dict[str, Callable[[Source], Any]] = {
+    "list": lambda source: Listed(source).items(),
+    "indexed": Indexed,
+    "stateful": Stateful,
+    "iterator": StatefulIterators,
+    "iterable": Iterable,
+    "async": Async,
+}
+
+
+# -- the pipeline
+
+
+class Failed(Exception):
+    """Raised by an op whose description says so."""
+
+
+def build(graph: Graph) -> Pipeline[Any]:
+    """Build a resumable pipeline of it, with sources and aggregators of its own."""
+    subs = [
+        PipelineConfig(
+            SourceConfig(_SOURCES[source.kind](source), graph.continuous), _stages(source.stages), SinkConfig(1)
+        )
+        for source in graph.sources
+    ]
+    src = subs[0].src if len(subs) == 1 and not graph.sources[0].stages else Merge(subs)
+    return build_pipeline(
+        PipelineConfig(src, _stages(graph.stages), SinkConfig(graph.sink)),
+        num_threads=graph.num_threads,
+        task_hook_factory=(lambda _: [_Hook()]) if graph.hooks else None,
+        resumable=True,
+    )
+
+
+class _Hook(TaskHook):
+    @asynccontextmanager
+    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
+        yield
+
+
+def _stages(stages: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = []
+    for stage in stages:
+        if isinstance(stage, Op):
+            found.append(_pipe(stage))
+        elif isinstance(stage, Paths):
+            found.append(
+                PathVariants(_router(stage), [_stages(path) for path in stage.paths], f"{stage.id}", stage.batched)
+            )
+        else:
+            if stage.kind == "packing":
+                found.append(Pipe(_tokens, name="tokens"))
+            found.append(Aggregate(_aggregator(stage), drop_last=stage.drop_last))
+    return found
+
+
+def _tokens(item: Item) -> list[Item]:
+    return [item] * num_tokens(item)
+
+
+def _router(stage: Paths) -> Callable[[Any], Any]:
+    among = tuple(range(len(stage.paths)))
+    if stage.batched:
+        return lambda batch: [pick(item, stage.id, among) for item in batch]
+    return lambda item: pick(item, stage.id, among)
+
+
+def _aggregator(stage: Agg) -> Any:
+    size = stage.size
+    if stage.kind == "collate":
+        return size
+    if stage.kind == "users":
+        return _Reversed(size)
+    if stage.kind == "budget":
+        return CostBudget(2 * size, cost=_length, oversized="alone")
+    if stage.kind == "buckets":
+        return LengthBuckets([1, 2], size, length=_length)
+    if stage.kind == "waiting":
+        return MaxWait(size, float("inf"))
+    return PackSequences(size + 1, open_bins=2, too_long="split", pad_id=0)
+
+
+def _length(item: Any) -> int:
+    return int(pick(item, 1, (1, 2, 3)))
+
+
+class _Reversed(Aggregator[Any, list[Any]]):
+    """A user's aggregator that holds nothing back."""
+
+    is_exact = True
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.items: list[Any] = []
+
+    def accumulate(self, item: Any) -> list[Any] | None:
+        self.items.append(item)
+        return self.flush() if len(self.items) == self.size else None
+
+    def flush(self) -> list[Any] | None:
+        items, self.items = self.items, []
+        return items or None
+
+
+def _pipe(op: Op) -> Any:
+    def call(item: Any) -> Any:
+        outcome = "ok" if op.kind == "batch" else pick(item, op.id, op.outcomes)
+        if outcome == "fail":
+            raise Failed(item)
+        return item if outcome == "ok" else None
+
+    async def call_async(item: Any) -> Any:
+        return call(item)
+
+    def generate(item: Item) -> Iterator[Item | None]:
+        for k in range(pick(item, op.id, op.fanout)):
+            outcome = pick((item, k), op.id, op.outcomes)
+            if outcome == "fail":
+                raise Failed(item)
+            yield (*item, k) if outcome == "ok" else None
+
+    async def generate_async(item: Item) -> AsyncIterator[Item | None]:
+        for output in generate(item):
+            yield output
+
+    if op.kind == "generator":
+        function: Any = generate_async if op.lane == "async" else generate
+    else:
+        function = call_async if op.lane == "async" else call
+    return Pipe(
+        function,
+        name=f"op{op.id}",
+        concurrency=op.concurrency,
+        output_order=op.order,
+        executor=_executors[-1] if op.lane == "executor" else None,
+    )
+
+
+# -- strategies
+
+
+@st.composite
+def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
+    """Any resumable pipeline of these sources and stages."""
+    number = 100
+
+    def next_id() -> int:
+        nonlocal number
+        number += 1
+        return number
+
+    keeps_order = draw(st.booleans())
+    hooks = draw(st.sampled_from([False, False, False, True]))
+
+    def op(kind: Any = None) -> Op:
+        kind = kind or draw(st.sampled_from(["call", "call", "generator"]))
+        lane = draw(st.sampled_from(["sync", "sync", "async", "executor"]))
+        concurrency = draw(st.sampled_from([1, 2, 3]))
+        order = "input" if keeps_order else draw(st.sampled_from(["completion", "input"]))
+        if kind == "generator" and (lane == "async" or hooks):
+            concurrency, order = (1 if keeps_order else concurrency), "completion"
+        outcomes = draw(st.sampled_from([("ok",), ("ok",), ("ok", "ok", "drop"), ("ok", "ok", "fail")]))
+        return Op(next_id(), kind, lane, concurrency, order, outcomes, draw(st.sampled_from([(1,), (0, 2, 3), (3,)])))
+
+    def per_item(least: int, num: int, *, with_paths: bool) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for _ in range(draw(st.integers(least, num))):
+            if with_paths and not keeps_order and draw(st.integers(0, 3)) == 0:
+                paths = tuple(per_item(1, 2, with_paths=False) for _ in range(draw(st.integers(1, 3))))
+                found.append(Paths(next_id(), paths))
+            else:
+                found.append(op())
+        return tuple(found)
+
+    def source(place: int, *, alone: bool, continuous: bool) -> Source:
+        kinds = ["indexed", "indexed", "stateful", "iterator", "iterable", "async"]
+        if not continuous:
+            kinds += ["list", "list"]
+        sizes = tuple(draw(st.lists(st.integers(0, most), min_size=1, max_size=3 if continuous else 1)))
+        stages = () if alone else per_item(0, 1, with_paths=False)
+        return Source(place, draw(st.sampled_from(kinds)), sizes, stages)  # type: ignore[arg-type]
+
+    continuous = draw(st.booleans())
+    num_sources = 1 if keeps_order else draw(st.sampled_from([1, 1, 2, 3]))
+    sources = tuple(source(place, alone=num_sources == 1, continuous=continuous) for place in range(num_sources))
+    stages = [*per_item(0, 2, with_paths=True)]
+    if draw(st.booleans()):
+        kinds = ["collate", "users", "budget", "waiting"] + ([] if keeps_order else ["buckets", "packing"])
+        kind = draw(st.sampled_from(kinds))
+        drop_last = keeps_order and kind in ("collate", "users", "waiting") and draw(st.booleans())
+        stages.append(Agg(kind, draw(st.integers(1, 4)), drop_last))  # type: ignore[arg-type]
+        if kind != "packing" and draw(st.integers(0, 3)) == 0:
+            paths = tuple((op("batch"),) for _ in range(draw(st.integers(1, 3))))
+            if not keeps_order:
+                stages.append(Paths(next_id(), paths, batched=True))
+        stages += [op("batch") for _ in range(draw(st.integers(0, 2)))]
+        if not drop_last and draw(st.integers(0, 3)) == 0:
+            stages.append(Agg("collate", draw(st.integers(1, 3))))
+    return Graph(
+        sources,
+        tuple(stages),
+        continuous,
+        sink=draw(st.integers(1, 4)),
+        num_threads=draw(st.integers(1, 4)),
+        hooks=hooks,
+        keeps_order=keeps_order,
+    )
