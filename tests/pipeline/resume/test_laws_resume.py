@@ -3,11 +3,13 @@
 import warnings
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline
+from spdl.pipeline._engine import _passes
 from tests.contract.running import TIMEOUT
 from tests.pipeline.resume.graphs import Graph, build, executor, expected, graphs, leaves
 from tests.strategies.profiles import cases
@@ -54,11 +56,11 @@ def resumed(graph: Graph, state: Any) -> Pipeline[Any]:
 
 
 @cases(600)
-@given(graph=graphs(), stops=st.lists(st.integers(0, 12), min_size=1, max_size=4))
-def test_every_item_is_read_once_however_often_a_run_is_resumed(graph: Graph, stops: list[int]) -> None:
-    """By epoch; in the same order, where every stage keeps the order."""
+@given(graph=graphs(), stops=st.lists(st.integers(0, 12), min_size=1, max_size=4), share=st.sampled_from([0.01, 1e9]))
+def test_every_item_is_read_once_however_often_a_run_is_resumed(graph: Graph, stops: list[int], share: float) -> None:
+    """By epoch; in the same order, where every stage keeps the order; with states of sources now and then or always."""
     reader = Reader(graph)
-    with nothing_left(), executor():
+    with nothing_left(), executor(), patch.object(_passes, "_SNAPSHOT_SHARE", share):
         pipeline = build(graph)
         for most in stops:
             state = reader.read(pipeline, most)

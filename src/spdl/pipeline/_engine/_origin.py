@@ -66,13 +66,14 @@ class Branch:
     def done_parts(self) -> list[tuple[int, int]]:
         """The consumed outputs, as ``[start, stop)``: those made and not live, and those that were done before."""
         assert self.parts is not None
-        found = [(each.start, each.stop) for each in self.done if each.stop > self.num_outputs]
+        made = self.num_outputs
+        found: list[tuple[int, int]] = []
         start = 0
-        for live in (*sorted(self.parts), self.num_outputs):
+        for live in (*sorted(self.parts), made):
             if live > start:
                 found.append((start, live))
             start = live + 1
-        return sorted(found)
+        return found + [(max(each.start, made), each.stop) for each in self.done if each.stop > made]
 
 
 class Part:
