@@ -78,4 +78,5 @@ def test_errors_name_the_items_of_the_batch(name: str, sizes: list[int]) -> None
         is_cut = {k: name == "packing, split" and sizes[k] > 4 for k in tokens}
         origins.append({(k, pieces[k]) if is_cut[k] else k for k in tokens})
         pieces.update(tokens.keys())
-    assert [set(failure.origin) for failure in failures] == origins[-16:]  # more are not kept
+    found: list[Any] = [failure.origin for failure in failures]
+    assert [set(each) for each in found] == origins[-16:]  # more are not kept

@@ -103,7 +103,9 @@ def expected(graph: Graph, epoch: int) -> list[Item]:
     """The leaves of one epoch: source by source, in order."""
     found: list[Item] = []
     for source in graph.sources:
-        items = [(source.number, epoch, position) for position in range(source.sizes[epoch % len(source.sizes)])]
+        items: list[Item] = [
+            (source.number, epoch, position) for position in range(source.sizes[epoch % len(source.sizes)])
+        ]
         found += _through(source.stages, items)
     return _through(graph.stages, found)
 
@@ -260,7 +262,7 @@ class Failed(Exception):
 
 def build(graph: Graph) -> Pipeline[Any]:
     """Build a resumable pipeline of it, with sources and aggregators of its own."""
-    subs = [
+    subs: list[PipelineConfig[Any]] = [
         PipelineConfig(
             SourceConfig(_SOURCES[source.kind](source), graph.continuous), _stages(source.stages), SinkConfig(1)
         )
@@ -403,7 +405,8 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
         if kind == "generator" and (lane == "async" or hooks):
             concurrency, order = (1 if keeps_order else concurrency), "completion"
         outcomes = draw(st.sampled_from([("ok",), ("ok",), ("ok", "ok", "drop"), ("ok", "ok", "fail")]))
-        return Op(next_id(), kind, lane, concurrency, order, outcomes, draw(st.sampled_from([(1,), (0, 2, 3), (3,)])))
+        fanout = draw(st.sampled_from([(1,), (0, 2, 3), (3,)]))
+        return Op(next_id(), kind, lane, concurrency, order, outcomes, fanout)
 
     def per_item(least: int, num: int, *, with_paths: bool) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -421,7 +424,7 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
             kinds += ["list", "list"]
         sizes = tuple(draw(st.lists(st.integers(0, most), min_size=1, max_size=3 if continuous else 1)))
         stages = () if alone else per_item(0, 1, with_paths=False)
-        return Source(place, draw(st.sampled_from(kinds)), sizes, stages)  # type: ignore[arg-type]
+        return Source(place, draw(st.sampled_from(kinds)), sizes, stages)  # type: ignore[arg-type] # a literal
 
     continuous = draw(st.booleans())
     num_sources = 1 if keeps_order else draw(st.sampled_from([1, 1, 2, 3]))
@@ -431,7 +434,7 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
         kinds = ["collate", "users", "budget", "waiting"] + ([] if keeps_order else ["buckets", "packing"])
         kind = draw(st.sampled_from(kinds))
         drop_last = keeps_order and kind in ("collate", "users", "waiting") and draw(st.booleans())
-        stages.append(Agg(kind, draw(st.integers(1, 4)), drop_last))  # type: ignore[arg-type]
+        stages.append(Agg(kind, draw(st.integers(1, 4)), drop_last))  # type: ignore[arg-type] # a literal
         if kind != "packing" and draw(st.integers(0, 3)) == 0:
             paths = tuple((op("batch"),) for _ in range(draw(st.integers(1, 3))))
             if not keeps_order:

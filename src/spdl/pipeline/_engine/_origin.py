@@ -33,7 +33,7 @@ class SourcePosition(NamedTuple):
 class Branch:
     """One call with several outputs. Counts the live ones; when the last is released, releases its parent."""
 
-    __slots__ = ("batch", "done", "key", "live", "num_outputs", "on_gone", "open", "parent", "parts")
+    __slots__ = ("batch", "done", "live", "num_outputs", "on_gone", "open", "parent", "parts")
 
     def __init__(self, parent: Origin, on_gone: Callable[[], None] | None = None) -> None:
         self.parent = parent
@@ -42,8 +42,7 @@ class Branch:
         self.open = True  # more outputs may come
         self.on_gone = on_gone  # called instead of releasing the parent
         self.batch: object = None  # batched path variants: the batch that the sub-batch belongs to
-        # The next three are of a ledger that tracks parts: see ``Ledger.track``.
-        self.key: Path | None = None
+        # The next two are of a ledger that tracks parts: see ``Ledger.track``.
         self.parts: set[int] | None = None  # numbers of the live outputs
         self.done: tuple[range, ...] = ()  # outputs that were consumed before the pipeline was resumed
 
@@ -111,7 +110,7 @@ class Ledger:
 
     def __init__(self, num_sources: int) -> None:
         self.sources = [Positions() for _ in range(num_sources)]
-        self.branches: set[Branch] | None = None  # live branches of one position each; ``None``: not tracked
+        self.branches: set[Branch] | None = None  # the live ones; ``None``: not tracked
         self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
 
     def track(self) -> None:
@@ -121,19 +120,19 @@ class Ledger:
     def branch(self, parent: Origin) -> Branch:
         """Return a new branch at ``parent``, for a call that has several outputs."""
         branch = Branch(parent)
-        if self.branches is not None and (key := path_of(parent)) is not None:
-            branch.key = key
+        if self.branches is not None:
             branch.parts = set()
-            branch.done = self.rest.pop(key, ())
             self.branches.add(branch)
+            if self.rest and (path := path_of(parent)) is not None:
+                branch.done = self.rest.pop(path, ())
         return branch
 
     def done_parts(self) -> dict[Path, list[tuple[int, int]]]:
         """The consumed parts of all pending positions, by the path of the call, as ``[start, stop)``."""
         found = {key: [(each.start, each.stop) for each in done] for key, done in self.rest.items()}
         for branch in self.branches or ():
-            if branch.key is not None and (done := branch.done_parts()):
-                found[branch.key] = done
+            if (done := branch.done_parts()) and (path := path_of(branch.parent)) is not None:
+                found[path] = done
         return {key: done for key, done in found.items() if key[1] in self.sources[key[0]].pending}
 
     def release(self, origin: Origin) -> None:
@@ -151,7 +150,7 @@ class Ledger:
                 if branch.parts is not None:
                     branch.parts.discard(origin.index)
                 if not branch.live and not branch.open:
-                    if branch.key is not None and self.branches is not None:
+                    if branch.parts is not None and self.branches is not None:
                         self.branches.discard(branch)
                     if branch.on_gone is None:
                         origin = branch.parent
@@ -175,7 +174,7 @@ class Ledger:
         """No more outputs will come from ``branch``."""
         branch.open = False
         if branch.live == 0:
-            if branch.key is not None and self.branches is not None:
+            if branch.parts is not None and self.branches is not None:
                 self.branches.discard(branch)
             if branch.on_gone is not None:
                 branch.on_gone()

@@ -56,10 +56,10 @@ class Plan(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state of a source before the item with this index. At the end of a pass, it is that of the next epoch."""
+    """The state of a source before an item. At the end of a pass, it is that of the next epoch."""
 
     epoch: int
-    index: int
+    next_index: int  # of that item
     state: dict[str, Any]
 
 
@@ -185,12 +185,12 @@ class Passes:
             if state is not None:
                 source.load_state_dict(_loaded(state))
             return iter(source)
-        iterator = iter(source)
+        iterator: Iterator[Any] = iter(source)
         if has_state(iterator):
             self.owner = iterator
             self.kind = "stateful"
             if state is not None:
-                self.owner.load_state_dict(_loaded(state))
+                iterator.load_state_dict(_loaded(state))  # type: ignore[attr-defined] # as has_state says
         elif state is not None:
             raise PipelineError(
                 f"cannot resume: the saved state has that of an iterator of source {name_of(source)}, and here its "
@@ -305,7 +305,7 @@ class Passes:
             snapshots.append(Snapshot(self.next_epoch - (not is_end), index, state))
             epoch, low = positions.epoch, positions.low
             while len(snapshots) > 1 and (
-                snapshots[0].epoch < epoch or (snapshots[1].epoch == epoch and snapshots[1].index <= low)
+                snapshots[0].epoch < epoch or (snapshots[1].epoch == epoch and snapshots[1].next_index <= low)
             ):
                 snapshots.popleft()
             if len(snapshots) > _MOST_SNAPSHOTS:

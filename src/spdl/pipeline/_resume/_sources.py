@@ -17,7 +17,7 @@ from spdl.pipeline._engine._passes import Passes, SourceKind, has_state
 __all__ = ["SourceFacts", "prepare_source"]
 
 #: ``Dataset`` of torch defines ``__getitem__`` for classes that have none.
-_TORCH_DATASETS: Final = "torch.utils.data.dataset"
+_TORCH_DEFAULT: Final = ("torch.utils.data.dataset", "Dataset.__getitem__")
 
 
 class SourceFacts(NamedTuple):
@@ -56,7 +56,7 @@ def kind_of(source: Any) -> SourceKind:
     if not hasattr(of, "__iter__"):
         return "iterable"
     get = getattr(of, "__getitem__", None)
-    is_default = getattr(get, "__module__", None) == _TORCH_DATASETS and get.__qualname__ == "Dataset.__getitem__"
-    if get is not None and not is_default and hasattr(of, "__len__") and not hasattr(of, "keys"):
+    where = getattr(get, "__module__", None), getattr(get, "__qualname__", None)
+    if get is not None and where != _TORCH_DEFAULT and hasattr(of, "__len__") and not hasattr(of, "keys"):
         return "indexed"
     return "stateful" if has_state(source) else "iterable"

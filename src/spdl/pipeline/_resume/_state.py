@@ -38,7 +38,11 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, *, best_effort: 
             "approximate):\n" + "\n".join(f"- {each}" for each in obstacles)
         )
     engine.ledger.track()
-    sources = [_Source(node, prepare_source(node.iterable, node.passes)) for node in engine.nodes if _is_source(node)]
+    sources = [
+        _Source(node, prepare_source(node.iterable, node.passes))
+        for node in engine.nodes
+        if isinstance(node, SourceNode)
+    ]
     for node in engine.nodes:
         if isinstance(node, AggregateStage):
             node.may_keep_newest = not node.aggregator.is_exact
@@ -46,12 +50,8 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, *, best_effort: 
     return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources]), obstacles)
 
 
-def _is_source(node: Any) -> bool:
-    return isinstance(node, SourceNode)
-
-
 class _Source(NamedTuple):
-    node: Any
+    node: SourceNode
     facts: SourceFacts
 
 
@@ -107,6 +107,10 @@ class Resuming:
             raise ResumeError(
                 f"cannot load the state of another pipeline: {difference}. Build the pipeline that saved it, with a "
                 "source of the same length"
+            )
+        if len(document["sources"]) != len(self._sources):
+            raise ResumeError(
+                f"cannot load a state of {len(document['sources'])} sources into a pipeline of {len(self._sources)}"
             )
         plans = [
             _plans(number, source, saved)
@@ -170,13 +174,17 @@ def _epoch_document(
     low = own[0] if own else indices.stop
     # At the end, the state is that from which the next epoch begins.
     own_epoch = number + ended
-    saved = next((each for each in reversed(captured.snapshots) if each.epoch == own_epoch and each.index <= low), None)
+    saved = next(
+        (each for each in reversed(captured.snapshots) if each.epoch == own_epoch and each.next_index <= low), None
+    )
     iterator = None
     if saved is not None:
-        iterator = {"position": saved.index - start, **saved.state}
+        iterator = {"position": saved.next_index - start, **saved.state}
     elif not ended and plan is not None and plan.iterator is not None and plan.iterator[0] <= low - start:
         iterator = {"position": plan.iterator[0], **plan.iterator[1]}
-    found = {} if plan is None else {key: plan.document[key] for key in ("todo", "dropped") if key in plan.document}
+    found: dict[str, Any] = {}
+    if plan is not None:
+        found |= {key: plan.document[key] for key in ("todo", "dropped") if key in plan.document}
     return {
         **found,
         "epoch": number,
@@ -244,6 +252,15 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
                 f"cannot load a state of other ranks: source {number}, {name_of(source.node.iterable)}, does not find "
                 "items by their global position. Use spdl.source.DistributedKeyedSampler"
             )
+    length = source.facts.length
+    if order is not None and length is not None and order and order[-1] >= length:
+        raise ResumeError(f"cannot load the state: source {number} has {length} items, and it has position {order[-1]}")
+    own_length = len(order) if order is not None else length if source.facts.world == 1 else None
+    if own_length is not None and (order is not None or passes.set_epoch is None) and epoch.get("high", 0) > own_length:
+        raise ResumeError(
+            f"cannot load the state: it says that source {number} has issued {epoch['high']} positions of an epoch of "
+            f"{own_length}"
+        )
     holes = Ranges.from_json(epoch.get("holes", []))
     parts = {
         tuple(map(int, key.split("."))): tuple(range(*each) for each in done)
