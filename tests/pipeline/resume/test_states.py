@@ -121,7 +121,7 @@ def test_a_failed_pipeline_has_a_state() -> None:
         return item
 
     pipeline = build(None, lambda b: b.pipe(refuse, max_failures=0))
-    found = []
+    found: list[int] = []
     with pytest.raises(PipelineFailure), pipeline.auto_stop():
         found += pipeline.get_iterator(timeout=TIMEOUT)
     state = pipeline.state_dict()
@@ -227,7 +227,7 @@ def test_positions_of_other_ranks_are_issued_in_their_order() -> None:
     todo = [[1, 2, 1], [4, 10, 3]]
     pipeline = build(list("abcdefghij"))
     pipeline.load_state_dict(changed(pipeline.state_dict(), lambda d: epochs_of(d)[0].update(todo=todo)))
-    found = []
+    found: list[str] = []
     with pipeline.auto_stop():
         found += read(pipeline, 1)
         state = pipeline.state_dict()

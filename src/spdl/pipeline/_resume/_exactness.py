@@ -41,35 +41,45 @@ def _look_at_pipeline(config: PipelineConfig[Any], found: list[str]) -> bool:
         is_mixed = any(mixed)
     elif isinstance(config.src.source, (set, frozenset)):
         found.append("source: a set has no order that another process could repeat. Use sorted(...) of it")
-    return _look_at_stages(config.pipes, is_mixed, found, in_batch=False)
+    return _look_at_stages(config.pipes, is_mixed, found)
 
 
-def _look_at_stages(stages: Sequence[Any], is_mixed: bool, found: list[str], *, in_batch: bool) -> bool:
+def _look_at_stages(
+    stages: Sequence[Any], is_mixed: bool, found: list[str], *, in_batch: bool = False, in_region: bool = False
+) -> bool:
     """``is_mixed``: whether an input may come from several positions. Returns whether an output may."""
-    in_region = False
     for stage in stages:
         if isinstance(stage, PlacementConfig):
             in_region = isinstance(stage.target, ExecutorConfig)
-        elif isinstance(stage, PipeConfig | DisaggregateConfig):
-            if isinstance(stage, PipeConfig) and stage._kind not in ("generator", "async_generator"):
-                continue
-            if in_region:
-                found.append(
-                    f"stage {stage.name}: outputs of a generator in a region are numbered by arrival, so a resumed run "
-                    "cannot tell which of them were consumed. Put it before or behind the region"
-                )
-            elif is_mixed and not in_batch:
-                found.append(
-                    f"stage {stage.name}: it has several outputs for an aggregate, and a resumed run makes other "
-                    "aggregates, of the items that are left. Put it before the aggregate, or let it return one output"
-                )
         elif isinstance(stage, AggregateConfig):
             _look_at_aggregate(stage, found, in_batch=in_batch, in_region=in_region)
             is_mixed = True
         elif isinstance(stage, PathVariantsConfig):
-            paths = [_look_at_stages(path, is_mixed, found, in_batch=in_batch or stage.batched) for path in stage.paths]
-            is_mixed = is_mixed or any(paths)
+            among_batches = in_batch or stage.batched
+            mixed = [
+                _look_at_stages(path, is_mixed, found, in_batch=among_batches, in_region=in_region)
+                for path in stage.paths
+            ]
+            is_mixed = any((is_mixed, *mixed))
+        elif in_batch or not _has_several_outputs(stage):
+            continue  # a batch that is joined again is read as a whole
+        elif in_region:
+            found.append(
+                f"stage {stage.name}: outputs of a generator in a region are numbered by arrival, so a resumed run "
+                "cannot tell which of them were consumed. Put it before or behind the region"
+            )
+        elif is_mixed:
+            found.append(
+                f"stage {stage.name}: it has several outputs for an aggregate, and a resumed run makes other "
+                "aggregates, of the items that are left. Put it before the aggregate, or let it return one output"
+            )
     return is_mixed
+
+
+def _has_several_outputs(stage: Any) -> bool:
+    if isinstance(stage, PipeConfig):
+        return stage._kind in ("generator", "async_generator")
+    return isinstance(stage, DisaggregateConfig)
 
 
 def _look_at_aggregate(stage: AggregateConfig[Any], found: list[str], *, in_batch: bool, in_region: bool) -> None:
