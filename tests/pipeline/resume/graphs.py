@@ -10,7 +10,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
@@ -18,15 +18,18 @@ from hypothesis import strategies as st
 from spdl.pipeline import Pipeline, TaskHook, build_pipeline
 from spdl.pipeline.batching import CostBudget, LengthBuckets, MaxWait, PackSequences
 from spdl.pipeline.defs import (
+    MAIN_PROCESS,
     Aggregate,
     Aggregator,
     Merge,
     PathVariants,
     Pipe,
     PipelineConfig,
+    PlacementConfig,
     SinkConfig,
     SourceConfig,
 )
+from tests.pipeline.regions.threads import ThreadWorkersConfig
 
 __all__ = ["Graph", "build", "executor", "expected", "graphs", "leaves"]
 
@@ -62,6 +65,16 @@ class Paths:
     id: int
     paths: tuple[tuple[Op, ...], ...]
     batched: bool = False
+
+
+@dataclass(frozen=True)
+class InRegion:
+    """Calls in a region, whose workers are threads."""
+
+    stages: tuple[Op, ...]
+    num_workers: int
+    input_size: int
+    output_size: int
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,8 @@ def _through(stages: tuple[Any, ...], items: list[Item]) -> list[Item]:
     for stage in stages:
         if isinstance(stage, Op):
             items = [output for item in items for output in _outputs(stage, item)]
+        elif isinstance(stage, InRegion):
+            items = _through(stage.stages, items)
         elif isinstance(stage, Paths) and not stage.batched:
             items = [output for item in items for output in _through(pick(item, stage.id, stage.paths), [item])]
         elif isinstance(stage, Agg) and stage.drop_last:
@@ -288,6 +303,10 @@ def _stages(stages: tuple[Any, ...]) -> list[Any]:
     for stage in stages:
         if isinstance(stage, Op):
             found.append(_pipe(stage))
+        elif isinstance(stage, InRegion):
+            found.append(PlacementConfig(ThreadWorkersConfig(stage.num_workers), buffer_size=stage.input_size))
+            found += [_pipe(op, in_region=True) for op in stage.stages]
+            found.append(PlacementConfig(MAIN_PROCESS, buffer_size=stage.output_size))
         elif isinstance(stage, Paths):
             found.append(
                 PathVariants(_router(stage), [_stages(path) for path in stage.paths], f"{stage.id}", stage.batched)
@@ -347,7 +366,7 @@ class _Reversed(Aggregator[Any, list[Any]]):
         return items or None
 
 
-def _pipe(op: Op) -> Any:
+def _pipe(op: Op, *, in_region: bool = False) -> Any:
     def call(item: Any) -> Any:
         outcome = "ok" if op.kind == "batch" else pick(item, op.id, op.outcomes)
         if outcome == "fail":
@@ -377,7 +396,7 @@ def _pipe(op: Op) -> Any:
         name=f"op{op.id}",
         concurrency=op.concurrency,
         output_order=op.order,
-        executor=_executors[-1] if op.lane == "executor" else None,
+        executor=_executors[-1] if op.lane == "executor" and not in_region else None,
     )
 
 
@@ -406,7 +425,7 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
             concurrency, order = (1 if keeps_order else concurrency), "completion"
         outcomes = draw(st.sampled_from([("ok",), ("ok",), ("ok", "ok", "drop"), ("ok", "ok", "fail")]))
         fanout = draw(st.sampled_from([(1,), (0, 2, 3), (3,)]))
-        return Op(next_id(), kind, lane, concurrency, order, outcomes, fanout)
+        return Op(next_id(), kind, lane, concurrency, order, outcomes, fanout)  # type: ignore[arg-type] # literals
 
     def per_item(least: int, num: int, *, with_paths: bool) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -424,12 +443,16 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
             kinds += ["list", "list"]
         sizes = tuple(draw(st.lists(st.integers(0, most), min_size=1, max_size=3 if continuous else 1)))
         stages = () if alone else per_item(0, 1, with_paths=False)
-        return Source(place, draw(st.sampled_from(kinds)), sizes, stages)  # type: ignore[arg-type] # a literal
+        return Source(place, draw(st.sampled_from(kinds)), sizes, stages)
 
     continuous = draw(st.booleans())
     num_sources = 1 if keeps_order else draw(st.sampled_from([1, 1, 2, 3]))
     sources = tuple(source(place, alone=num_sources == 1, continuous=continuous) for place in range(num_sources))
     stages = [*per_item(0, 2, with_paths=True)]
+    if not keeps_order and draw(st.integers(0, 5)) == 0:
+        inside = tuple(replace(op("call"), order="completion") for _ in range(draw(st.integers(1, 2))))
+        stages.append(InRegion(inside, *(draw(st.integers(1, 3)) for _ in range(3))))
+        stages += per_item(0, 1, with_paths=True)
     if draw(st.booleans()):
         kinds = ["collate", "users", "budget", "waiting"] + ([] if keeps_order else ["buckets", "packing"])
         kind = draw(st.sampled_from(kinds))
