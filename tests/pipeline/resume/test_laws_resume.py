@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spdl.pipeline import Pipeline
 from spdl.pipeline._engine import _passes
 from tests.contract.running import TIMEOUT
-from tests.pipeline.resume.graphs import Graph, build, executor, expected, graphs, leaves
+from tests.pipeline.resume.graphs import Graph, build, executor, expected, leaves
+from tests.pipeline.resume.strategies import graphs
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
 

@@ -1,0 +1,106 @@
+"""A process that is killed loses nothing: another one goes on from the newest state that it has told."""
+
+import json
+import pickle
+import signal
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pipeline.resume.graphs import Graph, expected
+from tests.pipeline.resume.strategies import graphs
+from tests.strategies.profiles import cases
+from tests.support.child import run_child
+from tests.support.soak import amount
+
+#: Epochs of a continuous source that are read.
+NUM_EPOCHS = 2
+#: Tells each item that it has taken and, after every few, the state; a signal ends it at any moment.
+SCRIPT = """
+import json, os, pickle, signal, threading, warnings
+from spdl.pipeline import PipelineBuilder
+from tests.pipeline.resume.graphs import build, executor, leaves
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def tell(what):
+    os.write(1, (json.dumps(what) + "\\n").encode())
+
+graph, state, delay = pickle.loads(bytes.fromhex({graph!r})), {state!r}, {delay!r}
+warnings.simplefilter("ignore", UserWarning)
+with executor():
+    pipeline = build(graph)
+    if state is not None:
+        pipeline.load_state_dict(state)
+    if delay is not None:
+        killer = threading.Timer(delay, kill)
+        killer.daemon = True
+        killer.start()
+    with pipeline.auto_stop():
+        number = left = {left!r}
+        while left:
+            try:
+                told = list(leaves(pipeline.get_item()))
+            except EOFError:
+                told = "end"
+                left -= 1
+            number += 1
+            tell(told)
+            if told == "end" or number % {every!r} == 0:
+                tell(pipeline.state_dict())
+"""
+
+
+def run_to_a_kill(graph: Graph, state: Any, left: int, every: int, delay: float | None) -> tuple[list[Any], Any]:
+    """Returns what was told up to the newest state, and that state."""
+    script = SCRIPT.format(graph=pickle.dumps(graph).hex(), state=state, left=left, every=every, delay=delay)
+    ended = run_child(script)
+    assert ended.returncode in ((0,) if delay is None else (0, -signal.SIGKILL)), ended
+    ended.check_no_complaint()
+    taken: list[Any] = []
+    since: list[Any] = []
+    for line in ended.stdout.splitlines(keepends=True):
+        if not line.endswith("\n"):
+            break  # it was killed while it told this
+        told = json.loads(line)
+        if isinstance(told, dict):
+            state, taken, since = told, taken + since, []
+        else:
+            since.append(told)
+    return taken, state
+
+
+@pytest.mark.slow
+@cases(amount(4, soak=60))
+@given(
+    graph=graphs(most=40),
+    every=st.integers(1, 5),
+    delays=st.lists(st.floats(0, 0.1), min_size=1, max_size=amount(2, soak=20)),
+)
+def test_a_killed_run_goes_on(graph: Graph, every: int, delays: list[float]) -> None:
+    """With every item exactly once: what was told before the state, and what comes after it."""
+    num_epochs = NUM_EPOCHS if graph.continuous else 1
+    found: list[Any] = []
+    state: Any = None
+    for delay in (*delays, None):
+        left = num_epochs - found.count("end")
+        taken, state = run_to_a_kill(graph, state, left, every, delay)
+        found += taken
+        if found.count("end") == num_epochs:
+            break
+    epochs: list[list[Any]] = [[]]
+    for told in found:
+        if told == "end":
+            epochs.append([])
+        else:
+            epochs[-1] += map(tuple, told)
+    assert len(epochs) == num_epochs + 1
+    for epoch in range(num_epochs):
+        wanted = expected(graph, epoch)
+        assert Counter(epochs[epoch]) == Counter(wanted), f"epoch {epoch}"
+        if graph.keeps_order:
+            assert epochs[epoch] == wanted, f"epoch {epoch}"
