@@ -138,3 +138,28 @@ def test_other_json_is_no_chain(value: Any) -> None:
     """A damaged text is refused, not repaired."""
     with pytest.raises(ValueError, match=r"range|ascend"):
         RangeChain.from_json(value)
+
+
+@cases(300)
+@given(data=st.data(), step=st.integers(1, 6))
+def test_strides_are_joined(data: st.DataObject, step: int) -> None:
+    """Ranges with strides, as the ranks have them, become the set of their integers."""
+    parts: list[range] = []
+    taken: set[int] = set()
+    for _ in range(data.draw(st.integers(0, 12))):
+        start, count = data.draw(st.integers(0, 60)), data.draw(st.integers(0, 20))
+        part = range(start, start + count * step, step)
+        if not taken & set(part):
+            parts.append(part)
+            taken |= set(part)
+    assert list(Ranges.joined(parts)) == sorted(taken)
+
+
+def test_strides_of_all_ranks_are_one_range() -> None:
+    """Whatever their length; what is alone and long is refused."""
+    shares = [range(rank + 64 * (rank % 7), 10**12, 64) for rank in range(64)]
+    joined = Ranges.joined(shares)
+    assert joined.count() == sum(map(len, shares))
+    assert len(joined.pairs) < 300
+    with pytest.raises(OverflowError, match="more than 4194304 positions"):
+        Ranges.joined(shares[1:])

@@ -10,9 +10,12 @@ import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
-from typing import Any, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, overload
 
 __all__ = ["RangeChain", "Ranges"]
+
+#: How many integers :meth:`Ranges.joined` takes one by one: a second's work, and 100 MB of JSON.
+_MAX_ALONE: Final = 2**22
 
 
 class Ranges:
@@ -37,6 +40,45 @@ class Ranges:
     def of(cls, numbers: Iterable[int]) -> Ranges:
         """The set of these integers, in any order."""
         return cls((number, number + 1) for number in numbers)
+
+    @classmethod
+    def joined(cls, parts: Iterable[range]) -> Ranges:
+        """The set of the integers of ranges with strides, which do not overlap.
+
+        The strides of all ranks, side by side, become one range. What has no such neighbours is taken one by one.
+
+        Raises:
+            OverflowError: More than 2**22 integers would have to be taken one by one.
+        """
+        pairs: list[tuple[int, int]] = []
+        alone: list[range] = []
+        by_step: dict[int, list[range]] = {}
+        for part in parts:
+            if len(part) == 1 or (part and part.step == 1):
+                pairs.append((part[0], part[-1] + 1))
+            elif part:
+                by_step.setdefault(part.step, []).append(part)
+        for step, group in by_step.items():
+            group.sort(key=operator.itemgetter(0))
+            place = 0
+            while place < len(group):
+                side_by_side = group[place : place + step]
+                # Between these, each of `step` neighbours is in one of the ranges.
+                low = side_by_side[-1][0]
+                high = min(part[-1] for part in side_by_side) + 1
+                residues = {part[0] % step for part in side_by_side}
+                if len(residues) < step or low >= high:
+                    alone.append(group[place])
+                    place += 1
+                    continue
+                pairs.append((low, high))
+                for part in side_by_side:
+                    alone += _outside(part, low, high)
+                place += step
+        if sum(map(len, alone)) > _MAX_ALONE:
+            raise OverflowError(f"more than {_MAX_ALONE} positions that are not in a row")
+        pairs += ((number, number + 1) for part in alone for number in part)
+        return cls(pairs)
 
     @classmethod
     def from_json(cls, value: object) -> Ranges:
@@ -128,7 +170,7 @@ class Ranges:
                 first = own[-1] + step - stop
             else:
                 first -= size
-        return RangeChain(found)
+        return RangeChain(_with_longest_strides(found))
 
     def __eq__(self, other: object) -> bool:
         return self._pairs == other._pairs if isinstance(other, Ranges) else NotImplemented
@@ -253,6 +295,35 @@ class RangeChain(Sequence[int]):
 
     def __repr__(self) -> str:
         return f"RangeChain({list(self._ranges)})"
+
+
+def _with_longest_strides(ranges: list[range]) -> Iterator[range]:
+    """The same integers, with single ones that are evenly spaced joined to one range."""
+    pending: range | None = None
+    for each in ranges:
+        if len(each) != 1:
+            if pending is not None:
+                yield pending
+                pending = None
+            yield each
+        elif pending is None:
+            pending = each
+        elif len(pending) == 1:
+            pending = range(pending[0], each[0] + 1, each[0] - pending[0])
+        elif each[0] == pending[-1] + pending.step:
+            pending = range(pending[0], each[0] + 1, pending.step)
+        else:
+            yield pending
+            pending = each
+    if pending is not None:
+        yield pending
+
+
+def _outside(part: range, low: int, high: int) -> list[range]:
+    """What of a range is below ``low``, or at ``high`` or above."""
+    first = max(0, -((part[0] - low) // part.step))
+    last = max(0, -((part[0] - high) // part.step))
+    return [part[:first], part[last:]]
 
 
 def _integers(value: object, count: int) -> list[int]:

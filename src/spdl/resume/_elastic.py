@@ -1,0 +1,339 @@
+"""Elastic arithmetic: the positions that one number of ranks has not consumed, distributed over another number.
+
+Each rank of a world has every ``world``-th position of an order that all ranks agree on. When they stop, some of its
+positions are consumed, others have been issued and are not, and those from some position on have never been issued.
+The positions of an epoch that no rank has consumed, ascending, are again an order that all agree on; rank ``r`` of the
+new world gets every ``world``-th of *these*. So each position is issued exactly once, whatever the two worlds are, and
+if the ranks had stopped at the same step, global batches of a fixed size have the same positions in every world.
+
+The last round may have fewer positions than there are ranks. The sampler's ``ddp_drop_last_distributed_round`` decides
+about it, as at the end of every epoch. What is dropped is part of the documents (``"dropped"``) and is logged.
+
+Terms: a *local* number counts the positions of one rank, in the order in which it issues them: 0, 1, 2 ... A *global*
+position counts those of all ranks.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spdl import _reports
+
+from ._document import describe_difference
+from ._errors import ResumeError
+from ._ranges import RangeChain, Ranges
+
+__all__ = ["combine", "document_for", "issue_order", "unconsumed"]
+
+_LOG: Final = logging.getLogger("spdl.resume")
+
+Document = dict[str, Any]
+
+
+def combine(documents: Sequence[Document]) -> Document:
+    """Join the documents of all ranks of one world to one, from which each rank of any world can go on.
+
+    Args:
+        documents: In any order if their sources know their rank. Ranks that read the same positions, as ranks of tensor
+            parallelism do, may all give theirs: those of one rank must then be equal.
+
+    Returns:
+        Of kind ``"gathered"``, with the documents in the order of their ranks.
+
+    Raises:
+        ResumeError: They are not those of all ranks of one world, or of different pipelines.
+    """
+    if not documents:
+        raise ResumeError("cannot gather states: there are none")
+    for number, document in enumerate(documents):
+        if document["kind"] == "gathered":
+            raise ResumeError(
+                f"cannot gather states: number {number} of {len(documents)} is the result of gather() already. Gather "
+                "the states that state_dict() returned"
+            )
+        if document["kind"] != documents[0]["kind"]:
+            raise ResumeError(
+                f"cannot gather states: number 0 is of a {documents[0]['kind']}, number {number} of a "
+                f"{document['kind']}"
+            )
+    if documents[0]["kind"] == "pipeline":
+        documents = _one_per_rank(documents)
+    return {"kind": "gathered", "states": copy.deepcopy(list(documents))}
+
+
+def document_for(document: Document, rank: int, world: int) -> Document:
+    """Return the document from which rank ``rank`` of ``world`` ranks goes on.
+
+    Args:
+        document: What :func:`spdl.resume._document.decode` returned: of one rank, or gathered from all.
+        rank: Of the sources that go on: of the process, where its samplers have one; else 0.
+        world: The number of ranks.
+
+    Returns:
+        Of the kind of the gathered documents, never ``"gathered"``. In the same world it is what that rank saved. In
+        another one, each epoch has ``"todo"``: the rank's global positions, which it issues before the next epoch.
+
+    Raises:
+        ResumeError: It is the document of another rank or world, or it cannot be distributed over other ranks.
+    """
+    if document["kind"] != "gathered":
+        return _moved(document, rank, world)
+    states = document["states"]
+    if len(states) == world:
+        own: Document = copy.deepcopy(states[rank])
+        return own
+    if any(state["kind"] != "pipeline" for state in states):
+        raise ResumeError(
+            f"cannot load a state of {len(states)} ranks in a world of {world}: states of a {states[0]['kind']} can be "
+            "loaded only by as many ranks as saved them"
+        )
+    found = copy.deepcopy(states[0])
+    found["approximate"] = sorted({reason for state in states for reason in state["approximate"]})
+    found["sources"] = [
+        _deal([state["sources"][number] for state in states], number, rank, world)
+        for number in range(len(found["sources"]))
+    ]
+    return found  # type: ignore[no-any-return]  # a copy of a document
+
+
+def issue_order(source: Document, epoch: Document | None) -> RangeChain:
+    """Return the global positions that the rank of a source issues in an epoch, in this order.
+
+    Args:
+        source: Of a document of a pipeline. Its ``"length"`` is known.
+        epoch: One of its epochs; ``None``: one that it does not have.
+    """
+    if epoch is not None and "todo" in epoch:
+        return RangeChain.from_json(epoch["todo"])
+    return RangeChain([range(source["rank"], _dealt_length(source), source["world"])])
+
+
+def unconsumed(epoch: Document, length: int) -> Ranges:
+    """Return the local numbers of a rank that it has not consumed in an epoch.
+
+    Args:
+        epoch: Of a document of a pipeline.
+        length: How many positions the rank has in it.
+    """
+    high: int = epoch.get("high", 0)
+    return Ranges.from_json(epoch.get("holes", [])) | Ranges([(high, length)])
+
+
+def _dealt_length(source: Document) -> int:
+    length: int = source["length"]
+    return length - length % source["world"] if source.get("drop_last", False) else length
+
+
+# One rank or many
+
+
+def _one_per_rank(documents: Sequence[Document]) -> list[Document]:
+    """The documents of pipelines in the order of their ranks, one for each."""
+    for number, document in enumerate(documents):
+        difference = describe_difference(documents[0]["fingerprint"], document["fingerprint"])
+        if difference is not None or len(document["sources"]) != len(documents[0]["sources"]):
+            raise ResumeError(
+                f"cannot gather states: those of number 0 and number {number} are of different pipelines"
+                + (f": {difference}" if difference else "")
+            )
+        _check_worlds(document, documents[0], number)
+    world = _world_of(documents[0])
+    by_rank: dict[int, Document] = {}
+    for number, document in enumerate(documents):
+        rank = _rank_of(document)
+        if rank not in by_rank:
+            by_rank[rank] = document
+        elif _what_is_left(document) != _what_is_left(by_rank[rank]):
+            raise ResumeError(_of_one_rank(number, rank, world))
+    missing = [rank for rank in range(world) if rank not in by_rank]
+    if missing:
+        raise ResumeError(
+            f"cannot gather states: there are {len(documents)}, of a world of {world}, and that of rank {missing[0]} "
+            "is missing. Give those of all ranks; within torch.distributed, every rank has to call gather()"
+        )
+    return [by_rank[rank] for rank in range(world)]
+
+
+def _of_one_rank(number: int, rank: int, world: int) -> str:
+    if world == 1:
+        return (
+            f"cannot gather states: the sources know of no ranks, and the states number 0 and {number} differ. Give "
+            "the sampler rank= and world_size=, or let each rank save its own state, and load it in the same rank"
+        )
+    return (
+        f"cannot gather states: there are two of rank {rank} of {world}, which differ. Take them at the same step, "
+        "from samplers of which each has its own rank"
+    )
+
+
+def _check_worlds(document: Document, first: Document, number: int) -> None:
+    for place, (own, other) in enumerate(zip(document["sources"], first["sources"], strict=True)):
+        for key in ("kind", "world", "length", "lockstep", "drop_last"):
+            if own.get(key) != other.get(key):
+                raise ResumeError(
+                    f"cannot gather states: source {place} has the {key} {other.get(key)!r} in number 0 and "
+                    f"{own.get(key)!r} in number {number}"
+                )
+    ranks = {(source["rank"], source["world"]) for source in document["sources"] if source["world"] > 1}
+    if len(ranks) > 1:
+        raise ResumeError(
+            f"cannot gather states: the sources of number {number} have different ranks and worlds: "
+            + ", ".join(f"rank {rank} of {world}" for rank, world in sorted(ranks))
+        )
+
+
+def _world_of(document: Document) -> int:
+    return max((source["world"] for source in document["sources"]), default=1)
+
+
+def _rank_of(document: Document) -> int:
+    return max((source["rank"] for source in document["sources"]), default=0)
+
+
+def _what_is_left(document: Document) -> object:
+    """What is equal for two documents that go on with the same items, however far each has read ahead."""
+    sources = []
+    for source in document["sources"]:
+        epochs = []
+        for epoch in source["epochs"]:
+            high, holes = epoch.get("high", 0), Ranges.from_json(epoch.get("holes", []))
+            consumed = Ranges([(0, high)]) - holes
+            parts = {key: done for key, done in epoch.get("parts", {}).items() if done}
+            if consumed or parts or "todo" in epoch:
+                epochs.append((epoch["epoch"], consumed, epoch.get("todo"), parts))
+        sources.append((source["rank"], source["world"], epochs))
+    return sources
+
+
+def _moved(document: Document, rank: int, world: int) -> Document:
+    """The document of one rank, as that of another one of the same world where that makes no difference."""
+    found = copy.deepcopy(document)
+    for number, source in enumerate(found.get("sources", [])):
+        saved = source["rank"], source["world"]
+        if saved == (rank, world) or source["world"] == 1:
+            continue
+        if source["lockstep"] and source["world"] == world:
+            source["rank"] = rank
+            continue
+        raise ResumeError(
+            f"cannot load a state of rank {saved[0]} of {saved[1]} in rank {rank} of {world}: source {number} issues "
+            "other positions there. Save what spdl.resume.gather() makes of the states of all ranks, and load that"
+        )
+    return found
+
+
+# From one world to another
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one rank has to do with one epoch."""
+
+    order: RangeChain  #: its global positions
+    left: Ranges  #: local numbers of those that are not consumed
+    parts: dict[str, Any]  #: outputs that are consumed, of positions that are not
+    dropped: Ranges | None  #: what the distribution that made ``todo`` dropped; ``None``: there was none
+    is_over: bool  #: the rank has come to the end of the epoch
+
+
+def _deal(sources: list[Document], number: int, rank: int, world: int) -> Document:
+    """The part of a document that is about one source, for rank ``rank`` of ``world``, from those of all ranks."""
+    first = sources[0]
+    _check_dealt(sources, number, world)
+    found = {**first, "rank": rank, "world": world, "epochs": [], "ended": all(source["ended"] for source in sources)}
+    numbers = sorted({epoch["epoch"] for source in sources for epoch in source["epochs"]})
+    for each in numbers:
+        dealt = _deal_epoch([_part_of(source, each) for source in sources], first, each, rank, world)
+        is_empty = not dealt["todo"] and not dealt["dropped"]
+        if not is_empty or each == numbers[-1]:
+            found["epochs"].append(dealt)
+    return found
+
+
+def _check_dealt(sources: list[Document], number: int, world: int) -> None:
+    first = sources[0]
+    reason = None
+    if first["kind"] != "indexed":
+        reason = f"it is {first['kind']}, and only positions of indexed sources can be distributed anew"
+    elif first["length"] is None:
+        reason = "its length is not known"
+    elif len(sources) > 1 and first["world"] == 1:
+        reason = "it knows of no ranks. Give its sampler rank= and world_size="
+    elif any(epoch.get("iterator") is not None for source in sources for epoch in source["epochs"]):
+        reason = "it has the state of an iterator, which cannot be divided"
+    if reason is not None:
+        raise ResumeError(
+            f"cannot load a state of {len(sources)} ranks in a world of {world}: source {number}: {reason}"
+        )
+
+
+def _part_of(source: Document, number: int) -> _Part:
+    epochs = source["epochs"]
+    epoch = next((epoch for epoch in epochs if epoch["epoch"] == number), None)
+    order = issue_order(source, epoch)
+    if epoch is None:
+        # Before its oldest epoch, or between two of them, it has consumed all; after the last one, nothing.
+        has_begun = bool(epochs) and number < epochs[-1]["epoch"]
+        is_over = has_begun or source["ended"]
+        return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, is_over)
+    dropped = Ranges.from_json(epoch["dropped"]) if "dropped" in epoch else None
+    is_over = source["ended"] or number < epochs[-1]["epoch"]
+    left = unconsumed(epoch, epoch.get("high", 0) if is_over else len(order))
+    return _Part(order, left, epoch.get("parts", {}), dropped, is_over)
+
+
+def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, world: int) -> Document:
+    try:
+        left = Ranges.joined(each for part in parts for each in _pieces(part))
+    except OverflowError as exc:
+        raise ResumeError(
+            f"cannot distribute epoch {number} over {world} ranks: the ranks that saved have left {exc}. Take their "
+            "states at the same step"
+        ) from exc
+    if not any(part.is_over for part in parts):
+        # The positions that the ranks would have dropped at the end of the epoch. It has not come for any of them.
+        known = next((part.dropped for part in parts if part.dropped is not None), None)
+        left |= Ranges([(_dealt_length(source), source["length"])]) if known is None else known
+    dropped = Ranges()
+    if source.get("drop_last", False):
+        left, dropped = left.take(left.count() - left.count() % world)
+    todo = left.every(world, rank)
+    if dropped and rank == 0:
+        _reports.log(
+            _LOG,
+            logging.INFO,
+            "epoch %d does not divide among %d ranks: its last %d positions are dropped (%s)",
+            number,
+            world,
+            dropped.count(),
+            dropped.to_json(),
+        )
+    return {
+        "epoch": number,
+        "todo": todo.to_json(),
+        "high": 0,
+        "holes": [],
+        "parts": _parts_among(todo, parts),
+        "iterator": None,
+        "dropped": dropped.to_json(),
+    }
+
+
+def _pieces(part: _Part) -> tuple[range, ...]:
+    return tuple(each for start, stop in part.left.pairs for each in part.order[start:stop].ranges)
+
+
+def _parts_among(todo: RangeChain, parts: list[_Part]) -> dict[str, Any]:
+    """The consumed outputs of the positions that are in ``todo``, by their local numbers there."""
+    found = {}
+    for part in parts:
+        for path, done in part.parts.items():
+            local, dot, below = path.partition(".")
+            position = part.order[int(local)]
+            if position in todo:
+                found[f"{todo.index(position)}{dot}{below}"] = done
+    return found

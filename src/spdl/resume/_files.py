@@ -1,0 +1,192 @@
+"""States in files: after a crash at any moment, a file holds the old state or the new one, never a part of either.
+
+A file has two lines, each a JSON document: a header with length and checksum of the second line, and the state. So it
+can be read by eye and by other programs, and what was truncated or changed is noticed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import sys
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ._errors import ResumeError
+
+__all__ = ["load", "save"]
+
+_FORMAT: Final = "spdl.resume"
+_VERSION: Final = 1
+#: Longer first lines are no headers. Headers have about 80 bytes.
+_MAX_HEADER: Final = 1000
+#: What ``fsync`` of a folder fails with on file systems that cannot do it.
+_CANNOT_SYNC: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EISDIR)
+
+
+def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+    """Write a state to a file, so that a crash at any moment leaves the old file or the new one.
+
+    The state is written to a temporary file in the same folder, forced to the disk (``fsync``), and moved to ``path``
+    in one step; then the folder is forced to the disk too. When this returns, the state survives a loss of power.
+
+    Args:
+        path: The file. It is replaced if it exists, and keeps its permissions; of a symbolic link, the target is
+            replaced. Its folder must exist.
+        state: What ``state_dict()`` or :func:`gather` returned, or a dictionary that has such states and other values
+            that JSON has, such as ``{"step": 100, "train": state}``.
+
+    Raises:
+        ResumeError: The state has a value that JSON lacks. Nothing has been written.
+        OSError: The file cannot be written. The old one is unchanged.
+
+    In a distributed run, let one rank write the result of :func:`gather`, or each rank its own file. A process that is
+    killed inside of this call may leave a file ``.NAME.*.tmp`` beside ``path``, which can be deleted.
+    """
+    if not isinstance(state, Mapping):
+        raise ResumeError(
+            f"cannot save a state to {os.fspath(path)!r}: a state is a dictionary as state_dict() returns it, got an "
+            f"object of type {type(state).__qualname__}"
+        )
+    try:
+        text = json.dumps(dict(state), separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise ResumeError(
+            f"cannot save a state to {os.fspath(path)!r}: it has a value that is not JSON ({exc}). Tensors and arrays "
+            "belong into the checkpoint of the model"
+        ) from exc
+    body = text.encode("ascii")
+    header = {"crc32": f"{zlib.crc32(body):08x}", "format": _FORMAT, "length": len(body), "version": _VERSION}
+    _replace(os.path.realpath(os.fspath(path)), json.dumps(header).encode("ascii") + b"\n" + body + b"\n")
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a state that :func:`save` wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        What was saved, as JSON gives it back: tuples have become lists.
+
+    Raises:
+        ResumeError: The file is empty, truncated, damaged, of another format, or of another version.
+        OSError: It cannot be read; ``FileNotFoundError``: there is none.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    name = repr(os.fspath(path))
+    if not content:
+        raise ResumeError(
+            f"cannot load a state from {name}: the file is empty. save() leaves no empty files, so it was made or "
+            "emptied by something else; use an older state"
+        )
+    first, newline, rest = content[: _MAX_HEADER + 1].partition(b"\n")
+    header = _parse_header(first)
+    if header is None:
+        is_start = not newline and _is_start_of_header(first)
+        raise ResumeError(
+            f"cannot load a state from {name}: "
+            + (
+                f"the file is truncated after {len(content)} bytes; use an older state"
+                if is_start
+                else "it was not written by spdl.resume.save(). A state that another library saved has to be read with "
+                "that library and given to load_state_dict()"
+            )
+        )
+    if header.get("version") != _VERSION:
+        raise ResumeError(
+            f"cannot load a state from {name}: the file has version {header.get('version')!r}, and this release of "
+            f"SPDL reads version {_VERSION}. Load it with the release that saved it"
+        )
+    body = content[len(first) + 1 :]
+    length = header.get("length")
+    if not isinstance(length, int) or not rest or len(body) < length + 1:
+        raise ResumeError(
+            f"cannot load a state from {name}: the file is truncated, it has {len(body)} of {length} bytes; use an "
+            "older state"
+        )
+    text = body[:length]
+    if len(body) != length + 1 or f"{zlib.crc32(text):08x}" != header.get("crc32"):
+        raise ResumeError(
+            f"cannot load a state from {name}: the file is damaged, its checksum is not that of its content; use an "
+            "older state"
+        )
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise ResumeError(f"cannot load a state from {name}: {exc}, though its checksum is right") from exc
+    if not isinstance(state, dict):
+        raise ResumeError(f"cannot load a state from {name}: it holds a {type(state).__name__}, not a dictionary")
+    return state
+
+
+def _parse_header(line: bytes) -> dict[str, Any] | None:
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) and header.get("format") == _FORMAT else None
+
+
+def _is_start_of_header(line: bytes) -> bool:
+    """Whether this is the beginning of a header, cut off before its end."""
+    start = b'{"crc32": "'
+    return line.startswith(start) or start.startswith(line)
+
+
+def _replace(path: str, content: bytes) -> None:
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
+    # As open() makes files: the umask decides who may read it.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            _keep_mode(descriptor, path)
+            _write(descriptor, content)
+            _sync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _sync_folder(folder or os.curdir)
+
+
+def _keep_mode(descriptor: int, path: str) -> None:
+    try:
+        mode = os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return
+    os.fchmod(descriptor, mode)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync(descriptor: int) -> None:
+    if sys.platform == "darwin":  # where fsync leaves the data in the cache of the disk
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def _sync_folder(folder: str) -> None:
+    """Force the new name to the disk, where the file system can do it for a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        if exc.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,132 @@
+"""Going on behind some batches, without making them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ._document import decode, encode
+from ._elastic import Document, issue_order, unconsumed
+from ._errors import ResumeError
+from ._ranges import Ranges
+
+__all__ = ["skip"]
+
+
+def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
+    """Change a state so that some of the batches that would follow are not made.
+
+    For training that has gone wrong on certain batches: load a state from before, leave them out, and go on.
+
+    .. code-block:: python
+
+        state = resume.load("data-step-1000.json")
+        state = resume.skip(state, batches=range(200, 300))  # steps 1200 to 1299
+
+    Batches are numbered from this state on: 0 is the first one that would be made after loading it. What is skipped are
+    positions of the source: those of batch ``k`` are the ``k``-th group of ``batch_size`` among the positions that are
+    not consumed. These are exactly the items of that batch if every item of the source becomes one item of a batch, in
+    their order: no op drops an item, fails, or yields several, and every stage keeps the order. Where that is not so,
+    other items may be skipped than those that were in the batch.
+
+    A batch does not reach over the end of an epoch. Of a state of :func:`gather`, each rank skips the same numbers; so
+    these are global batches. Skip before loading the state in a world of another size.
+
+    Args:
+        state: Of a pipeline with one indexed source, and one ``aggregate`` of a fixed number of items.
+        batches: Their numbers, ascending.
+
+    Returns:
+        A new state. The given one is unchanged.
+
+    Raises:
+        TypeError: ``batches`` is not a range.
+        ValueError: It begins below 0 or descends.
+        ResumeError: The state cannot be read; the pipeline has another shape, so that its batches cannot be known from
+            positions; or the state's epochs have fewer batches.
+    """
+    if not isinstance(batches, range):
+        raise TypeError(f"batches must be a range, got {batches!r} of type {type(batches).__qualname__}")
+    if batches and (batches.start < 0 or batches.step < 1):
+        raise ValueError(f"batches must be a range that ascends from >= 0, got {batches}")
+    document = decode(state, "the pipeline")
+    if document["kind"] == "gathered":
+        document["states"] = [_skipped(each, batches) for each in document["states"]]
+    else:
+        document = _skipped(document, batches)
+    return encode(document)
+
+
+def _skipped(document: Document, batches: range) -> Document:
+    size, drop_last = _batch_shape(document)
+    found = copy.deepcopy(document)
+    (source,) = found["sources"]
+    if source["length"] is None:
+        raise _refusal("the length of its source is not known")
+    if not source["epochs"]:
+        source["epochs"] = [{"epoch": 0, "high": 0, "holes": [], "parts": {}, "iterator": None}]
+    first = 0
+    for epoch in source["epochs"]:
+        length = len(issue_order(source, epoch))
+        left = unconsumed(epoch, length)
+        count, remainder = divmod(left.count(), size)
+        if remainder and not drop_last:
+            count += 1
+        here = range(first, first + count)
+        first += count
+        own = [number - here.start for number in batches if number in here] if batches.step > 1 else []
+        spans = [(number, number + 1) for number in own]
+        if batches.step == 1:
+            spans = [(max(batches.start, here.start) - here.start, min(batches.stop, here.stop) - here.start)]
+        _consume(epoch, left, [(start * size, stop * size) for start, stop in spans if start < stop])
+    if batches and batches[-1] >= first:
+        raise _refusal(f"its epochs have {first} batches left, and number {batches[-1]} is not among them")
+    return found
+
+
+def _consume(epoch: dict[str, Any], left: Ranges, spans: Iterable[tuple[int, int]]) -> None:
+    """Count as consumed what is at these places among what is left."""
+    skipped = Ranges()
+    for start, stop in spans:
+        behind = left.take(start)[1]
+        skipped |= behind.take(stop - start)[0]
+    if not skipped:
+        return
+    high = max(epoch.get("high", 0), skipped.stop)
+    epoch["high"] = high
+    epoch["holes"] = ((left - skipped) & Ranges([(0, high)])).to_json()
+    parts = epoch.get("parts", {})
+    epoch["parts"] = {path: done for path, done in parts.items() if int(path.partition(".")[0]) not in skipped}
+
+
+def _batch_shape(document: Document) -> tuple[int, bool]:
+    """The size of a batch, and whether a last smaller one is dropped."""
+    if document["kind"] != "pipeline":
+        raise _refusal(f"it is the state of a {document['kind']}")
+    if len(document["sources"]) != 1:
+        raise _refusal(f"it has {len(document['sources'])} sources")
+    (source,) = document["sources"]
+    if source["kind"] != "indexed":
+        raise _refusal(f"its source is {source['kind']}, so its positions cannot be left out")
+    sizes = []
+    for stage in document["fingerprint"]:
+        match stage:
+            case ["source" | "pipe" | "sink", *_]:
+                pass
+            case ["aggregate", int(size), bool(drop_last), *_] if size > 0:
+                sizes.append((size, drop_last))
+            case [str(kind), *_]:
+                raise _refusal(f"it has a stage {kind!r}, which is not a batch of a fixed number of items")
+            case _:
+                raise _refusal("its stages cannot be read")
+    if len(sizes) != 1:
+        raise _refusal(f"it has {len(sizes)} stages that make batches")
+    return sizes[0]
+
+
+def _refusal(reason: str) -> ResumeError:
+    return ResumeError(
+        f"cannot skip batches of this state: {reason}. skip() needs a pipeline with one indexed source, one aggregate "
+        "of a fixed number of items, and enough batches in the epochs that the state has"
+    )
