@@ -74,6 +74,8 @@ RULES = [
         ),
         lazily=(f"{P}.config",),
     ),
+    # The state of a pipeline. States of all ranks are distributed by those who need it.
+    Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
     # Children run whole pipelines. What those that only iterate import is kept light by a test of its own.
     Rule(f"{P}._remote", allows=(P, "spdl._processes")),
@@ -189,6 +191,7 @@ SHARED = {
         for user in ("spdl.pipeline", "spdl.source")
         for module in RESUME
     },
+    ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
     ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",

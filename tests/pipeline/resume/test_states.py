@@ -10,6 +10,8 @@ import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStateError
 from spdl.resume import ResumeError
+from spdl.resume._document import decode, encode
+from spdl.resume._elastic import combine
 from tests.contract.running import TIMEOUT, await_event, build_of
 
 
@@ -338,3 +340,56 @@ def test_states_can_be_taken_while_others_read() -> None:
     await_event(is_done)
     consumed = [epoch["high"] - sum(stop - start for start, stop in epoch["holes"]) for (epoch,) in map(epochs, found)]
     assert consumed == sorted(consumed)
+
+
+class Share:
+    """The share of one rank in an order that all agree on."""
+
+    def __init__(self, rank: int, world_size: int, num_global: int = 23, seed: int = 0) -> None:
+        self.rank = rank
+        self.world_size = world_size
+        self.num_global = num_global
+        self.drop_last = False
+        self.seed = seed
+
+    def at_global(self, position: int) -> int:
+        return 7 * position % self.num_global
+
+    def __len__(self) -> int:
+        return len(range(self.rank, self.num_global, self.world_size))
+
+    def __getitem__(self, position: int) -> int:
+        return self.at_global(self.rank + self.world_size * position)
+
+    def __iter__(self) -> Iterator[int]:
+        return (self[position] for position in range(len(self)))
+
+
+@pytest.mark.parametrize("worlds", [(1, 3), (3, 2, 5), (4, 1), (2, 2)], ids=str)
+def test_a_run_goes_on_with_another_number_of_ranks(worlds: tuple[int, ...]) -> None:
+    """From what is gathered of all ranks: each item is read once, on any of them, and the next epoch is whole."""
+    gathered: Any = None
+    found: list[int] = []
+    for number, world in enumerate(worlds):
+        states = []
+        is_last = number == len(worlds) - 1
+        for rank in range(world):
+            pipeline = build(Share(rank, world), lambda b: b.pipe(lambda item: item, name="same", concurrency=2))
+            if gathered is not None:
+                pipeline.load_state_dict(gathered)
+            with pipeline.auto_stop():
+                found += pipeline.get_iterator(timeout=TIMEOUT) if is_last else read(pipeline, 2)
+                states.append(pipeline.state_dict())
+        gathered = encode(combine([decode(state, "a test") for state in states]))
+    assert sorted(found) == list(range(23))
+    pipeline = build(Share(0, 1), lambda b: b.pipe(lambda item: item, name="same"))
+    pipeline.load_state_dict(gathered)
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_iterator(timeout=TIMEOUT)) == list(range(23))
+
+
+def test_an_order_of_another_seed_is_refused() -> None:
+    """Its positions are other items."""
+    state = build(Share(0, 1)).state_dict()
+    with pytest.raises(ResumeError, match="Share 23 seed 0 and is source Share 23 seed 1"):
+        build(Share(0, 1, seed=1)).load_state_dict(state)

@@ -36,8 +36,13 @@ def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts]) -> list
     if isinstance(src, MergeConfig):
         subs = [_pipeline(sub, facts) for sub in src.pipeline_configs]
         return ["merge", None if src.op is None else name_of(src.op), *subs]
-    found: list[Any] = ["source", type(src.source).__name__, facts.pop(0).length]
-    return [*found, "continuous"] if src.continuous else found
+    own = facts.pop(0)
+    found: list[Any] = ["source", type(src.source).__name__, own.length]
+    if own.seed is not None:
+        found.append(f"seed {own.seed}")
+    if src.continuous:
+        found.append("continuous")
+    return found
 
 
 def _stages(stages: Sequence[Any]) -> list[Any]:

@@ -6,6 +6,7 @@
 - ``rank`` and ``world_size``: the source gives a share of an order that all ranks agree on: of its global positions
   ``rank``, ``rank + world_size``, and so on. ``num_global``: number of items of all ranks in an epoch; ``drop_last``:
   whether the last incomplete round is dropped; ``at_global(position)``: the item at a global position.
+- ``seed``: must be the same where the state is loaded.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class SourceFacts(NamedTuple):
     world: int
     length: int | None  #: of an epoch, of all ranks
     drop_last: bool
+    seed: int | None
 
 
 def prepare_source(source: Any, passes: Passes) -> SourceFacts:
@@ -46,8 +48,14 @@ def prepare_source(source: Any, passes: Passes) -> SourceFacts:
         passes.get_at = at_global
     elif passes.kind == "indexed" and world == 1:
         passes.get_at = source.__getitem__
+    drop_last = world > 1 and getattr(source, "drop_last", False) is True
+    seed = getattr(source, "seed", None)
     return SourceFacts(
-        rank, world, length if type(length) is int else None, bool(world > 1 and getattr(source, "drop_last", False))
+        rank,
+        world,
+        length if type(length) is int else None,
+        drop_last,
+        seed if type(seed) is int else None,
     )
 
 

@@ -100,6 +100,11 @@ class Resuming:
             ResumeError: It cannot be loaded here. Nothing has changed.
         """
         document = decode(state, "this pipeline")
+        if document["kind"] == "gathered":
+            # Imported late: only those who change the number of ranks need it.
+            from spdl.resume._elastic import document_for
+
+            document = document_for(document, *self._rank_and_world())
         if document["kind"] != "pipeline":
             raise ResumeError(f"cannot load the state of a {document['kind']} into a pipeline")
         difference = describe_difference(document["fingerprint"], self._fingerprint)
@@ -122,6 +127,13 @@ class Resuming:
         self._loaded = encode(document)
         for source, own in zip(self._sources, plans, strict=True):
             _warn_if_it_takes_long(source, own)
+
+    def _rank_and_world(self) -> tuple[int, int]:
+        """Those of the sources that know of ranks."""
+        found = {(source.facts.rank, source.facts.world) for source in self._sources if source.facts.world > 1}
+        if len(found) > 1:
+            raise ResumeError(f"cannot load a gathered state: the sources have different ranks and worlds: {found}")
+        return found.pop() if found else (0, 1)
 
 
 # From the engine to the document
