@@ -83,6 +83,7 @@ RULES = [
         Rule(
             f"{P}._remote.{name}",
             allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_remote"))),
+            lazily=(f"{R}._errors",),
         )
         for name in ("_protocol", "_iterate", "_iterate_main", "_preloaded")
     ),

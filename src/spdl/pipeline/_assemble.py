@@ -20,6 +20,7 @@ from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_erro
 from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
+from ._resume._exactness import check_exact
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
@@ -62,9 +63,7 @@ def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
 
 def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     _call_back(cfg)
-    resumable = options.resumable
-    if not isinstance(resumable, bool) and resumable != "best-effort":
-        raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
+    approximate = check_exact(cfg, options.resumable)
     background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
     options = replace(
         options, report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval)
@@ -101,11 +100,11 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
-    if not resumable:
+    if not options.resumable:
         return Pipeline(engine, repr(cfg))
     from ._resume._state import make_resumable  # imported late: few pipelines need it
 
-    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, best_effort=resumable == "best-effort"))
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate))
 
 
 def _num_threads(given: int | None) -> int:

@@ -200,6 +200,25 @@ class Pipeline(Generic[T]):
         self._check_process()
         return stats_of(take_counts(self._engine))
 
+    def _take(self, timeout: float | None) -> tuple[Any, Any]:
+        """Return the next item, and what ``_commit`` needs when the user has it. For those who pass items on.
+
+        At the end of the stream or of an epoch, the item is the ``EOFError`` to raise. Otherwise as ``get_item``.
+        """
+        if not self._was_started or self._engine.is_forked:
+            self._begin()
+        taken = self._engine.take(timeout)
+        if isinstance(taken, tuple):
+            return taken[0], taken
+        ending = self._ending(taken)
+        if not isinstance(ending, EOFError):
+            raise ending
+        return ending, taken
+
+    def _commit(self, taken: Any) -> None:
+        """Count what ``_take`` returned as consumed. In the order of the takes."""
+        self._engine.commit(taken)
+
     # -- resuming
 
     def state_dict(self) -> dict[str, str]:

@@ -29,11 +29,11 @@ from spdl.pipeline.defs import (
 )
 from tests.pipeline.regions.threads import ThreadWorkersConfig
 
-__all__ = ["Agg", "Graph", "InRegion", "Op", "Paths", "Source", "build", "executor", "expected", "leaves"]
+__all__ = ["Agg", "Graph", "InRegion", "Op", "Paths", "Source", "build", "describe", "executor", "expected", "leaves"]
 
 Item: TypeAlias = tuple[int, ...]
 SourceKind: TypeAlias = Literal["list", "indexed", "stateful", "iterator", "iterable", "async"]
-#: Runs the calls of all stages with an executor, in ``executor()``.
+#: Runs the calls of all stages with an executor, in ``executor()``; without, they have none.
 _executors: list[ThreadPoolExecutor] = []
 
 
@@ -100,7 +100,7 @@ def pick(item: object, salt: int, among: tuple[Any, ...]) -> Any:
 
 @contextmanager
 def executor() -> Iterator[None]:
-    """Around everything that builds and reads pipelines."""
+    """Around everything that builds and reads pipelines with an executor."""
     with ThreadPoolExecutor(max_workers=2) as made:
         _executors.append(made)
         yield
@@ -275,6 +275,12 @@ class Failed(Exception):
 
 def build(graph: Graph) -> Pipeline[Any]:
     """Build a resumable pipeline of it, with sources and aggregators of its own."""
+    config, options = describe(graph)
+    return build_pipeline(config, **options)
+
+
+def describe(graph: Graph) -> tuple[PipelineConfig[Any], dict[str, Any]]:
+    """The pipeline, and the options of its build."""
     subs: list[PipelineConfig[Any]] = [
         PipelineConfig(
             SourceConfig(_SOURCES[source.kind](source), graph.continuous), _stages(source.stages), SinkConfig(1)
@@ -282,12 +288,11 @@ def build(graph: Graph) -> Pipeline[Any]:
         for source in graph.sources
     ]
     src = subs[0].src if len(subs) == 1 and not graph.sources[0].stages else Merge(subs)
-    return build_pipeline(
-        PipelineConfig(src, _stages(graph.stages), SinkConfig(graph.sink)),
-        num_threads=graph.num_threads,
-        task_hook_factory=(lambda _: [_Hook()]) if graph.hooks else None,
-        resumable=True,
-    )
+    return PipelineConfig(src, _stages(graph.stages), SinkConfig(graph.sink)), {
+        "num_threads": graph.num_threads,
+        "task_hook_factory": (lambda _: [_Hook()]) if graph.hooks else None,
+        "resumable": True,
+    }
 
 
 class _Hook(TaskHook):
@@ -394,5 +399,5 @@ def _pipe(op: Op, *, in_region: bool = False) -> Any:
         name=f"op{op.id}",
         concurrency=op.concurrency,
         output_order=op.order,
-        executor=_executors[-1] if op.lane == "executor" and not in_region else None,
+        executor=_executors[-1] if op.lane == "executor" and _executors and not in_region else None,
     )

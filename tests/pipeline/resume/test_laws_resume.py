@@ -2,16 +2,17 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline import Pipeline
 from spdl.pipeline._engine import _passes
 from tests.contract.running import TIMEOUT
-from tests.pipeline.resume.graphs import Graph, build, executor, expected, leaves
+from tests.pipeline.resume.graphs import Graph, build, describe, executor, expected, leaves
+from tests.pipeline.resume.iterating import OnThread
 from tests.pipeline.resume.strategies import graphs
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
@@ -32,7 +33,7 @@ class Reader:
     def is_done(self) -> bool:
         return len(self.epochs) > self.num_epochs
 
-    def read(self, pipeline: Pipeline[Any], most: int | None) -> dict[str, str]:
+    def read(self, pipeline: Any, most: int | None) -> dict[str, str]:
         """Read at most that many items and ends of epochs; return the state after them."""
         with pipeline.auto_stop():
             while not self.is_done and (most is None or most > 0):
@@ -47,8 +48,7 @@ class Reader:
             return pipeline.state_dict()
 
 
-def resumed(graph: Graph, state: Any) -> Pipeline[Any]:
-    pipeline = build(graph)
+def resumed(pipeline: Any, state: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a source that is iterated from its beginning
         pipeline.load_state_dict(state)
@@ -56,21 +56,36 @@ def resumed(graph: Graph, state: Any) -> Pipeline[Any]:
     return pipeline
 
 
-@cases(600)
-@given(graph=graphs(), stops=st.lists(st.integers(0, 12), min_size=1, max_size=4), share=st.sampled_from([0.01, 1e9]))
-def test_every_item_is_read_once_however_often_a_run_is_resumed(graph: Graph, stops: list[int], share: float) -> None:
-    """By epoch; in the same order, where every stage keeps the order; with states of sources now and then or always."""
+def check(make: Callable[[], Any], graph: Graph, stops: list[int]) -> None:
+    """Read what ``make`` makes of ``graph``, stopping after so many items, and compare."""
     reader = Reader(graph)
-    with nothing_left(), executor(), patch.object(_passes, "_SNAPSHOT_SHARE", share):
-        pipeline = build(graph)
-        for most in stops:
-            state = reader.read(pipeline, most)
-            pipeline = resumed(graph, state)
-            if reader.is_done:
-                break
-        reader.read(pipeline, None)
+    pipeline = make()
+    for most in stops:
+        state = reader.read(pipeline, most)
+        pipeline = resumed(make(), state)
+        if reader.is_done:
+            break
+    reader.read(pipeline, None)
     for epoch in range(reader.num_epochs):
         wanted = expected(graph, epoch)
         assert Counter(reader.epochs[epoch]) == Counter(wanted), f"epoch {epoch}"
         if graph.keeps_order:
             assert reader.epochs[epoch] == wanted, f"epoch {epoch}"
+
+
+STOPS = st.lists(st.integers(0, 12), min_size=1, max_size=4)
+
+
+@cases(600)
+@given(graph=graphs(), stops=STOPS, share=st.sampled_from([0.01, 1e9]))
+def test_every_item_is_read_once_however_often_a_run_is_resumed(graph: Graph, stops: list[int], share: float) -> None:
+    """By epoch; in the same order, where every stage keeps the order; with states of sources now and then or always."""
+    with nothing_left(), executor(), patch.object(_passes, "_SNAPSHOT_SHARE", share):
+        check(lambda: build(graph), graph, stops)
+
+
+@cases(200)
+@given(graph=graphs(), stops=STOPS, buffer_size=st.sampled_from([1, 2, 3, 8, 40]))
+def test_the_same_in_another_process(graph: Graph, stops: list[int], buffer_size: int) -> None:
+    """What was sent and not read is not consumed, whatever the credits are."""
+    check(lambda: OnThread(*describe(graph), buffer_size), graph, stops)

@@ -309,6 +309,10 @@ class Link:
         """A frame that is already here, or ``None``."""
         return self._frames.popleft() if self._frames else None
 
+    def put_back(self, frames: Iterable[Frame]) -> None:
+        """Let these frames, which were received, be the next ones, in this order."""
+        self._frames.extendleft(reversed(list(frames)))
+
     def has_frame(self) -> bool:
         """A whole frame is here: ``recv`` will not wait."""
         return bool(self._frames)

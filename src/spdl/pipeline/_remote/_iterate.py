@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from spdl._processes._child import Child
 from spdl._processes._main_module import guard_note
+from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._start import warm_up
 from spdl._processes._transport._custom import CustomArena, is_arena
 from spdl._reports import add_note
@@ -23,7 +24,7 @@ from ._protocol import FromIterator, ToIterator
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
 
-__all__ = ["iterate_in_subprocess"]
+__all__ = ["iterate_in_subprocess", "iterate_resumably"]
 
 T = TypeVar("T")
 
@@ -83,6 +84,41 @@ def iterate_in_subprocess(
             type.
         ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite.
     """
+    made: _Worker[T] = _start(
+        _Worker,
+        fn,
+        buffer_size=buffer_size,
+        initializer=initializer,
+        mp_context=mp_context,
+        timeout=timeout,
+        daemon=daemon,
+        arena=arena,
+    )
+    return made
+
+
+def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> _ResumableWorker[T]:
+    """``iterate_in_subprocess`` for a ``fn`` that returns ``ResumableItems``."""
+    if as_int("buffer_size", buffer_size) < 1:
+        raise ValueError(
+            f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "
+            "does not learn which items have been read"
+        )
+    made: _ResumableWorker[T] = _start(_ResumableWorker, fn, buffer_size=buffer_size, **options)
+    return made
+
+
+def _start(
+    of: type[Any],
+    fn: Callable[[], Iterable[Any]],
+    *,
+    buffer_size: int,
+    initializer: Callable[[], object] | Sequence[Callable[[], object]] | None = None,
+    mp_context: str | None = None,
+    timeout: float | None = None,
+    daemon: bool = False,
+    arena: Any = None,
+) -> Any:
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
     initializers = _as_sequence(initializer)
@@ -107,7 +143,7 @@ def iterate_in_subprocess(
         inbound_only=True,
         **options,
     )
-    worker: _Worker[T] = _Worker(child, buffer_size, timeout)
+    worker = of(child, buffer_size, timeout)
     worker.wait_ready()
     return worker
 
@@ -185,7 +221,7 @@ class _Worker(Generic[T]):
         with suppress(OSError):
             self.link.signal(ToIterator.CREDIT, self.number, count)
 
-    def tell(self, kind: ToIterator, payload: float) -> None:
+    def tell(self, kind: ToIterator, payload: Any) -> None:
         """Send a command for the latest iteration. A dead process shows when its messages have been read."""
         with suppress(OSError):
             self.link.send(kind, self.number, payload)
@@ -220,6 +256,49 @@ class _Worker(Generic[T]):
         """End the process; after so many seconds by force."""
         self._is_ended = True
         self._child.stop(timeout)
+
+
+class _ResumableWorker(_Worker[T]):
+    """A resumable pipeline there, which has a state here."""
+
+    num_read = 0  # items of the latest iteration that ``next`` has returned; its end counts as one
+
+    def __iter__(self) -> Iterator[T]:
+        self.check()
+        return _ResumableIteration(self)
+
+    def begin(self) -> int:
+        self.num_read = 0
+        return super().begin()
+
+    def state_dict(self) -> dict[str, str]:
+        """As :meth:`spdl.pipeline.Pipeline.state_dict`. It asks the other process, which answers between two items."""
+        state: dict[str, str] = self._ask(ToIterator.STATE, self.num_read)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As :meth:`spdl.pipeline.Pipeline.load_state_dict`. Before the first iteration."""
+        if self.number:
+            raise PipelineStateError("cannot load a state: the pipeline in the subprocess has been iterated")
+        self._ask(ToIterator.LOAD, state)
+
+    def _ask(self, kind: ToIterator, payload: Any) -> Any:
+        self.check()
+        self.tell(kind, payload)
+        others: list[Frame] = []
+        try:
+            while (frame := self.receive()).kind != FromIterator.STATE:
+                others.append(frame)
+        finally:
+            self.link.put_back(others)
+        answer = frame.load()
+        if not isinstance(answer, RemoteFailure):
+            return answer
+        if answer.type_name == "ResumeError":
+            from spdl.resume._errors import ResumeError  # imported late: few need it
+
+            raise ResumeError(answer.message)
+        raise answer.as_error("The pipeline in the subprocess has no such state")
 
 
 class _Iteration(Generic[T]):
@@ -294,3 +373,20 @@ class _Iteration(Generic[T]):
             return
         worker.give_credit(self._num_taken)
         self._num_taken = 0
+
+
+class _ResumableIteration(_Iteration[T]):
+    """The same, which counts what has been read."""
+
+    _worker: _ResumableWorker[T]
+
+    def __next__(self) -> T:
+        was_over = self._is_over
+        try:
+            item = super().__next__()
+        except StopIteration:
+            if not was_over and self._number == self._worker.number:
+                self._worker.num_read += 1
+            raise
+        self._worker.num_read += 1
+        return item

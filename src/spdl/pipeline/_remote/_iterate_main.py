@@ -11,7 +11,7 @@ import logging
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import Link
@@ -19,6 +19,9 @@ from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
 
 from ._protocol import FromIterator, ToIterator
+
+if TYPE_CHECKING:
+    from spdl._processes._transport import Frame
 
 __all__ = ["run"]
 
@@ -72,6 +75,9 @@ class _Worker:
         self._iterable = iterable
         self._wanted = 0  # number of the iteration asked for last
         self._credits: float = 0  # how many more items of it may be sent
+        # A resumable pipeline: see ``ResumableItems``.
+        self._resumable: Any = iterable if callable(getattr(iterable, "commit", None)) else None
+        self._num_read = 0  # items of this iteration of which the parent has said that they were read
         self._poll = select.poll() if hasattr(select, "poll") else None
         if self._poll is not None:
             self._poll.register(link.fileno(), select.POLLIN)
@@ -99,6 +105,7 @@ class _Worker:
                     return
             reset()
         iterator = self._try("Failed to create the iterator", iter, self._iterable)
+        self._num_read = 0
         try:
             self._send_items(number, iterator)
         finally:
@@ -122,6 +129,8 @@ class _Worker:
                 link.send(FromIterator.END, number)
                 return
             except BaseException as exc:
+                if self._resumable is not None and isinstance(exc, TimeoutError):
+                    continue  # there is no item yet
                 raise self._tell(attempt, exc) from exc
             self._credits -= 1
             if type(item) is bytes and len(item) < LARGE and self._credits > 0:
@@ -153,6 +162,23 @@ class _Worker:
             self._credits = frame.load()
         elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
             self._credits += frame.count or frame.load()
+            if self._resumable is not None and frame.count:
+                self._num_read += frame.count
+                self._resumable.commit(self._num_read)
+        elif frame.kind in (ToIterator.STATE, ToIterator.LOAD):
+            self._link.send(FromIterator.STATE, frame.number, self._state(frame))
+
+    def _state(self, frame: Frame) -> Any:
+        """The state that is asked for, or the failure of it."""
+        try:
+            payload = frame.load()
+            if frame.kind == ToIterator.LOAD:
+                self._resumable.load_state_dict(payload)
+            else:
+                self._resumable.commit(payload)
+            return self._resumable.state_dict()
+        except BaseException as exc:  # noqa: BLE001 - told to the parent
+            return RemoteFailure.of(exc)
 
 
 def _close(iterator: object) -> None:

@@ -25,7 +25,13 @@ class ToIterator(IntEnum):
     #: Stop the present iteration, if any, and begin this one. Payload: so many items may be sent, int or infinity; 0 if
     #: the child is to send STARTED and wait for CREDIT first.
     START = 1
-    CREDIT = 2  #: so many more items may be sent: its count, or as payload, int or infinity
+    #: So many more items may be sent. A count is also that of the items that have been read since; a payload, int or
+    #: infinity, answers STARTED.
+    CREDIT = 2
+    #: Of resumable pipelines: answer with STATE. Payload: number of items of the iteration that have been read, its end
+    #: included.
+    STATE = 3
+    LOAD = 4  #: of resumable pipelines, before the first iteration: load this state, and answer with STATE
 
 
 class FromIterator(IntEnum):
@@ -38,6 +44,7 @@ class FromIterator(IntEnum):
     BROKEN = 4
     #: Nothing of older iterations will come. Sent, before anything else of this one, where memory begins anew.
     STARTED = 5
+    STATE = 6  #: payload: the state, or a ``RemoteFailure``
 
 
 class FromMoved(IntEnum):

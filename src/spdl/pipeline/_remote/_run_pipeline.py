@@ -7,14 +7,15 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._errors import WorkerError
 from spdl.pipeline._numbers import as_interval
+from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
-from ._iterate import iterate_in_subprocess
+from ._iterate import iterate_in_subprocess, iterate_resumably
 from ._moved import MovedWorkers, move_executors
 from ._run_pipeline_main import PipelineFactory, take_along
 from ._unpicklable import find_unpicklable_part
@@ -39,6 +40,7 @@ def run_pipeline_in_subprocess(
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
+    resumable: bool | Literal["best-effort"] = False,
     **kwargs: Any,
 ) -> Iterable[T]:
     """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
@@ -66,6 +68,9 @@ def run_pipeline_in_subprocess(
         task_hook_factory: See there.
         background_tasks: See there.
         use_thread_output_queue: See there.
+        resumable: Whether what is returned has ``state_dict()`` and ``load_state_dict()``, as
+            :class:`~spdl.pipeline.Pipeline` has them. An item is consumed when it has been read here. ``buffer_size``
+            must then be limited.
         **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
             been set.
 
@@ -76,7 +81,7 @@ def run_pipeline_in_subprocess(
 
     Raises:
         TypeError: ``config`` is neither; a part cannot be pickled, nor the process be forked; an unknown argument.
-        ValueError: An argument is out of range; a pool has been used.
+        ValueError: An argument is out of range; a pool has been used; the pipeline cannot be resumed exactly.
         PipelineStructureError: The builder has no source or no sink.
         WorkerError: The process, or a worker, could not be started; an initializer failed.
     """
@@ -85,6 +90,7 @@ def run_pipeline_in_subprocess(
     elif not isinstance(config, PipelineConfig):
         raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
     _check_options(num_threads, max_failures, report_stats_interval, kwargs)
+    check_exact(config, resumable)
     options = {
         "num_threads": num_threads,
         "max_failures": max_failures,
@@ -93,13 +99,15 @@ def run_pipeline_in_subprocess(
         "task_hook_factory": task_hook_factory,
         "background_tasks": background_tasks,
         "use_thread_output_queue": use_thread_output_queue,
+        "resumable": resumable,
     }
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
     workers = MovedWorkers()
     try:
         config = move_executors(config, workers, kwargs.get("mp_context"))
         config = _move_regions(config, options, workers, kwargs.get("mp_context"))
-        items = iterate_in_subprocess(PipelineFactory(config, options), **kwargs)
+        start = iterate_resumably if resumable else iterate_in_subprocess
+        items: Iterable[T] = start(PipelineFactory(config, options), **kwargs)
         workers.close_ends()
         workers.wait_ready()
     except BaseException as exc:
@@ -107,7 +115,9 @@ def run_pipeline_in_subprocess(
         if type(exc) is TypeError and (part := find_unpicklable_part(config, options)) is not None:
             raise TypeError(f"cannot send {part}\n{exc}") from exc.__cause__
         raise
-    return _WithWorkers(items, workers) if workers.children else items
+    if not workers.children:
+        return items
+    return (_ResumableWithWorkers if resumable else _WithWorkers)(items, workers)
 
 
 def _move_regions(
@@ -163,6 +173,16 @@ class _WithWorkers(Generic[T]):
         if explained is error:
             raise error
         raise explained from error
+
+
+class _ResumableWithWorkers(_WithWorkers[T]):
+    """The same of a resumable pipeline."""
+
+    def state_dict(self) -> dict[str, str]:
+        return self._parts[0].state_dict()  # type: ignore[attr-defined, no-any-return] # of ``iterate_resumably``
+
+    def load_state_dict(self, state: Any) -> None:
+        self._parts[0].load_state_dict(state)  # type: ignore[attr-defined]
 
 
 class _Items(Iterator[T]):

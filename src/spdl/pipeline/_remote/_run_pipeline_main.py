@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from ._random_state import RandomState, capture, restore
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
 
-__all__ = ["PipelineFactory", "is_continuous", "take_along"]
+__all__ = ["PipelineFactory", "ResumableItems", "is_continuous", "take_along"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,8 @@ class PipelineFactory(Generic[T]):
 
     def __call__(self) -> Iterable[T]:
         config = make_thread_pools(self.config)
+        if self.options.get("resumable"):
+            return ResumableItems(config, self.options)
         return (_Epochs if is_continuous(config) else _Rebuilt)(config, self.options)
 
 
@@ -91,6 +94,70 @@ class _Epochs(Generic[T]):
             yield from self._unfinished
         except PipelineFailure as failure:
             raise _told(failure) from failure
+
+    def close(self) -> None:
+        """Nothing will be iterated any more."""
+        _stop(self._pipeline)
+        release_executors(self._config)
+
+
+class ResumableItems(Generic[T]):
+    """A pipeline for each iteration, or an iteration for each epoch, whose items are consumed when ``commit`` says so.
+
+    ``next`` raises ``TimeoutError`` if there is no item yet, so that whoever iterates can answer questions meanwhile.
+    """
+
+    #: Seconds that ``next`` waits.
+    _PATIENCE = 0.02
+
+    def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
+        self._config = config
+        self._options = options
+        self._is_continuous = is_continuous(config)
+        self._pipeline = _build(config, options)
+        self._has_begun = False
+        self._is_at_end = False  # the end of this iteration has been taken
+        self._uncommitted: deque[Any] = deque()
+        self._num_committed = 0
+
+    def __iter__(self) -> Iterator[T]:
+        if self._has_begun and not self._is_continuous:
+            _stop(self._pipeline)
+            self._pipeline = _build(self._config, self._options)
+            self._uncommitted.clear()
+        elif self._has_begun:
+            while not self._is_at_end:
+                with suppress(TimeoutError, StopIteration):
+                    next(self)  # what is left of an epoch that was given up is dropped
+            self.commit(self._num_committed + len(self._uncommitted))
+        self._has_begun = True
+        self._is_at_end = False
+        self._num_committed = 0
+        return self
+
+    def __next__(self) -> T:
+        try:
+            value, taken = self._pipeline._take(self._PATIENCE)
+        except PipelineFailure as failure:
+            raise _told(failure) from failure
+        self._uncommitted.append(taken)
+        if isinstance(value, EOFError):
+            self._is_at_end = True
+            raise StopIteration
+        return value  # type: ignore[no-any-return]
+
+    def commit(self, num: int) -> None:
+        """The user has read the first ``num`` items of the iteration; its end counts as one."""
+        while self._num_committed < num and self._uncommitted:
+            self._pipeline._commit(self._uncommitted.popleft())
+            self._num_committed += 1
+
+    def state_dict(self) -> dict[str, str]:
+        return self._pipeline.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        """Before the first iteration."""
+        self._pipeline.load_state_dict(state)
 
     def close(self) -> None:
         """Nothing will be iterated any more."""

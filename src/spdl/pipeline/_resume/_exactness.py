@@ -18,7 +18,24 @@ from spdl.pipeline.defs import (
     PlacementConfig,
 )
 
-__all__ = ["find_obstacles"]
+__all__ = ["check_exact"]
+
+
+def check_exact(config: PipelineConfig[Any], resumable: object) -> list[str]:
+    """Return why the pipeline cannot be resumed exactly, if ``resumable`` is ``"best-effort"``.
+
+    Raises:
+        ValueError: ``resumable`` is neither that nor a bool; or it is True, and something stands in the way.
+    """
+    if not isinstance(resumable, bool) and resumable != "best-effort":
+        raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
+    obstacles = find_obstacles(config) if resumable else []
+    if obstacles and resumable is True:
+        raise ValueError(
+            'this pipeline cannot be resumed exactly (resumable="best-effort" accepts it, and its states say what is '
+            "approximate):\n" + "\n".join(f"- {each}" for each in obstacles)
+        )
+    return obstacles
 
 
 def find_obstacles(config: PipelineConfig[Any]) -> list[str]:

@@ -14,7 +14,6 @@ from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
 from spdl.resume._ranges import RangeChain, Ranges
 
-from ._exactness import find_obstacles
 from ._fingerprint import fingerprint_of
 from ._sources import SourceFacts, prepare_source
 
@@ -25,18 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Resuming", "make_resumable"]
 
 
-def make_resumable(config: PipelineConfig[Any], engine: Engine, *, best_effort: bool) -> Resuming:
+def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: list[str]) -> Resuming:
     """Let the engine of a new pipeline keep track of what a state needs.
 
-    Raises:
-        ValueError: It cannot be exact, and ``best_effort`` is not set.
+    Args:
+        config: What the engine was made of.
+        engine: Not started.
+        approximate: What cannot be exact, and was accepted.
     """
-    obstacles = find_obstacles(config)
-    if obstacles and not best_effort:
-        raise ValueError(
-            'this pipeline cannot be resumed exactly (resumable="best-effort" accepts it, and its states say what is '
-            "approximate):\n" + "\n".join(f"- {each}" for each in obstacles)
-        )
     engine.ledger.track()
     sources = [
         _Source(node, prepare_source(node.iterable, node.passes))
@@ -46,8 +41,8 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, *, best_effort: 
     for node in engine.nodes:
         if isinstance(node, AggregateStage):
             node.may_keep_newest = not node.aggregator.is_exact
-            node.must_be_exact = not best_effort
-    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources]), obstacles)
+            node.must_be_exact = not approximate
+    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources]), approximate)
 
 
 class _Source(NamedTuple):

@@ -1,0 +1,94 @@
+"""Pipelines in a subprocess have states here: what was sent and not read is not consumed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spdl.pipeline import PipelineBuilder, PipelineStateError, WorkerError, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.resume import ResumeError
+
+
+def thrice(item: int) -> Iterator[int]:
+    yield from (10 * item, 10 * item + 1, 10 * item + 2)
+
+
+def same(item: int) -> int:
+    return item
+
+
+def refuse(item: int) -> int:
+    raise ValueError(item)
+
+
+def start(*, continuous: bool = False, **options: Any) -> Any:
+    builder: Any = PipelineBuilder().add_source(list(range(5)), continuous=continuous).pipe(thrice).add_sink(2)
+    return run_pipeline_in_subprocess(builder, num_threads=2, resumable=True, **options)
+
+
+def read(items: Any, num: int) -> list[int]:
+    return [value for value, _ in zip(iter(items), range(num), strict=False)]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_another_process() -> None:
+    """After the items that were read here, not those that were made there; again in the next epoch."""
+    whole = [10 * item + part for item in range(5) for part in range(3)]
+    items = start(continuous=True)
+    first = items.state_dict()
+    found = list(items) + [next(iterator) for iterator in [iter(items)] for _ in range(4)]
+    state = items.state_dict()
+    del items
+    items = start(continuous=True)
+    items.load_state_dict(state)
+    assert items.state_dict() == state
+    found += list(items)
+    assert found == 2 * whole
+    assert list(items) == whole
+    assert first != items.state_dict()
+    with pytest.raises(PipelineStateError, match="has been iterated"):
+        items.load_state_dict(state)
+
+
+@pytest.mark.slow
+def test_a_state_of_another_pipeline_is_refused_there() -> None:
+    """The error is raised here, and the process goes on."""
+    items = start()
+    state = items.state_dict()
+    with pytest.raises(ResumeError, match="stage 1 was pipe thrice and is pipe thrice generator"):
+        items.load_state_dict({"spdl": state["spdl"].replace(',"generator"', "")})
+    assert len(list(items)) == 15
+    assert '"ended":true' in items.state_dict()["spdl"]
+
+
+@pytest.mark.slow
+def test_regions_and_failures_there() -> None:
+    """Its workers are children of this process; what has failed is not tried again, and a failure ends the process."""
+    builder: Any = PipelineBuilder().add_source(list(range(6))).to(ProcessPoolExecutorConfig(1), buffer_size=2)
+    builder.pipe(same).to(MAIN_PROCESS).add_sink(2)
+    items: Any = run_pipeline_in_subprocess(builder, num_threads=2, resumable=True)
+    iterator = iter(items)
+    found = [next(iterator) for _ in range(2)]
+    state = items.state_dict()
+    del items, iterator
+    items = run_pipeline_in_subprocess(builder, num_threads=2, resumable=True)
+    items.load_state_dict(state)
+    assert found + list(items) == list(range(6))
+    builder = PipelineBuilder().add_source([1, 2]).pipe(refuse, max_failures=0).add_sink(1)
+    items = run_pipeline_in_subprocess(builder, num_threads=2, resumable=True)
+    with pytest.raises(WorkerError, match="failed 1 times"):
+        list(items)
+    with pytest.raises(PipelineStateError):
+        items.state_dict()
+
+
+def test_what_is_refused_starts_no_process() -> None:
+    """A pipeline that is not exact; a buffer without limit, which leaves the other process without answers."""
+    builder: Any = PipelineBuilder().add_source([1]).aggregate(2).pipe(thrice).add_sink(1)
+    with pytest.raises(ValueError, match="Put it before the aggregate"):
+        run_pipeline_in_subprocess(builder, resumable=True)
+    with pytest.raises(ValueError, match="buffer_size must be >= 1 for a resumable pipeline"):
+        start(buffer_size=0)
+    with pytest.raises(ValueError, match="resumable must be"):
+        run_pipeline_in_subprocess(builder, resumable="no")  # type: ignore[arg-type]
