@@ -3,7 +3,10 @@
 from collections.abc import AsyncIterator, Iterator, Sized
 from typing import Any
 
+import pytest
+
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._engine import _positions
 from spdl.pipeline._engine._engine import END, EPOCH
 from spdl.pipeline.batching import LengthBuckets, PackSequences
 from spdl.pipeline.defs import Aggregator
@@ -36,7 +39,7 @@ def test_one_held_item_does_not_make_the_ledger_grow() -> None:
 def test_positions_belong_to_epochs() -> None:
     """A position is numbered inside its epoch, and an epoch is live until its end has been read."""
     builder = PipelineBuilder().add_source([0, 1, 2], continuous=True).add_sink(8)
-    pipeline = builder.build(num_threads=2)
+    pipeline = builder.build(num_threads=2, resumable=True)
     positions = pipeline._engine.ledger.sources[0]
     with pipeline.auto_stop():
         for epoch in range(3):
@@ -56,7 +59,7 @@ def test_positions_belong_to_epochs() -> None:
 def test_what_was_taken_is_pending_until_it_is_committed() -> None:
     """For those who pass items on and know only later that the user has received them."""
     builder = PipelineBuilder().add_source([10, 11], continuous=True).add_sink(8)
-    pipeline = builder.build(num_threads=2)
+    pipeline = builder.build(num_threads=2, resumable=True)
     engine = pipeline._engine
     positions = engine.ledger.sources[0]
     with pipeline.auto_stop():
@@ -167,3 +170,17 @@ def test_an_item_that_an_aggregator_may_have_kept_is_pending() -> None:
                 assert {index for index in range(4) if not positions.is_consumed(index)} == pending
         assert list(found) == []
     assert pipeline.stats().stages[1].num_dropped == 0
+
+
+def test_epochs_whose_ends_nobody_reads_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge op may keep the marks; the starts of epochs do not pile up."""
+    monkeypatch.setattr(_positions, "_MOST_EPOCHS", 10)
+    positions = _positions.Positions()
+    for number in range(100):
+        positions.pending.add(positions.next_index)
+        positions.next_index += 1
+        if number > 2:
+            positions.consume(number - 3)
+        positions.begin_epoch()
+        assert len(positions.starts) <= 11
+    assert positions.place(99) == (99, 0)

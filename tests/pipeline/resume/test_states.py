@@ -393,3 +393,26 @@ def test_an_order_of_another_seed_is_refused() -> None:
     state = build(Share(0, 1)).state_dict()
     with pytest.raises(ResumeError, match="Share 23 seed 0 and is source Share 23 seed 1"):
         build(Share(0, 1, seed=1)).load_state_dict(state)
+
+
+@pytest.mark.parametrize("kind", ["fresh", "resumed"])
+def test_a_resumable_pipeline_that_nobody_holds_ends(kind: str) -> None:
+    """Its source is closed, wherever it was, and its threads end."""
+    closed = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield from range(1000)
+        finally:
+            closed.set()
+
+    state = build(numbers()).state_dict()
+    if kind == "resumed":
+        state = changed(state, lambda d: epochs_of(d)[0].update(high=10, holes=[[2, 4]]))
+    pipeline = build(numbers())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipeline.load_state_dict(state)
+    assert read(pipeline, 3) == ([0, 1, 2] if kind == "fresh" else [2, 3, 10])
+    del pipeline
+    await_event(closed)

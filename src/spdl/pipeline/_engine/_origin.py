@@ -114,7 +114,7 @@ class Ledger:
         self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
 
     def track(self) -> None:
-        """Remember, from now on, which outputs of a call are consumed."""
+        """Remember, from now on, which outputs of a call are consumed, and which epoch a position is in."""
         self.branches = set()
 
     def branch(self, parent: Origin) -> Branch:

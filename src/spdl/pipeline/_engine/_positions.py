@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from typing import Final
 
 __all__ = ["Positions"]
+
+#: More live epochs than their marks have room in any pipeline.
+_MOST_EPOCHS: Final = 100_000
 
 
 class Positions:
@@ -26,7 +30,7 @@ class Positions:
         self.num_absent = 0  # number of indices below ``next_index`` that were not issued
         self.pending: set[int] = set()  # issued and not consumed
         self.epoch = 0  # number of the oldest live epoch
-        self.starts: deque[int] = deque([0])  # the first index of each live epoch, oldest first
+        self.starts: deque[int] = deque([0])  # the first index of each live epoch, oldest first; if tracked
 
     def consume(self, index: int) -> None:
         self.pending.discard(index)
@@ -57,6 +61,10 @@ class Positions:
     def begin_epoch(self) -> None:
         """The source has ended a pass; what it issues from now on belongs to the next epoch."""
         self.starts.append(self.next_index)
+        if len(self.starts) > _MOST_EPOCHS:  # a merge op of the user does not pass their ends on
+            low = self.low
+            while len(self.starts) > 1 and self.starts[1] <= low:
+                self.end_epoch()
 
     def end_epoch(self) -> None:
         """The consumer has read the end of the oldest live epoch."""

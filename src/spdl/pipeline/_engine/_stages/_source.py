@@ -102,7 +102,8 @@ class SourceNode(Node):
 
     def end_pass(self, now: float) -> None:
         """A pass of a continuous source has ended, and another one follows."""
-        self.positions.begin_epoch()
+        if self.engine.ledger.branches is not None:
+            self.positions.begin_epoch()
         self.out.put_mark(now)
 
     def forget(self) -> None:
