@@ -24,7 +24,7 @@ from spdl._reports import name_of
 from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
-    from ._engine import Engine
+    from ._core import Core
     from ._origin import Path
     from ._positions import Positions
 
@@ -95,7 +95,7 @@ class Passes:
         "source",
     )
 
-    def __init__(self, engine: Engine, number: int, source: Any, *, is_continuous: bool) -> None:
+    def __init__(self, engine: Core, number: int, source: Any, *, is_continuous: bool) -> None:
         self.engine = engine
         self.number = number
         self.source = source
