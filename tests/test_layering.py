@@ -43,13 +43,15 @@ RULES = [
     Rule("spdl._reports", allows=()),
     # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
     Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
-    Rule("spdl.pipeline", allows=("spdl._processes", *RESUME)),
+    Rule("spdl.pipeline", allows=("spdl._processes", *RESUME, f"{R}._elastic")),
     Rule("spdl.source", allows=RESUME),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
     Rule(f"{R}._errors"),
     Rule(f"{R}._ranges"),
     Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
+    Rule(f"{R}._elastic", allows=RESUME),
+    Rule(f"{R}._files", allows=(f"{R}._errors",)),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
@@ -190,7 +192,7 @@ SHARED = {
     **{
         (user, module): "what a state looks like, and the error of one that cannot be loaded"
         for user in ("spdl.pipeline", "spdl.source")
-        for module in RESUME
+        for module in (*RESUME, f"{R}._elastic")
     },
     ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -3,15 +3,17 @@
 import warnings
 from collections.abc import Iterator
 
-from ._share import check_size, share_of
+from ._sampler import Sampler
+from ._share import check_size
 
 __all__ = ["DistributedDeterministicSampler"]
 
 
-class DistributedDeterministicSampler:
+class DistributedDeterministicSampler(Sampler[int]):
     """The indices ``0 .. n - 1`` in order, of which each rank has every ``world_size``-th.
 
     Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they cover all.
+    It can be indexed (``sampler[position]``), and has a state.
 
     Args:
         n: Number of items in the data set.
@@ -37,7 +39,7 @@ class DistributedDeterministicSampler:
         ddp_drop_last_distributed_round: bool = True,
     ) -> None:
         size = check_size(n)
-        self._share = share_of(size, rank, world_size, ddp_drop_last_distributed_round)
+        super().__init__(size, rank, world_size, ddp_drop_last_distributed_round)
         if self._share.stop < size:
             warnings.warn(
                 f"{size} items do not divide among {self._share.step} ranks: the last {size - self._share.stop} are "
@@ -45,11 +47,11 @@ class DistributedDeterministicSampler:
                 stacklevel=2,
             )
 
-    def __len__(self) -> int:
-        return len(self._share)
+    def _items_at(self, positions: range) -> Iterator[int]:
+        return iter(positions)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._share)
+    def _item_at(self, position: int) -> int:
+        return position
 
     def __repr__(self) -> str:
         share = self._share

@@ -1,10 +1,11 @@
 """A source that shuffles itself each time it is iterated over."""
 
-from collections.abc import Iterator, Sized
-from typing import Generic, TypeVar, overload
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any, Generic, TypeVar, overload
 
 from ._arguments import as_int
 from ._protocols import IterableWithShuffle, SizedIterableWithShuffle
+from ._states import Counted, go_on, is_stateful, make_state, read_count, read_integers, read_state
 
 __all__ = ["ShufflingSource", "SizedShufflingSource", "embed_shuffle"]
 
@@ -18,20 +19,64 @@ class ShufflingSource(Generic[T]):
         self.src = src
         self._shuffle_last = shuffle_last
         self._epoch = epoch
+        #: The seed of the order that ``src`` has; ``None``: the order that it was given with.
+        self._order: int | None = None
+        #: The iteration that is under way.
+        self._newest: Counted[T] | None = None
+        #: Where the next iteration goes on: how many items, and the state of ``src``.
+        self._resumed: tuple[int, Mapping[str, Any] | None] | None = None
 
     def __iter__(self) -> Iterator[T]:
-        if not self._shuffle_last:
+        if self._resumed is None and not self._shuffle_last:
             self._shuffle()
-            yield from self.src
-            return
+        count, state = self._resumed or (0, None)
+        self._resumed = None
+        newest = self._newest = Counted(go_on(self.src, count, state), count)
         try:
-            yield from self.src
+            yield from newest.items
         finally:  # also when the iterator is closed or dropped before its end
-            self._shuffle()
+            if self._newest is newest:
+                self._newest = None
+            if self._shuffle_last:
+                self._shuffle()
 
     def _shuffle(self) -> None:
         self.src.shuffle(seed=self._epoch)
+        self._order = self._epoch
         self._epoch += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get the epoch, and where the iteration that is under way is.
+
+        ``"src"`` is the state of the source, if that has ``state_dict``.
+        """
+        count, inner = self._resumed or (None, None)
+        if self._newest is not None:
+            count = self._newest.count
+            inner = self.src.state_dict() if is_stateful(self.src) else None  # type: ignore[attr-defined]
+        return make_state("embed_shuffle", epoch=self._epoch, order=self._order, position=count, src=inner)
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state: the rest of the iteration that was under way, or a whole one.
+
+        Without ``load_state_dict``, or an index, the source is read from its start, and what was given is dropped.
+
+        Raises:
+            ResumeError: It is not such a state, or the source cannot load its part of it.
+        """
+        checked = read_state(state, "embed_shuffle")
+        (epoch,) = read_integers(checked, "epoch")
+        order = None if checked.get("order") is None else read_integers(checked, "order")[0]
+        resumed = None
+        if checked.get("position") is not None:
+            resumed = read_count(checked, "position"), checked.get("src")
+        if order is not None and (resumed is not None or self._shuffle_last):
+            self.src.shuffle(seed=order)
+        self._epoch, self._order, self._resumed, self._newest = epoch, order, resumed, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start of an epoch, also one made during an iteration.
+        return {**self.__dict__, "_newest": None}
 
     def __repr__(self) -> str:
         return f"embed_shuffle({self.src!r}, shuffle_last={self._shuffle_last}, epoch={self._epoch})"
@@ -74,7 +119,8 @@ def embed_shuffle(src: IterableWithShuffle[T], /, *, shuffle_last: bool = False,
 
     Returns:
         A source with ``.src``. ``len()`` is that of ``src``, or TypeError if it has none. It is picklable if ``src``
-        is, and the copy continues with the epoch. Use one iterator at a time: all share ``src`` and its order.
+        is, and the copy continues with the epoch. Use one iterator at a time: all share ``src`` and its order. It has
+        ``state_dict()`` and ``load_state_dict(state)``, which include those of ``src``.
 
     Raises:
         TypeError: ``src`` has no ``shuffle``, or the epoch is not an integer.

@@ -1,20 +1,24 @@
 """Indices in a random order that is computed on demand, distributed over the ranks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ._arguments import as_int
-from ._keyed import KeyedPermutation
-from ._share import check_size, share_of
+from ._keyed import KeyedPermutation, PermutationSlice
+from ._sampler import Sampler
+from ._share import check_size
+from ._states import read_integers
 
 __all__ = ["DistributedKeyedSampler"]
 
 
-class DistributedKeyedSampler:
+class DistributedKeyedSampler(Sampler[int]):
     """All indices of a data set in random order, of which each rank has every ``world_size``-th, in constant memory.
 
     The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``: it depends on nothing else, in particular not on
     the number of ranks or workers, so a run can be resumed with more or fewer of them. Each iteration yields the same
-    until ``shuffle`` or ``set_epoch``. Starting takes the same time for every ``n``.
+    until ``shuffle`` or ``set_epoch``. Starting takes the same time for every ``n``, at the first position and at any
+    other: ``sampler[position]`` is computed, and a state holds a number.
 
     Args:
         n: Number of items in the data set, up to 2**63 - 1.
@@ -43,7 +47,7 @@ class DistributedKeyedSampler:
         ddp_drop_last_distributed_round: bool = True,
     ) -> None:
         self._n = check_size(n)
-        self._share = share_of(self._n, rank, world_size, ddp_drop_last_distributed_round)
+        super().__init__(self._n, rank, world_size, ddp_drop_last_distributed_round)
         self._seed = as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
         self._order = self._make_order()
@@ -51,23 +55,37 @@ class DistributedKeyedSampler:
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
 
+        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+
         Raises:
             TypeError: It is not an integer.
         """
-        self._seed = as_int("seed", seed)
-        self._order = self._make_order()
+        self._choose(as_int("seed", seed), self._epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
 
+        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+
         Raises:
             TypeError: It is not an integer.
         """
-        self._epoch = as_int("epoch", epoch)
-        self._order = self._make_order()
+        self._choose(self._seed, as_int("epoch", epoch))
+
+    def _choose(self, seed: int, epoch: int) -> None:
+        if (seed, epoch) != (self._seed, self._epoch):
+            self._seed, self._epoch = seed, epoch
+            self._order = self._make_order()
+            self._forget()
 
     def _make_order(self) -> KeyedPermutation:
         return KeyedPermutation(self._n, (self._seed, self._epoch))
+
+    def _settings(self) -> dict[str, Any]:
+        return {"seed": self._seed, "epoch": self._epoch}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._choose(*read_integers(state, "seed", "epoch"))
 
     @property
     def seed(self) -> int:
@@ -79,11 +97,11 @@ class DistributedKeyedSampler:
         """The epoch of the iterations that begin now."""
         return self._epoch
 
-    def __len__(self) -> int:
-        return len(self._share)
+    def _items_at(self, positions: range) -> Iterator[int]:
+        return iter(PermutationSlice(self._order, positions))
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._order[self._share.start : self._share.stop : self._share.step])
+    def _item_at(self, position: int) -> int:
+        return self._order[position]
 
     def __repr__(self) -> str:
         share = self._share

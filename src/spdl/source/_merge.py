@@ -1,14 +1,21 @@
 """Several iterables as one: round-robin, or drawn by weights."""
 
+import base64
 import math
 import random
+import struct
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
-from typing import Generic, TypeVar
+from operator import length_hint
+from typing import Any, Generic, TypeVar
+
+from spdl.resume._errors import ResumeError
 
 from ._arguments import as_int
+from ._states import Counted, go_on, is_stateful, make_state, read_state
 
 __all__ = ["MergeIterator"]
 
@@ -26,7 +33,8 @@ class MergeIterator(Generic[T]):
         list(MergeIterator([[0, 1], [10, 11, 12]]))                    # [0, 10, 1, 11, 12]
         MergeIterator([speech, noise], weights=[9, 1], stop_after=1000)
 
-    Each ``iter()`` starts anew, with the same draws.
+    Each ``iter()`` starts anew, with the same draws. With ``state_dict()`` and ``load_state_dict(state)`` the next one
+    goes on where the newest one is. For a mixture that can be indexed, see :class:`spdl.source.KeyedMix`.
 
     Args:
         iterables: What is merged.
@@ -64,50 +72,201 @@ class MergeIterator(Generic[T]):
             raise ValueError(f"stop_after must be >= -1, got {self.stop_after}")
         self.seed = as_int("seed", seed)
 
+        self._newest: _Merging[T] | None = None
+        self._resumed: Mapping[str, Any] | None = None
+
     def __iter__(self) -> Iterator[T]:
-        ends_early = self.stop_after == _FIRST_EXHAUSTED
-        iterators = [iter(iterable) for iterable in self.iterables]
-        if self.weights is None:
-            merged = _in_turn(iterators, ends_early)
-        else:
-            merged = _drawn(iterators, _as_integers(self.weights), random.Random(self.seed), ends_early)
-        if self.stop_after > _ALL_EXHAUSTED:
-            return islice(merged, min(self.stop_after, sys.maxsize))
-        return merged
+        resumed, self._resumed = self._resumed, None
+        merging = self._newest = _Merging(self.iterables, self._integers(), self.seed, resumed)
+        return merging.items(self.stop_after)
+
+    def _integers(self) -> list[int] | None:
+        return None if self.weights is None else _as_integers(self.weights)
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {
+            "iterables": len(self.iterables),
+            "weights": self._integers(),
+            "stop_after": self.stop_after,
+            "seed": self.seed,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get where the newest iteration is: whose turn it is, or the state of the draw, and where each iterable is.
+
+        Of an iterable that has ``state_dict``, that is its state; of others, the number of items taken. The state of
+        an iteration that has ended is that of one that has not begun.
+        """
+        progress = self._resumed
+        if self._newest is not None and not self._newest.has_ended:
+            progress = self._newest.progress()
+        return make_state("MergeIterator", **self._fingerprint(), progress=progress)
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state; those after it begin at the start.
+
+        Iterables without ``load_state_dict``, or an index, are read from their start, and what was taken is dropped.
+
+        Raises:
+            ResumeError: It is not the state of such an iterator, made with the same arguments. On ``iter()``: an
+                iterable has fewer items, or cannot load its part.
+        """
+        checked = read_state(state, "MergeIterator", **self._fingerprint())
+        progress = checked.get("progress")
+        if progress is not None:
+            _check_progress(progress, len(self.iterables), is_drawn=self.weights is not None)
+        self._resumed, self._newest = progress, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start, also one made during an iteration.
+        return {**self.__dict__, "_newest": None}
 
 
-def _in_turn(iterators: list[Iterator[T]], ends_early: bool) -> Iterator[T]:
-    while iterators:
-        exhausted = []
-        for iterator in iterators:
-            try:
-                item = next(iterator)
-            except StopIteration:
-                if ends_early:
-                    return
-                exhausted.append(iterator)
-            else:
+class _Merging(Generic[T]):
+    """One iteration over several iterables, and where it is. They are known by their numbers.
+
+    Args:
+        iterables: What is merged.
+        weights: Of the draw; ``None``: in turn.
+        seed: Of the draw.
+        resumed: What ``progress`` of an earlier iteration returned; ``None``: begin at the start.
+    """
+
+    def __init__(
+        self,
+        iterables: list[Iterable[T]],
+        weights: list[int] | None,
+        seed: int,
+        resumed: Mapping[str, Any] | None,
+    ) -> None:
+        self._iterables = iterables
+        self._weights = weights
+        start = resumed or _at_start(len(iterables))
+        #: Those that are not known to be exhausted, and at which place among them the next turn is.
+        self._alive: list[int] = list(start["alive"])
+        self._turn: int = start["turn"]
+        self._turns: Iterator[Iterator[T]] | None = None
+        #: Those found to be exhausted in this round.
+        self._exhausted: list[int] = list(start["exhausted"])
+        self._rng = random.Random(seed)
+        if start["draw"] is not None:
+            self._rng.setstate(_read_draw(start["draw"]))
+        self._sources = [
+            Counted(go_on(iterable, count, state), count)
+            for iterable, (count, state) in zip(iterables, start["taken"], strict=True)
+        ]
+        self.has_ended = False
+
+    @property
+    def count(self) -> int:
+        """How many items were given."""
+        return sum(source.count for source in self._sources)
+
+    def items(self, stop_after: int) -> Iterator[T]:
+        ends_early = stop_after == _FIRST_EXHAUSTED
+        items = self._in_turn(ends_early) if self._weights is None else self._drawn(self._weights, ends_early)
+        if stop_after > _ALL_EXHAUSTED:
+            items = islice(items, min(max(0, stop_after - self.count), sys.maxsize))
+        yield from items
+        self.has_ended = True
+
+    def _in_turn(self, ends_early: bool) -> Iterator[T]:
+        first, exhausted = self._turn, self._exhausted
+        while self._alive:
+            iterators = [self._sources[number].items for number in self._alive]
+            while True:
+                # How many of these are left tells whose turn it is, without counting.
+                self._turns = turns = iter(iterators)
+                if first:
+                    next(islice(turns, first, first), None)
+                    first = 0
+                for iterator in turns:
+                    try:
+                        item = next(iterator)
+                    except StopIteration:
+                        if ends_early:
+                            return
+                        exhausted.append(self._alive[self._place() - 1])
+                    else:
+                        yield item
+                if exhausted:
+                    break
+            self._alive = [number for number in self._alive if number not in exhausted]
+            exhausted.clear()
+
+    def _place(self) -> int:
+        """The place, among those that are alive, at which the next turn is."""
+        return self._turn if self._turns is None else len(self._alive) - length_hint(self._turns)
+
+    def _drawn(self, weights: list[int], ends_early: bool) -> Iterator[T]:
+        while self._alive:
+            iterators = [self._sources[number].items for number in self._alive]
+            if len(iterators) == 1:  # nothing to draw
+                yield from iterators[0]
+                return
+            bounds = list(accumulate(weights[number] for number in self._alive))
+            while True:
+                chosen = bisect_right(bounds, self._rng.randrange(bounds[-1]))
+                try:
+                    item = next(iterators[chosen])
+                except StopIteration:
+                    break
                 yield item
-        if exhausted:
-            iterators = [iterator for iterator in iterators if not any(iterator is one for one in exhausted)]
+            if ends_early:
+                return
+            del self._alive[chosen]
+
+    def progress(self) -> dict[str, Any]:
+        """Where this is, for another one to go on."""
+        ids = Counter(map(id, self._iterables))
+        taken = []
+        for iterable, source in zip(self._iterables, self._sources, strict=True):
+            # One that is merged with itself has one state, and two places.
+            is_asked = is_stateful(iterable) and ids[id(iterable)] == 1
+            taken.append([source.count, iterable.state_dict() if is_asked else None])  # type: ignore[attr-defined]
+        return {
+            "alive": list(self._alive),
+            "turn": self._place(),
+            "exhausted": list(self._exhausted),
+            "draw": None if self._weights is None else _write_draw(self._rng),
+            "taken": taken,
+        }
 
 
-def _drawn(iterators: list[Iterator[T]], weights: list[int], rng: random.Random, ends_early: bool) -> Iterator[T]:
-    while iterators:
-        if len(iterators) == 1:  # nothing to draw
-            yield from iterators[0]
-            return
-        bounds = list(accumulate(weights))
-        while True:
-            chosen = bisect_right(bounds, rng.randrange(bounds[-1]))
-            try:
-                item = next(iterators[chosen])
-            except StopIteration:
-                break
-            yield item
-        if ends_early:
-            return
-        del iterators[chosen], weights[chosen]
+def _at_start(count: int) -> dict[str, Any]:
+    return {"alive": range(count), "turn": 0, "exhausted": [], "draw": None, "taken": [(0, None)] * count}
+
+
+#: The version of the states of ``random.Random``, and how many words of 32 bits they have.
+_DRAW_VERSION, _DRAW_WORDS = 3, 625
+
+
+def _write_draw(rng: random.Random) -> str:
+    _, words, _ = rng.getstate()
+    return base64.b85encode(struct.pack(f"<{_DRAW_WORDS}I", *words)).decode("ascii")
+
+
+def _read_draw(text: str) -> tuple[int, tuple[int, ...], None]:
+    return _DRAW_VERSION, struct.unpack(f"<{_DRAW_WORDS}I", base64.b85decode(text)), None
+
+
+def _check_progress(progress: Any, count: int, *, is_drawn: bool) -> None:
+    try:
+        if is_drawn:
+            random.Random(0).setstate(_read_draw(progress["draw"]))
+        taken = [number for number, _ in progress["taken"]]
+        is_good = (
+            len(taken) == count
+            and all(isinstance(number, int) and number >= 0 for number in taken)
+            and {*progress["alive"], *progress["exhausted"]} <= set(range(count))
+            and 0 <= progress["turn"] <= count
+        )
+        if not is_good:
+            raise ValueError(f"not of {count} iterables")
+    except (KeyError, TypeError, ValueError, struct.error) as exc:
+        raise ResumeError(
+            "cannot load a state into MergeIterator: its 'progress' is damaged; use an older state"
+        ) from exc
 
 
 def _as_integers(weights: list[float]) -> list[int]:

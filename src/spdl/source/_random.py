@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._arguments import as_int, as_seed
-from ._share import check_size, share_of
+from ._sampler import Sampler
+from ._share import check_size
+from ._states import read_count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DistributedRandomSampler"]
 
 
-class DistributedRandomSampler:
+class DistributedRandomSampler(Sampler[Any]):
     """Indices of a data set in random order, of which each rank has every ``world_size``-th.
 
     All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they need not communicate.
@@ -23,7 +25,8 @@ class DistributedRandomSampler:
     No global random state is used.
 
     The indices of all ranks are drawn at once: 8 bytes for each. For large data sets see
-    :class:`DistributedKeyedSampler`.
+    :class:`DistributedKeyedSampler`. Indexing (``sampler[position]``) draws them once and keeps all of them until
+    ``shuffle``.
 
     Args:
         n: Number of items in the data set.
@@ -65,36 +68,67 @@ class DistributedRandomSampler:
             raise ValueError(
                 f"num_draws must be <= n without weights, since nothing is drawn twice, got {total} of {self._n} items"
             )
-        self._share = share_of(total, rank, world_size, ddp_drop_last_distributed_round, what="draws")
+        super().__init__(total, rank, world_size, ddp_drop_last_distributed_round, what="draws")
         self._probabilities = None if weights is None else _as_probabilities(weights, self._n)
         self._seed = as_seed("seed", seed)
+        self._kept: NDArray[Any] | None = None
 
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on. Only the last call counts.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
 
         Raises:
             TypeError: It is not an integer.
             ValueError: It is negative.
         """
-        self._seed = as_seed("seed", seed)
+        chosen = as_seed("seed", seed)
+        if chosen != self._seed:
+            self._seed = chosen
+            self._kept = None
+            self._forget()
 
-    def __len__(self) -> int:
-        return len(self._share)
+    @property
+    def global_length(self) -> int:
+        """The number of indices that all ranks draw together: another number would be another order."""
+        return self._share.stop
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         """NumPy integers (``int64``). Drawn at the first ``next``."""
-        return self._draw(self._seed)
+        return super().__iter__()
 
-    def _draw(self, seed: int) -> Iterator[Any]:
+    def _items_at(self, positions: range) -> Iterator[Any]:
+        return self._draw_at(positions, self._seed)
+
+    def _draw_at(self, positions: range, seed: int) -> Iterator[Any]:
+        # A generator, so that nothing is drawn before the first index is asked for.
+        drawn = self._draw(seed) if self._kept is None or seed != self._seed else self._kept
+        own = drawn[positions.start : positions.stop : positions.step]
+        if positions.step > 1:
+            own = own.copy()  # lets go of the other ranks' indices
+        del drawn
+        yield from own
+
+    def _item_at(self, position: int) -> Any:
+        if self._kept is None:
+            self._kept = self._draw(self._seed)
+        return self._kept[position]
+
+    def _draw(self, seed: int) -> NDArray[Any]:
         import numpy as np
 
-        share = self._share
-        drawn = np.random.default_rng(seed).choice(
-            self._n, size=share.stop, replace=self._probabilities is not None, p=self._probabilities
+        return np.random.default_rng(seed).choice(
+            self._n, size=self._share.stop, replace=self._probabilities is not None, p=self._probabilities
         )
-        if share.step > 1:
-            drawn = drawn[share.start :: share.step].copy()  # lets go of the other ranks' indices
-        yield from drawn
+
+    def _settings(self) -> dict[str, Any]:
+        return {"seed": self._seed}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.shuffle(seed=read_count(state, "seed"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_kept": None}
 
     def __repr__(self) -> str:
         share = self._share

@@ -1,9 +1,10 @@
 """An iterator that never ends."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ._arguments import as_int
+from ._states import Counted, go_on, is_stateful, make_state, read_count, read_integers, read_state
 
 __all__ = ["RepeatIterator", "repeat_source"]
 
@@ -15,44 +16,72 @@ class RepeatIterator(Iterator[T]):
 
     def __init__(self, src: Iterable[T], epoch: int) -> None:
         self.src = src
+        #: The epoch that is under way, or the first one.
         self.epoch = epoch
         self._iterator: Iterator[T] | None = None
+        self._newest: Counted[T] | None = None
+        self._resumed: tuple[int, Mapping[str, Any] | None] = (0, None)
 
     def __iter__(self) -> "RepeatIterator[T]":
         return self
 
     def __next__(self) -> T:
         if self._iterator is None:
-            self._iterator = _repeat(self.src, self.epoch)
+            self._iterator = self._epochs()
         return next(self._iterator)
+
+    def _epochs(self) -> Iterator[T]:
+        shuffle = getattr(self.src, "shuffle", None)
+        (count, state), self._resumed = self._resumed, (0, None)
+        while True:
+            if shuffle is not None:
+                shuffle(seed=self.epoch)
+            self._newest = Counted(go_on(self.src, count, state), count)
+            yield from self._newest.items
+            if self._newest.count == 0:
+                raise RuntimeError(
+                    f"cannot repeat a source of type {type(self.src).__qualname__}: epoch {self.epoch} gave no item. "
+                    "Either there is nothing in it, or it can be iterated over only once, as generators and other "
+                    "iterators: give what makes a new iterator each time"
+                )
+            count, state = 0, None
+            self.epoch += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get the epoch and the number of its items that were given.
+
+        ``"src"`` is the state of the source, if that has ``state_dict``.
+        """
+        count, inner = self._resumed
+        if self._newest is not None:
+            count = self._newest.count
+            inner = self.src.state_dict() if is_stateful(self.src) else None  # type: ignore[attr-defined]
+        return make_state("repeat_source", epoch=self.epoch, position=count, src=inner)
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Go on from a state.
+
+        Without ``load_state_dict``, or an index, the source is read from the start of the epoch, and what was given is
+        dropped.
+
+        Raises:
+            ResumeError: It is not such a state. On ``next``: the source has fewer items.
+        """
+        checked = read_state(state, "repeat_source")
+        (epoch,) = read_integers(checked, "epoch")
+        resumed = read_count(checked, "position"), checked.get("src")
+        self.epoch, self._resumed, self._iterator, self._newest = epoch, resumed, None, None
 
     def __getstate__(self) -> dict[str, Any]:
         if self._iterator is not None:
             raise ValueError(
-                "cannot pickle an iterator of repeat_source that has begun: its place in the source is lost"
+                "cannot pickle an iterator of repeat_source that has begun: its place in the source is lost. Make "
+                "another one where it is needed, and give it the state: load_state_dict(iterator.state_dict())"
             )
         return self.__dict__
 
 
-def _repeat(src: Iterable[T], epoch: int) -> Iterator[T]:
-    shuffle = getattr(src, "shuffle", None)
-    while True:
-        if shuffle is not None:
-            shuffle(seed=epoch)
-        is_empty = True
-        for item in src:
-            is_empty = False
-            yield item
-        if is_empty:
-            raise RuntimeError(
-                f"cannot repeat a source of type {type(src).__qualname__}: epoch {epoch} gave no item. Either there is "
-                "nothing in it, or it can be iterated over only once, as generators and other iterators: give what "
-                "makes a new iterator each time"
-            )
-        epoch += 1
-
-
-def repeat_source(src: Iterable[T], /, epoch: int = 0) -> Iterator[T]:
+def repeat_source(src: Iterable[T], /, epoch: int = 0) -> RepeatIterator[T]:
     """Iterate over ``src`` again and again, without an end.
 
     Args:
@@ -61,7 +90,8 @@ def repeat_source(src: Iterable[T], /, epoch: int = 0) -> Iterator[T]:
         epoch: The first epoch, and so the first seed.
 
     Returns:
-        An iterator. It pickles, if ``src`` does, until the first ``next``; after it, pickling raises ValueError.
+        An iterator. It pickles, if ``src`` does, until the first ``next``; after it, pickling raises ValueError. It has
+        ``state_dict()`` and ``load_state_dict(state)``, which include those of ``src``.
 
     Raises:
         TypeError: The epoch is not an integer.

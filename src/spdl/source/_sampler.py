@@ -1,0 +1,175 @@
+"""What all samplers can do: an order that all ranks agree on, of which one has every ``world_size``-th item."""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, SupportsIndex, TypeVar, overload
+
+from spdl.resume._errors import ResumeError
+
+from ._share import share_of
+from ._states import Counted, make_state, read_count, read_state
+
+__all__ = ["Sampler"]
+
+T = TypeVar("T")
+
+
+class Sampler(Generic[T]):
+    """The share of one rank in an order that all ranks agree on.
+
+    Positions are of two kinds. A *local* one counts the items of this rank: ``sampler[0]`` is its first. A *global* one
+    counts those of all ranks together: ``sampler.global_item(0)`` is the first item of rank 0, on every rank. Both are
+    found in constant time, however far they are from the start.
+    """
+
+    def __init__(
+        self, total: int, rank: object, world_size: object, drop_last_round: bool, what: str = "items"
+    ) -> None:
+        self._total = total
+        self._share = share_of(total, rank, world_size, drop_last_round, what)
+        self._drops = bool(drop_last_round)
+        self._start = 0
+        self._newest: Counted[T] | None = None
+
+    @abstractmethod
+    def _items_at(self, positions: range) -> Iterator[T]:
+        """The items at these global positions, which ascend."""
+
+    @abstractmethod
+    def _item_at(self, position: int) -> T:
+        """The item at a global position."""
+
+    def _settings(self) -> dict[str, Any]:
+        """What may change after the sampler was made, and decides about the order; part of its state."""
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Take the settings from a state that has been checked."""
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What was given when the sampler was made, must not differ where its state is loaded, and is not of a rank."""
+        return {"global_length": self.global_length}
+
+    def _forget(self) -> None:
+        """Let the next iteration begin at the start: it is of another order."""
+        self._start = 0
+        self._newest = None
+
+    @property
+    def rank(self) -> int:
+        """The rank whose items these are."""
+        return self._share.start
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self._share.step
+
+    @property
+    def global_length(self) -> int:
+        """The number of global positions: of all ranks together, with those of a last round that is dropped."""
+        return self._total
+
+    @property
+    def drops_last_round(self) -> bool:
+        """Whether the last positions are dropped if they do not go around."""
+        return self._drops
+
+    def global_position(self, position: SupportsIndex) -> int:
+        """Get the global position of a local one: ``rank + world_size * position``.
+
+        Raises:
+            IndexError: The sampler has fewer items.
+        """
+        return self._share[_checked(position, len(self), "items of this rank")]
+
+    def global_item(self, position: SupportsIndex) -> T:
+        """Get the item at a global position, also one of another rank, or of a last round that is dropped.
+
+        So items that other ranks have not loaded can be loaded here: the pipeline does so when a run goes on with
+        another number of ranks.
+
+        Raises:
+            IndexError: It is not in ``range(global_length)``.
+        """
+        return self._item_at(_checked(position, self.global_length, "items of all ranks"))
+
+    def __len__(self) -> int:
+        return len(self._share)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> T | Sequence[T]:
+        """The item at a local position; for a slice, a list of items."""
+        if isinstance(index, slice):
+            positions = self._share[index]
+            if positions.step < 0:
+                return list(self._items_at(positions[::-1]))[::-1]
+            return list(self._items_at(positions))
+        return self._item_at(self.global_position(index))
+
+    def __iter__(self) -> Iterator[T]:
+        start, self._start = self._start, 0
+        self._newest = Counted(self._items_at(self._share[start:]), start)
+        return self._newest.items
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get where the newest iteration is, as numbers and text.
+
+        A loader that takes positions itself needs no state of its sampler; this is for one that only iterates.
+        """
+        position = self._start if self._newest is None else self._newest.count
+        return make_state(
+            type(self).__name__,
+            **self._fingerprint(),
+            **self._settings(),
+            world_size=self.world_size,
+            position=position,
+        )
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state, and those after it begin at the start.
+
+        The state of any rank will do, since all have taken as many items. It may be of another number of ranks, if what
+        they had taken together is a multiple of this one. Choosing another order or epoch afterwards begins at the
+        start.
+
+        Raises:
+            ResumeError: It is not the state of such a sampler, made with the same arguments.
+        """
+        kind = type(self).__name__
+        checked = read_state(state, kind, **self._fingerprint())
+        taken = read_count(checked, "position") * read_count(checked, "world_size")
+        if checked["world_size"] != self.world_size and taken % self.world_size:
+            raise ResumeError(
+                f"cannot load a state into {kind}: {checked['world_size']} ranks had taken {taken} items, which do not "
+                f"divide among {self.world_size}"
+            )
+        position = taken // self.world_size
+        if position > len(self):
+            raise ResumeError(
+                f"cannot load a state into {kind}: it is at position {position}, and there are {len(self)} items"
+            )
+        self._restore(checked)
+        self._newest = None
+        self._start = position
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start, also one made during an iteration.
+        return {**self.__dict__, "_newest": None}
+
+
+def _checked(position: SupportsIndex, length: int, what: str) -> int:
+    number = operator.index(position)
+    if number < 0:
+        number += length
+    if not 0 <= number < length:
+        raise IndexError(f"position {operator.index(position)} is out of range for {length} {what}")
+    return number
