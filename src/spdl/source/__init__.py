@@ -1,12 +1,13 @@
 """Where items come from: samplers that deal indices to ranks, and what a source must be able to do.
 
 Files of a folder are in ``spdl.source.local_directory`` and ``spdl.source.imagenet``, sources made of other sources in
-``spdl.source.utils``. Imports neither NumPy, torch nor anything else of ``spdl``; the random samplers import NumPy on
-use.
+``spdl.source.utils``. Imports neither NumPy nor torch, and of ``spdl`` only what states are made of; the random
+samplers import NumPy on use.
 """
 
 from ._deterministic import DistributedDeterministicSampler as DistributedDeterministicSampler
 from ._keyed import KeyedPermutation as KeyedPermutation
+from ._keyed_mix import KeyedMix as KeyedMix
 from ._keyed_sampler import DistributedKeyedSampler as DistributedKeyedSampler
 from ._protocols import IterableWithShuffle as IterableWithShuffle
 from ._protocols import SizedIterable as SizedIterable
@@ -18,6 +19,7 @@ __all__ = [
     "DistributedKeyedSampler",
     "DistributedRandomSampler",
     "IterableWithShuffle",
+    "KeyedMix",
     "KeyedPermutation",
     "SizedIterable",
     "SizedIterableWithShuffle",
