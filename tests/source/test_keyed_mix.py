@@ -36,7 +36,7 @@ def test_every_block_has_the_proportions(sources: list[tuple[int, int]], shuffle
     for at_end in ("stop", "repeat"):
         mix = KeyedMix(labelled(sizes), weights, at_end=at_end, **options)
         items, block = list(mix), sum(weights)
-        assert len(items) == len(mix) == mix.global_length
+        assert len(items) == len(mix) == mix.num_global
         for start in range(0, len(items), block):
             counts = Counter(source for source, _ in items[start : start + block])
             assert counts == dict(enumerate(weights))
@@ -63,7 +63,7 @@ def test_positions_and_items_are_found_from_each_other(
     mix = KeyedMix(labelled(sizes), weights, at_end=at_end, shuffle=shuffle, seed=seed)
     for position, item in enumerate(mix):
         found = mix.locate(position)
-        assert (found.source, found.item) == item == mix[position] == mix.global_item(position)
+        assert (found.source, found.item) == item == mix[position] == mix.at_global(position)
         assert mix.position_of(*found) == position
 
 
@@ -174,7 +174,7 @@ def test_ranks_deal_one_order(
     assert len(whole) == length
     stop = length - length % world_size if drops else length
     assert [list(rank) for rank in made] == [whole[rank:stop:world_size] for rank in range(world_size)]
-    assert [made[0].global_item(position) for position in range(length)] == whole
+    assert [made[0].at_global(position) for position in range(length)] == whole
 
 
 def test_epochs_and_passes_have_other_orders() -> None:

@@ -62,13 +62,13 @@ def test_samplers_are_indexed(sampler: Any, data: st.DataObject, n: int, world_s
     assert list(own[part]) == items[part]
     whole = {own.global_position(position): own[position] for position in range(len(own))}
     for rank in ranks:
-        assert (rank.world_size, rank.drops_last_round) == (world_size, drops)
+        assert (rank.world_size, rank.drop_last) == (world_size, drops)
         assert [rank.global_position(position) for position in range(len(rank))] == [
             rank.rank + world_size * position for position in range(len(rank))
         ]
         for position, item in whole.items():
-            assert rank.global_item(position) == item
-    everything = sorted(own.global_item(position) for position in range(own.global_length))
+            assert rank.at_global(position) == item
+    everything = sorted(own.at_global(position) for position in range(own.num_global))
     assert everything == sorted(set(everything))
     if sampler is not DistributedRandomSampler:  # which draws only what is not dropped
         assert everything == list(range(n))
@@ -82,7 +82,7 @@ def test_positions_have_limits(sampler: Any) -> None:
         with pytest.raises(IndexError, match=f"position {bad} is out of range for 2 items of this rank"):
             made[bad]
     with pytest.raises(IndexError, match=r"out of range for [0-9]+ items of all ranks"):
-        made.global_item(10)
+        made.at_global(10)
 
 
 def test_any_position_of_a_billion_is_near() -> None:
@@ -91,7 +91,7 @@ def test_any_position_of_a_billion_is_near() -> None:
     middle = 5 * 10**8 // 8
     sampler.load_state_dict({**sampler.state_dict(), "position": middle})
     assert list(islice(sampler, 3)) == [sampler[middle], sampler[middle + 1], sampler[middle + 2]]
-    assert sampler[middle] == sampler.global_item(3 + 8 * middle)
+    assert sampler[middle] == sampler.at_global(3 + 8 * middle)
 
 
 def continued(make: Callable[[], Any], taken: int, total: int) -> list[Any]:
@@ -238,7 +238,7 @@ def test_other_states_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
-        ("DistributedKeyedSampler", lambda: DistributedKeyedSampler(41), "global_length was 40 and is 41"),
+        ("DistributedKeyedSampler", lambda: DistributedKeyedSampler(41), "num_global was 40 and is 41"),
         ("round-robin", lambda: MergeIterator([[1], [2]]), "iterables was 3 and is 2"),
         (
             "weights",

@@ -248,8 +248,8 @@ def _deal(sources: list[Document], number: int, rank: int, world: int) -> Docume
     numbers = sorted({epoch["epoch"] for source in sources for epoch in source["epochs"]})
     for each in numbers:
         dealt = _deal_epoch([_part_of(source, each) for source in sources], first, each, rank, world)
-        is_empty = not dealt["todo"] and not dealt["dropped"]
-        if not is_empty or each == numbers[-1]:
+        # Those that are over are left out, as long as the rest is in a row, and there is one.
+        if found["epochs"] or dealt["todo"] or dealt["dropped"] or each == numbers[-1]:
             found["epochs"].append(dealt)
     return found
 

@@ -178,10 +178,10 @@ class KeyedMix(Sampler[T]):
         """Get where the item at a global position is from.
 
         Raises:
-            IndexError: It is not in ``range(global_length)``.
+            IndexError: It is not in ``range(num_global)``.
         """
-        if not 0 <= position < self.global_length:
-            raise IndexError(f"position {position} is out of range for {self.global_length} items of all ranks")
+        if not 0 <= position < self.num_global:
+            raise IndexError(f"position {position} is out of range for {self.num_global} items of all ranks")
         return self._locate(position, self._orders)
 
     def position_of(self, source: int, item: int, pass_number: int = 0) -> int:
@@ -206,10 +206,10 @@ class KeyedMix(Sampler[T]):
         block, value = divmod(pass_number * size + place, weight)
         order = orders.get(_BLOCKS, block, self._block)
         position = block * self._block + order.index_of(self._ends[source] - weight + value)
-        if not 0 <= position < self.global_length:
+        if not 0 <= position < self.num_global:
             raise ValueError(
                 f"item {item} of source {source} does not come in pass {pass_number} of an epoch of "
-                f"{self.global_length} positions"
+                f"{self.num_global} positions"
             )
         return position
 

@@ -89,7 +89,7 @@ class DistributedRandomSampler(Sampler[Any]):
             self._forget()
 
     @property
-    def global_length(self) -> int:
+    def num_global(self) -> int:
         """The number of indices that all ranks draw together: another number would be another order."""
         return self._share.stop
 

@@ -21,7 +21,7 @@ class Sampler(Generic[T]):
     """The share of one rank in an order that all ranks agree on.
 
     Positions are of two kinds. A *local* one counts the items of this rank: ``sampler[0]`` is its first. A *global* one
-    counts those of all ranks together: ``sampler.global_item(0)`` is the first item of rank 0, on every rank. Both are
+    counts those of all ranks together: ``sampler.at_global(0)`` is the first item of rank 0, on every rank. Both are
     found in constant time, however far they are from the start.
     """
 
@@ -30,7 +30,7 @@ class Sampler(Generic[T]):
     ) -> None:
         self._total = total
         self._share = share_of(total, rank, world_size, drop_last_round, what)
-        self._drops = bool(drop_last_round)
+        self._drop_last = bool(drop_last_round)
         self._start = 0
         self._newest: Counted[T] | None = None
 
@@ -51,7 +51,7 @@ class Sampler(Generic[T]):
 
     def _fingerprint(self) -> dict[str, Any]:
         """What was given when the sampler was made, must not differ where its state is loaded, and is not of a rank."""
-        return {"global_length": self.global_length}
+        return {"num_global": self.num_global}
 
     def _forget(self) -> None:
         """Let the next iteration begin at the start: it is of another order."""
@@ -69,14 +69,14 @@ class Sampler(Generic[T]):
         return self._share.step
 
     @property
-    def global_length(self) -> int:
+    def num_global(self) -> int:
         """The number of global positions: of all ranks together, with those of a last round that is dropped."""
         return self._total
 
     @property
-    def drops_last_round(self) -> bool:
+    def drop_last(self) -> bool:
         """Whether the last positions are dropped if they do not go around."""
-        return self._drops
+        return self._drop_last
 
     def global_position(self, position: SupportsIndex) -> int:
         """Get the global position of a local one: ``rank + world_size * position``.
@@ -86,16 +86,16 @@ class Sampler(Generic[T]):
         """
         return self._share[_checked(position, len(self), "items of this rank")]
 
-    def global_item(self, position: SupportsIndex) -> T:
+    def at_global(self, position: SupportsIndex) -> T:
         """Get the item at a global position, also one of another rank, or of a last round that is dropped.
 
         So items that other ranks have not loaded can be loaded here: the pipeline does so when a run goes on with
         another number of ranks.
 
         Raises:
-            IndexError: It is not in ``range(global_length)``.
+            IndexError: It is not in ``range(num_global)``.
         """
-        return self._item_at(_checked(position, self.global_length, "items of all ranks"))
+        return self._item_at(_checked(position, self.num_global, "items of all ranks"))
 
     def __len__(self) -> int:
         return len(self._share)
