@@ -41,9 +41,10 @@ RULES = [
     # packages
     Rule("spdl", allows=()),
     Rule("spdl._reports", allows=()),
+    Rule("spdl._random", allows=()),
     # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
     Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
-    Rule("spdl.pipeline", allows=("spdl._processes", *RESUME, f"{R}._elastic")),
+    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._random", *RESUME, f"{R}._elastic")),
     Rule("spdl.source", allows=RESUME),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
@@ -52,7 +53,7 @@ RULES = [
     Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
     Rule(f"{R}._elastic", allows=RESUME),
     Rule(f"{R}._files", allows=(f"{R}._errors",)),
-    Rule("spdl.io", allows=()),
+    Rule("spdl.io", allows=("spdl._random",)),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
@@ -115,7 +116,7 @@ RULES = [
     Rule(f"{IO}._filters", allows=WORDS),
     # what becomes of a picture, in words and numbers
     Rule(f"{IO}._applied"),
-    Rule(f"{IO}._seeds"),
+    Rule(f"{IO}._seeds", allows=("spdl._random._splitmix",)),
     Rule(f"{IO}._crops"),
     Rule(f"{IO}._image_transform", allows=(*WORDS, f"{IO}._applied", f"{IO}._crops")),
     Rule(f"{IO}._max_pixels", allows=(f"{IO}._crops",)),
@@ -170,6 +171,7 @@ FORBIDDEN = {
     "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
+    "spdl._random": ("numpy", "torch"),
     "spdl.resume": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
     "spdl.io": ("torch", "spdl.pipeline", "spdl.dataloader"),
 }
@@ -180,12 +182,16 @@ ON_USE = {
         "spdl._processes",
         "torch",
     ): "tensors that cross between processes are made by those who have torch",
+    ("spdl._random", "numpy"): "generators for those who have NumPy",
+    ("spdl._random", "torch"): "generators for those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
     ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
 }
 # (package, private package of another): imported all the same.
 SHARED = {
     ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
+    ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
+    ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
     ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
     ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",

@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -187,3 +188,15 @@ def test_a_stop_ends_the_waits(kind: Any) -> None:
     with pipeline.auto_stop():
         failed.wait(30)
     assert pipeline.stats().state == "ended"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_delays_leave_the_global_generator_alone(kind: Any) -> None:
+    """What users draw from ``random`` does not depend on how often an op was called again."""
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    pipeline = build(kind(Flaky(2)), retry=Retry(3, delay=1e-9, jitter=1.0))
+    with pipeline.auto_stop():
+        assert list(pipeline)
+    assert random.random() == expected

@@ -4,10 +4,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
-_MASK = 2**64 - 1
-# SplitMix64: its increment, and the multipliers of its finaliser.
-_STEP = 0x9E3779B97F4A7C15
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+from spdl._random._splitmix import MASK, STEP, absorb, mix, words_of
 
 
 def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[SupportsIndex]) -> list[int]:
@@ -39,9 +36,9 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     lowest first. The result is the same on every machine and will not change.
     """
     state = 0
-    for word in _words_of(_as_integer("seed", seed)):
-        state = _mix(state + word + _STEP)
-    state = _mix(state + _as_word("epoch", _as_integer("epoch", epoch)) + _STEP)
+    for word in words_of(_as_integer("seed", seed)):
+        state = absorb(state, word)
+    state = absorb(state, _as_word("epoch", _as_integer("epoch", epoch)))
     try:
         numbers = [operator.index(index) for index in indices]
     except TypeError as exc:
@@ -49,20 +46,7 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     if numbers:
         _as_word("indices", min(numbers))
         _as_word("indices", max(numbers))
-    return [_mix(state + (number + 1) * _STEP) for number in numbers]
-
-
-def _mix(state: int) -> int:
-    state &= _MASK
-    state = ((state ^ (state >> 30)) * _FIRST) & _MASK
-    state = ((state ^ (state >> 27)) * _SECOND) & _MASK
-    return state ^ (state >> 31)
-
-
-def _words_of(number: int) -> list[int]:
-    """The number in two's complement, as the fewest 64-bit words that hold it with its sign; lowest first."""
-    count = number.bit_length() // 64 + 1
-    return [(number >> (64 * place)) & _MASK for place in range(count)]
+    return [mix(state + (number + 1) * STEP) for number in numbers]
 
 
 def _as_integer(name: str, value: Any) -> int:
@@ -73,6 +57,6 @@ def _as_integer(name: str, value: Any) -> int:
 
 
 def _as_word(name: str, number: int) -> int:
-    if not 0 <= number <= _MASK:
+    if not 0 <= number <= MASK:
         raise ValueError(f"{name} must be {'>= 0' if number < 0 else '< 2**64'}, got {number}")
     return number

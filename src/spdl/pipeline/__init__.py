@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from spdl._processes._transport._arena import arena_slot as arena_slot
     from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
     from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
+    from spdl._random import Rng as Rng
+    from spdl._random import RngKey as RngKey
 
     from ._build import build_pipeline as build_pipeline
     from ._builder import PipelineBuilder as PipelineBuilder
@@ -80,6 +82,8 @@ __all__ = [
     "ProcessGroupStatsMonitor",
     "QueuePerfStats",
     "RemoteOpError",
+    "Rng",
+    "RngKey",
     "SharedMemoryRingBuffer",
     "SharedMemorySegmentPool",
     "StageInfo",
@@ -154,6 +158,7 @@ _MODULES = {
     "spdl._processes._transport._arena": ("arena_slot",),
     "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
     "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
+    "spdl._random": ("Rng", "RngKey"),
     "._remote._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
     "._remote._iterate": ("iterate_in_subprocess",),
     "._remote._run_pipeline": ("run_pipeline_in_subprocess",),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["RemoteRetried", "retried"]
 
 _END: Final = object()
+#: Has no state: it neither changes the numbers that users draw, nor is the same in the children of a fork.
+_JITTER: Final = random.SystemRandom()
 
 
 def retried(op: Callable[[Any], Any], kind: str, retry: Retry, stopped: threading.Event) -> Callable[[Any], Any]:
@@ -70,7 +72,7 @@ class _Policy:
     def delay_after(self, attempt: int, exc: Exception) -> float | None:
         """Return the delay before the next attempt in seconds; ``None``: no more attempts, ``exc`` is the outcome."""
         if self.retry.covers(exc) and attempt < self.retry.attempts:
-            return self.retry.delay_before(attempt + 1, random.random)
+            return self.retry.delay_before(attempt + 1, _JITTER.random)
         if attempt > 1:
             add_note(exc, f"attempt {attempt} of {self.retry.attempts}; those before failed too")
         return None
