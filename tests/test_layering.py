@@ -44,7 +44,7 @@ RULES = [
     Rule("spdl._random", allows=()),
     # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
     Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
-    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._random", *RESUME, f"{R}._elastic")),
+    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._random", *RESUME)),
     Rule("spdl.source", allows=RESUME),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
@@ -198,7 +198,7 @@ SHARED = {
     **{
         (user, module): "what a state looks like, and the error of one that cannot be loaded"
         for user in ("spdl.pipeline", "spdl.source")
-        for module in (*RESUME, f"{R}._elastic")
+        for module in RESUME
     },
     ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -16,10 +16,9 @@ position counts those of all ranks.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from spdl import _reports
 
@@ -28,8 +27,6 @@ from ._errors import ResumeError
 from ._ranges import RangeChain, Ranges
 
 __all__ = ["combine", "document_for", "issue_order", "unconsumed"]
-
-_LOG: Final = logging.getLogger("spdl.resume")
 
 Document = dict[str, Any]
 
@@ -303,15 +300,7 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
         left, dropped = left.take(left.count() - left.count() % world)
     todo = left.every(world, rank)
     if dropped and rank == 0:
-        _reports.log(
-            _LOG,
-            logging.INFO,
-            "epoch %d does not divide among %d ranks: its last %d positions are dropped (%s)",
-            number,
-            world,
-            dropped.count(),
-            dropped.to_json(),
-        )
+        _report(dropped, number, world)
     return {
         "epoch": number,
         "todo": todo.to_json(),
@@ -321,6 +310,20 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
         "iterator": None,
         "dropped": dropped.to_json(),
     }
+
+
+def _report(dropped: Ranges, number: int, world: int) -> None:
+    import logging  # not worth importing for those who only want the errors of this package
+
+    _reports.log(
+        logging.getLogger("spdl.resume"),
+        logging.INFO,
+        "epoch %d does not divide among %d ranks: its last %d positions are dropped (%s)",
+        number,
+        world,
+        dropped.count(),
+        dropped.to_json(),
+    )
 
 
 def _pieces(part: _Part) -> tuple[range, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import sys
 import zlib
 from collections.abc import Mapping
@@ -140,7 +139,7 @@ def _is_start_of_header(line: bytes) -> bool:
 
 def _replace(path: str, content: bytes) -> None:
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.tmp")
     # As open() makes files: the umask decides who may read it.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
