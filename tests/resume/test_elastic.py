@@ -50,15 +50,19 @@ class Rank:
             self.consumed.setdefault(epoch, []).append(left[place])
             self.done.setdefault(epoch, set()).add(order.index(left[place]))
 
-    def document(self, epochs: list[int], num_ahead: int = 0) -> dict[str, Any]:
-        """Its state, with these epochs live, having read ahead in the last."""
+    def document(self, epochs: list[int], num_ahead: int = 0, entered: int | None = None) -> dict[str, Any]:
+        """Its state, with these epochs live, having read ahead in the last that it has entered."""
         live = []
+        entered = epochs[-1] if entered is None else entered
         for epoch in epochs:
+            if epoch > entered:
+                live.append(self.epochs[epoch])
+                continue
             own = self.epochs.get(epoch, {"epoch": epoch})
             length = len(issue_order(self.source, own if "todo" in own else None))
             consumed = Ranges([(0, own.get("high", 0))]) - Ranges.from_json(own.get("holes", []))
             consumed |= Ranges.of(self.done.get(epoch, ()))
-            high = min(length, consumed.stop + num_ahead) if epoch == epochs[-1] else length
+            high = max(own.get("high", 0), min(length, consumed.stop + num_ahead)) if epoch == entered else length
             live.append({**own, "high": high, "holes": (Ranges([(0, high)]) - consumed).to_json()})
         return pipeline_of({**self.source, "epochs": live})
 
@@ -164,6 +168,53 @@ def test_ranks_may_be_in_different_epochs(
                 positions += issue_order(rank.source, None)  # an epoch that it has still to begin
         assert len(positions) == len(set(positions))
         assert len(set(range(length)) - set(positions)) < (old + new if drop_last else 1)
+
+
+@cases(200)
+@given(
+    data=st.data(),
+    length=st.integers(8, 60),
+    drop_last=st.booleans(),
+    worlds=st.lists(st.sampled_from(WORLDS), min_size=4, max_size=4),
+)
+def test_epochs_that_are_planned_have_not_begun(
+    data: st.DataObject, length: int, drop_last: bool, worlds: list[int]
+) -> None:
+    """A run stops again before it comes to the next epoch, of which its state has positions already."""
+    ranks = [Rank(pipeline_of(source_of(rank, worlds[0], length, drop_last=drop_last))) for rank in range(worlds[0])]
+    consumed: dict[int, list[int]] = {3: [], 4: []}
+    documents = []
+    for rank in ranks:
+        draw_consumption(data, [rank], 3)
+        if data.draw(st.booleans()):  # it has issued all of the first epoch, and goes on with the second
+            draw_consumption(data, [rank], 4)
+            documents.append(rank.document([3, 4]))
+        else:
+            documents.append(rank.document([3]))
+    for world in worlds[1:]:
+        for rank in ranks:
+            for epoch, positions in rank.consumed.items():
+                consumed[epoch] += positions
+        live = sorted({epoch["epoch"] for document in documents for epoch in document["sources"][0]["epochs"]})
+        ranks = resumed(documents, world)
+        documents = []
+        for rank in ranks:
+            # In another world each has the positions of both; in the same one, those that it had.
+            epochs = sorted(rank.epochs)
+            first = epochs[0]
+            draw_consumption(data, [rank], first)
+            documents.append(rank.document(epochs, entered=first))
+    for rank in ranks:
+        for epoch, positions in rank.consumed.items():
+            consumed[epoch] += positions
+    rest = resumed(documents, 5)
+    for epoch in live:
+        for rank in rest:
+            if epoch in rank.epochs:
+                consumed[epoch] += rank.left(epoch)
+        assert len(consumed[epoch]) == len(set(consumed[epoch])), "a position is issued twice"
+        missing = set(range(length)) - set(consumed[epoch])
+        assert len(missing) <= (max(worlds) + 5 if drop_last else 0)
 
 
 def test_the_same_world_goes_on_as_it_was() -> None:

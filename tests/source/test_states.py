@@ -317,3 +317,21 @@ def test_an_iteration_left_early_is_over() -> None:
         break
     state = saved(source)
     assert (state["epoch"], state["position"]) == (1, None)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning:torchdata", "ignore:'set_vital' is deprecated:UserWarning")
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_samplers_go_on_within_torchdata(sampler: Any) -> None:
+    """Its ``StatefulDataLoader`` asks a sampler for its state, and goes on behind the batches that were taken."""
+    module = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def make() -> Any:
+        return module.StatefulDataLoader(range(100, 140), batch_size=4, sampler=sampler(40, rank=0, world_size=1))
+
+    expected = [batch.tolist() for batch in make()]
+    for taken in (0, 1, 9, 10):
+        first, second = make(), make()
+        batches = [batch.tolist() for batch in islice(first, taken)]
+        second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        assert batches + [batch.tolist() for batch in second] == expected

@@ -278,7 +278,9 @@ def _part_of(source: Document, number: int) -> _Part:
         is_over = has_begun or source["ended"]
         return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, is_over)
     dropped = Ranges.from_json(epoch["dropped"]) if "dropped" in epoch else None
-    is_over = source["ended"] or number < epochs[-1]["epoch"]
+    # Epochs that a distribution has planned are in the state before the rank comes to them.
+    has_left = any(each["epoch"] > number and (each.get("high", 0) > 0 or "todo" not in each) for each in epochs)
+    is_over = source["ended"] or has_left
     left = unconsumed(epoch, epoch.get("high", 0) if is_over else len(order))
     return _Part(order, left, epoch.get("parts", {}), dropped, is_over)
 
