@@ -16,6 +16,7 @@ from spdl._processes._start import context_of  # noqa: E402
 from spdl.dataloader import get_pytorch_dataloader  # noqa: E402 - it needs torch
 from spdl.dataloader._torch.choosing import _choosing  # noqa: E402
 from spdl.dataloader._torch.processes._starting import Starting  # noqa: E402
+from spdl.dataloader._torch.resuming._progress import Progress  # noqa: E402
 from spdl.pipeline import WorkerDiedError  # noqa: E402
 
 from .process_datasets import Numbers, as_is, plan_of  # noqa: E402
@@ -139,7 +140,7 @@ def test_what_cannot_be_sent_is_told_at_once() -> None:
         pass
 
     with pytest.raises(TypeError, match="the dataset cannot be sent"):
-        Starting(plan_of(Unpicklable(4), multiprocessing_context=context_of("forkserver")), 0)
+        Starting(plan_of(Unpicklable(4), multiprocessing_context=context_of("forkserver")), 0, Progress())
 
 
 @pytest.mark.filterwarnings("ignore:spdl-loader.* is started by fork:RuntimeWarning")  # pytest-timeout's is a thread
@@ -147,7 +148,7 @@ def test_workers_that_are_forked_are_there_at_once() -> None:
     """In the caller's thread, where no other runs."""
     plan = plan_of(Numbers(4), multiprocessing_context=context_of("fork"))
     before = threading.active_count()
-    starting = Starting(plan, 0)
+    starting = Starting(plan, 0, Progress())
     assert starting.is_done()
     assert threading.active_count() == before
     starting.abandon()

@@ -3,19 +3,26 @@
 import logging
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from zlib import crc32
+
+from spdl.resume._document import KEY
 
 from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
+from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
 from ._torch._warnings import longer_than_reported, too_many_workers
+from ._torch.resuming._progress import Mark, Progress
 
 if TYPE_CHECKING:
     import torch
 
     from ._torch.choosing._choosing import Choice
+    from ._torch.resuming._documents import Begun, Loaded
+    from ._torch.resuming._indices import Indices
 
     _Attributes = ResolvedArguments
 else:
@@ -52,6 +59,7 @@ def get_pytorch_dataloader(
     pin_memory_device: str | None = None,
     in_order: bool | None = None,
     worker_init_concurrency: int | None = None,
+    snapshot_every_n_steps: int = 1,
     workers: Workers | None = None,
 ) -> "PyTorchDataLoader[Any]":
     """Make a loader with the arguments of ``torch.utils.data.DataLoader``.
@@ -90,6 +98,9 @@ def get_pytorch_dataloader(
         in_order: Whether batches come in the order of the sampler or in completion order; ``None``: in order, or in
             completion order without ``workers``.
         worker_init_concurrency: Maximum number of worker processes that load the dataset at once; ``None``: all.
+        snapshot_every_n_steps: Number of batches after which the state of a dataset or sampler that has ``state_dict``
+            is recorded, for :meth:`PyTorchDataLoader.state_dict`. With more than 1, resuming loads up to that many
+            batches again and discards them. No effect on others.
         workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
             processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
             on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
@@ -123,6 +134,9 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._reported_length: int | None = None
         self._run: Run | None = None
         self._choice: Choice | None = None
+        self._indices: Indices | None = None  # of the newest epoch
+        self._begun: Begun | None = None  # the newest epoch
+        self._loaded: Loaded | None = None  # what the next epoch resumes
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
         self._is_made = True
 
@@ -132,19 +146,48 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[T]:
+        from ._torch.resuming._documents import Begun, epoch_of
+        from ._torch.resuming._random import Generators
+
+        loaded, generators = self._loaded, Generators.of(self)
+        if loaded is None or loaded.progress is None:
+            if loaded is not None:
+                generators.load_own(loaded.random)
+            progress = Progress(snapshot_every=self.snapshot_every_n_steps)
+            begun = Begun(progress, generators.to_json(), epoch_of(self), self._run is None)
+            epoch = self._iterate(progress, None)
+        else:
+            if loaded.num_discarded:
+                _warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
+            progress = loaded.progress.copy()
+            begun = Begun(progress, loaded.random, loaded.epoch, loaded.is_seeded)
+            with generators.loaded(loaded.random):
+                epoch = self._iterate(progress, loaded)
+                # Where nothing was taken, nothing need be drawn before the consumer asks for it.
+                if self._indices is not None and progress.taken:
+                    self._indices.prime()
+        self._loaded, self._begun = None, begun
+        return epoch
+
+    def _iterate(self, progress: Progress, loaded: "Loaded | None") -> "_Epoch[T]":
         if self._run is not None:
-            return _Epoch(self._run.iterate(), self)
+            self._begin_indices(progress, loaded)
+            return _Epoch(self._run.iterate(progress), self, progress)
         workers = self.workers
         if workers == "process":
-            _warn_of_workers(self.num_workers, stacklevel=2)
+            _warn_of_workers(self.num_workers, stacklevel=3)
         plan = self._plan()
+        if loaded is not None and not loaded.is_seeded:
+            # Nothing may be drawn that was not drawn then; the seed itself has no meaning in the middle of an epoch.
+            plan = replace(plan, generator=DrawnSeed(crc32(loaded.state[KEY].encode())))
+        self._begin_indices(progress, loaded)
         if workers == "auto" and plan.num_workers > 0:
-            chosen = self._choose(plan)
+            chosen = self._choose(plan, progress)
             if chosen is not None:
-                epoch = _Epoch(chosen, self)
+                epoch: _Epoch[T] = _Epoch(chosen, self, progress)
                 if self._choice is not None and self._choice.workers == "process":
                     try:
-                        _warn_of_workers(self.num_workers, stacklevel=2)
+                        _warn_of_workers(self.num_workers, stacklevel=3)
                     except BaseException:  # warnings are errors
                         epoch.close()
                         raise
@@ -152,13 +195,77 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             assert self._choice is not None
             workers = self._choice.workers
             if workers == "process":
-                _warn_of_workers(self.num_workers, stacklevel=2)
+                _warn_of_workers(self.num_workers, stacklevel=3)
         run = _make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
-        return _Epoch(run.iterate(), self)
+        return _Epoch(run.iterate(progress), self, progress)
 
-    def _choose(self, plan: Plan) -> Iterator[T] | None:
+    def _begin_indices(self, progress: Progress, loaded: "Loaded | None") -> None:
+        if self._indices is not None:
+            if loaded is None:
+                self._indices.begin(progress)
+            else:
+                self._indices.begin(progress, loaded.sampler, loaded.check)
+
+    def state_dict(self) -> dict[str, str]:
+        """Where the newest epoch is: the batches that its iterator has returned, and nothing that was prefetched.
+
+        It may be asked for at any moment: before the first epoch, between batches, after the last one, after the end.
+        At the end, when the iterator has raised ``StopIteration``, it is the state before the next epoch.
+
+        .. code-block:: python
+
+            for step, batch in enumerate(loader):
+                train(batch)
+                if step % 1000 == 0:
+                    torch.save({"model": model.state_dict(), "data": loader.state_dict()}, path)
+
+        Returns:
+            A dictionary with one text, ``{"spdl": "<json>"}``, as ``spdl.resume`` saves it. It has the state of torch's
+            generators from which the order comes, and of a sampler or dataset with ``state_dict``, but no samples.
+
+        Raises:
+            ResumeError: A ``state_dict()`` of the sampler or the dataset failed, or has a value that cannot be pickled.
+        """
+        if self._loaded is not None:
+            return dict(self._loaded.state)
+        begun = self._begun
+        return self._state_of(begun, None if begun is None else begun.progress.mark())
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Let the next ``iter()`` go on where :meth:`state_dict` was called, in this process or another.
+
+        It returns the batches that were not yet taken, in the same order and with the same samples; the epochs after it
+        are whole. For a map-style dataset, number and kind of workers may be others than before. An iterable dataset
+        needs the same number of worker processes, because each has its own iterator. Batches that were taken from an
+        iterable dataset without ``state_dict`` are loaded again and discarded, which a warning says.
+
+        Random numbers that datasets draw from global generators do not go on where they were.
+
+        Args:
+            state_dict: Result of :meth:`state_dict`. It may have pickled values of a sampler or dataset: load only
+                states that you trust, as with ``torch.load``.
+
+        Raises:
+            ResumeError: It is damaged, or the state of another loader, rank or world. The loader is as before.
+        """
+        from ._torch.resuming._documents import load
+
+        loaded = load(self, self._is_iterable, state_dict, self.snapshot_every_n_steps)
+        run, self._run = self._run, None
+        if run is not None:
+            run.close()
+        self._loaded = loaded
+        if loaded.epoch is not None:
+            self.set_epoch(loaded.epoch)
+
+    def _state_of(self, begun: "Begun | None", mark: Mark | None) -> dict[str, str]:
+        from ._torch.resuming._documents import save
+
+        return save(self, self._is_iterable, begun, mark)
+
+    def _choose(self, plan: Plan, progress: Progress) -> Iterator[T] | None:
         """Begin an epoch of ``workers="auto"`` if it is the first, or if the choice changes; else return ``None``."""
         from ._torch.choosing._choosing import begin, change, length_of, reconsider
 
@@ -172,12 +279,12 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
         choice = self._choice
         if choice is None:
-            return begin(plan, keep)
+            return begin(plan, keep, progress)
         self._num_epochs += 1
         if choice.may_change and (num_batches := length_of(plan.indices)) is not None:
             changed = reconsider(choice, self._num_epochs, num_batches)
             if changed is not choice:
-                return change(plan, changed, keep)
+                return change(plan, changed, keep, progress)
         return None
 
     @property
@@ -219,14 +326,27 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_run": None}
+        return {**self.__dict__, "_run": None, "_indices": None, "_begun": None}
 
     def _plan(self) -> Plan:
         """A plan from the current attributes: most of them may be replaced between epochs."""
         values: dict[str, Any] = {each.name: getattr(self, each.name, None) for each in fields(ResolvedArguments)}
         values["prefetch_factor"] = 2 if self.prefetch_factor is None else self.prefetch_factor
-        indices = None if self._is_iterable else self.sampler if self.batch_sampler is None else self.batch_sampler
-        return Plan(**values, is_iterable=self._is_iterable, indices=indices, pin=self._pin())
+        self._indices = self._make_indices()
+        return Plan(**values, is_iterable=self._is_iterable, indices=self._indices, pin=self._pin())
+
+    def _make_indices(self) -> "Indices | None":
+        from torch.utils.data import BatchSampler
+
+        from ._torch.resuming._indices import Indices
+
+        if self._is_iterable:
+            return None
+        sampler = self.batch_sampler
+        if sampler is None:
+            return Indices(self.sampler, None)
+        is_plain = type(sampler) is BatchSampler
+        return Indices(sampler, (sampler.batch_size, sampler.drop_last) if is_plain else None)
 
     def _pin(self) -> Callable[[Any], Any] | None:
         if not self.pin_memory:
@@ -237,13 +357,21 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=6)
+    warnings.warn(message, stacklevel=7)
 
 
 def _warn_of_workers(num_workers: int, *, stacklevel: int) -> None:
     text = too_many_workers(num_workers) if num_workers > 0 else None
     if text is not None:
         warnings.warn(text, stacklevel=stacklevel + 1)
+
+
+def _warn_of_discarding(dataset: Any, num_batches: int, *, stacklevel: int) -> None:
+    text = (
+        f"{num_batches} batches of {type(dataset).__name__} are loaded again and discarded, to resume where the loader "
+        "was; this is not needed if the dataset, or its iterator, has state_dict() and load_state_dict()"
+    )
+    warnings.warn(text, stacklevel=stacklevel + 1)
 
 
 def _make_run(workers: Workers | None, plan: Plan) -> Run:
@@ -263,8 +391,9 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
 class _Epoch(Iterator[T]):
     """One pass over the loader: the result of ``iter(loader)``."""
 
-    def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T]) -> None:
+    def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T], progress: Progress) -> None:
         self._batches: Iterator[T] | None = batches
+        self._progress = progress
         self._dataset = loader.dataset
         self._reported_length = loader._reported_length
         self._num_taken = 0
@@ -274,7 +403,11 @@ class _Epoch(Iterator[T]):
     def __next__(self) -> T:
         if self._batches is None:
             raise StopIteration
-        batch = next(self._batches)
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._progress.has_ended = True
+            raise
         self._num_taken += 1
         if self._reported_length is not None and self._num_taken > self._reported_length:
             text = longer_than_reported(

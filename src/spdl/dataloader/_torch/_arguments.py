@@ -41,6 +41,7 @@ class Arguments:
     pin_memory_device: str | None
     in_order: bool | None
     worker_init_concurrency: int | None
+    snapshot_every_n_steps: int
     workers: Workers | None
 
 
@@ -78,11 +79,20 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
             are several errors, the one reported is the one that torch's loader reports.
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
+    _check_snapshots(given)
     if given.workers is None:
         return _with_defaults_of_torch(_by_rules_of_spdl(given, stacklevel + 1))
     if given.workers not in ("thread", "process", "auto"):
         raise ValueError(f"workers must be 'thread', 'process', 'auto' or None, got {given.workers!r}")
     return _with_defaults_of_torch(_by_rules_of_torch(given))
+
+
+def _check_snapshots(given: Arguments) -> None:
+    every: object = given.snapshot_every_n_steps
+    if isinstance(every, bool) or not isinstance(every, int):
+        raise TypeError(f"snapshot_every_n_steps must be an int, got {every!r}")
+    if every < 1:
+        raise ValueError(f"snapshot_every_n_steps must be >= 1, got {every}")
 
 
 def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:

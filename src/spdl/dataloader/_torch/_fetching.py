@@ -45,25 +45,18 @@ class IterableFetcher:
         Exception: ``iter(dataset)`` raised it.
     """
 
-    def __init__(
-        self, dataset: Iterable[Any], batch_size: int | None, drop_last: bool, collate_fn: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, dataset: Iterable[Any], batch_size: int | None, drop_last: bool) -> None:
         self._samples: Iterator[Any] = iter(dataset)
         self._batch_size = batch_size
         self._drop_last = drop_last
-        self._collate_fn = collate_fn
         self._has_ended = False
 
-    def fetch(self) -> Any:
-        """The next batch, collated.
+    def take(self) -> Any:
+        """The next samples, not collated: a list, or one sample if not batched.
 
         Raises:
             StopIteration: The dataset has ended, or with ``drop_last`` has too few samples left for a whole batch.
         """
-        return self._collate_fn(self.take())
-
-    def take(self) -> Any:
-        """The next samples, not collated: a list, or one sample if not batched. Raises as ``fetch`` does."""
         if self._has_ended:
             raise StopIteration
         if self._batch_size is None:
@@ -74,6 +67,20 @@ class IterableFetcher:
             if not taken or self._drop_last:
                 raise StopIteration
         return taken
+
+    @property
+    def samples(self) -> Iterator[Any]:
+        """The dataset's iterator."""
+        return self._samples
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the dataset has ended, or has too few samples left for a whole batch."""
+        return self._has_ended
+
+    def end(self) -> None:
+        """Give no more samples."""
+        self._has_ended = True
 
     def close(self) -> None:
         """Close the dataset's iterator if it has ``close()``, so that it releases its resources now."""

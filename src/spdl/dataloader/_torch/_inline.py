@@ -1,10 +1,12 @@
 """``InlineRun``: no workers. Every batch is loaded in the consumer's thread, when the consumer asks for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from ._fetching import IterableFetcher, draw_base_seed, fetch
+from ._fetching import draw_base_seed, fetch
 from ._plan import Plan
+from .resuming._progress import Progress
+from .resuming._streams import DatasetStates, Stream
 
 __all__ = ["InlineRun"]
 
@@ -15,33 +17,79 @@ class InlineRun:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    def iterate(self) -> Iterator[Any]:
+    def iterate(self, progress: Progress | None = None) -> Iterator[Any]:
         plan = self._plan
+        progress = progress or Progress()
         if plan.is_iterable:
             draw_base_seed(plan.generator)
-            fetcher = IterableFetcher(plan.dataset, plan.batch_size, plan.drop_last, plan.collate_fn)
-            return _Batches(fetcher.fetch, plan.pin)
+            return _StreamedBatches(plan, progress)
         assert plan.indices is not None
         indices = iter(plan.indices)
         draw_base_seed(plan.generator)
-        return _Batches(
-            lambda: fetch(plan.dataset, next(indices), plan.is_batched, plan.collate_fn),
-            plan.pin,
-        )
+        return _IndexedBatches(plan, progress, indices)
 
     def close(self) -> None:
         pass
 
 
-class _Batches(Iterator[Any]):
-    """Iterator of an epoch. Not a generator, which would end with the first exception of the dataset."""
+# The iterators of an epoch are not generators, which would end with the first exception of the dataset.
 
-    __slots__ = ("_load", "_pin")
 
-    def __init__(self, load: Callable[[], Any], pin: Callable[[Any], Any] | None) -> None:
-        self._load = load
-        self._pin = pin
+class _IndexedBatches(Iterator[Any]):
+    """Batches of a map-style dataset."""
+
+    __slots__ = ("_indices", "_plan", "_position", "_progress", "_states")
+
+    def __init__(self, plan: Plan, progress: Progress, indices: Iterator[Any]) -> None:
+        self._plan = plan
+        self._progress = progress
+        self._indices = indices
+        self._position = 0
+        self._states = DatasetStates(plan.dataset, progress.start_of(0), progress.snapshot_every)
+        if self._states:
+            progress.open_streams(1)
 
     def __next__(self) -> Any:
-        batch = self._load()
-        return batch if self._pin is None else self._pin(batch)
+        plan = self._plan
+        indices = next(self._indices)
+        position = self._position
+        self._position = position + 1
+        try:
+            batch = fetch(plan.dataset, indices, plan.is_batched, plan.collate_fn)
+        except Exception:
+            self._count(position)
+            raise
+        self._count(position)
+        return batch if plan.pin is None else plan.pin(batch)
+
+    def _count(self, position: int) -> None:
+        self._progress.take(position)
+        if self._states:
+            self._progress.take_from(0, self._states.after_batch())
+
+
+class _StreamedBatches(Iterator[Any]):
+    """Batches of an iterable dataset."""
+
+    __slots__ = ("_plan", "_progress", "_stream")
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._plan = plan
+        self._progress = progress
+        self._stream = Stream(
+            plan.dataset, plan.batch_size, plan.drop_last, progress.start_of(0), progress.snapshot_every
+        )
+        progress.open_streams(1)
+
+    def __next__(self) -> Any:
+        plan = self._plan
+        try:
+            samples, recorded = self._stream.take()
+        except StopIteration:
+            raise
+        except Exception:
+            self._progress.take_from(0)
+            raise
+        self._progress.take_from(0, recorded)
+        batch = plan.collate_fn(samples)
+        return batch if plan.pin is None else plan.pin(batch)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ._arguments import ResolvedArguments
+from .resuming._progress import Progress
 
 __all__ = ["Plan", "Run"]
 
@@ -40,8 +41,11 @@ class Plan(ResolvedArguments):
 class Run(Protocol):
     """Executes one plan. The loader keeps it as long as its workers are needed."""
 
-    def iterate(self) -> Iterator[Any]:
+    def iterate(self, progress: Progress | None = None) -> Iterator[Any]:
         """Begin an epoch, in the consumer's thread.
+
+        Args:
+            progress: Where the epoch begins; it is kept up to date. ``None``: at the beginning.
 
         Random numbers are drawn here in torch's order: first the base seed, then those that the sampler needs for the
         first index batches. The iterator continues after an exception of the dataset, as torch's does. It ends when it

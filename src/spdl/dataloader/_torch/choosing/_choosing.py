@@ -19,6 +19,8 @@ from spdl.dataloader._torch._fetching import DrawnSeed, draw_base_seed
 from spdl.dataloader._torch._plan import Plan, Run
 from spdl.dataloader._torch.processes._processes import ProcessRun
 from spdl.dataloader._torch.processes._starting import Starting
+from spdl.dataloader._torch.resuming._progress import Progress
+from spdl.dataloader._torch.resuming._stateful import is_stateful
 from spdl.dataloader._torch.threads._pieces import Outcome
 from spdl.dataloader._torch.threads._threads import ThreadRun
 from spdl.pipeline import PipelineStateError, WorkerDiedError
@@ -95,6 +97,8 @@ def choose_without_measuring(plan: Plan, num_cpus: int) -> Choice | None:
         return Choice("process", "multiprocessing_context is for worker processes")
     if plan.is_iterable:
         return Choice("process", "an iterable dataset is iterated in each worker process, as torch does it")
+    if is_stateful(plan.dataset):
+        return Choice("process", "the dataset has a state, and each worker process keeps its own")
     if num_cpus < 2:
         return Choice("thread", "there is one CPU, which processes would share as threads do")
     if plan.num_workers < 2:
@@ -171,17 +175,17 @@ def _in_threads(part: Cost, num_workers: int, num_threads: int) -> float:
     return max(min(part.side_by_side, part.cpu), part.wall / num_workers)
 
 
-def begin(plan: Plan, on_choice: OnChoice) -> Iterator[Any]:
+def begin(plan: Plan, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:
     """Begin the first epoch: load the first batches in this thread and choose the workers for the rest."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         # A worker imports the script that started it, which has no __main__ guard. Starting processes is refused here
         # with an error that says so; threads would silently run the whole script again.
-        return ProcessRun(plan).iterate()
+        return ProcessRun(plan).iterate(progress)
     num_cpus = usable_cpus()
     choice = choose_without_measuring(plan, num_cpus)
     if choice is not None:
         run = _make(choice, plan)
-        batches = run.iterate()
+        batches = run.iterate(progress)
         _announce(on_choice, choice, run)
         return batches
     assert plan.indices is not None
@@ -194,16 +198,16 @@ def begin(plan: Plan, on_choice: OnChoice) -> Iterator[Any]:
         choice = Choice("thread", "no sample could be measured")
     else:
         choice = decide(measured, plan, num_cpus, length_of(indices))
-    return _Continued(plan, choice, indices, base_seed, local, outcomes, on_choice)
+    return _Continued(plan, choice, indices, base_seed, local, outcomes, on_choice, progress)
 
 
-def change(plan: Plan, choice: Choice, on_choice: OnChoice) -> Iterator[Any]:
+def change(plan: Plan, choice: Choice, on_choice: OnChoice, progress: Progress) -> Iterator[Any]:
     """Begin a later epoch with a new choice of ``reconsider``."""
     assert plan.indices is not None
     indices = ResumedIndices(plan.indices)
     base_seed = draw_base_seed(plan.generator)
     indices.begin_again()
-    return _Continued(plan, choice, indices, base_seed, LocalLoader(plan, base_seed), [], on_choice)
+    return _Continued(plan, choice, indices, base_seed, LocalLoader(plan, base_seed), [], on_choice, progress)
 
 
 class _Continued(Iterator[Any]):
@@ -222,6 +226,7 @@ class _Continued(Iterator[Any]):
         local: LocalLoader,
         outcomes: list[Outcome],
         on_choice: OnChoice,
+        progress: Progress,
     ) -> None:
         # With a context, a dataset that cannot be pickled is an error; without one, workers might be forked, and
         # threads are better than that.
@@ -230,7 +235,10 @@ class _Continued(Iterator[Any]):
         self._choice = choice
         self._indices = indices
         self._local: LocalLoader | None = local  # until workers load: it may hold open files
+        self._progress = progress
         self._num_loaded = len(outcomes)
+        self._num_taken = 0  # of those
+        self._shift = 0  # number of the first batch of the run
         self._outcomes = outcomes[::-1]
         self._on_choice = on_choice
         self._starting: Starting | None = None
@@ -240,7 +248,7 @@ class _Continued(Iterator[Any]):
             return
         try:
             self._processes = ProcessRun(self._plan)
-            self._starting = Starting(self._plan, base_seed)
+            self._starting = Starting(self._plan, base_seed, progress)
         except Exception as exc:  # noqa: BLE001 - it is logged; threads do not need what failed
             self._resort_to_threads(exc)
         else:
@@ -249,7 +257,7 @@ class _Continued(Iterator[Any]):
     def _continue_in_threads(self) -> None:
         self._local = None
         run = ThreadRun(self._plan)
-        self._batches = run.iterate()
+        self._batches = run.iterate(self._shifted())
         self._indices.end_epoch()
         log(_LOG, logging.INFO, "%s", self._choice)
         self._on_choice(self._choice, run)
@@ -272,9 +280,20 @@ class _Continued(Iterator[Any]):
             self._resort_to_threads(exc)
             return
         self._local = None
-        self._batches = self._processes.iterate_with(pool)
+        self._batches = self._processes.iterate_with(pool, self._shifted())
         self._indices.end_epoch()
         log(_LOG, logging.INFO, "%s", self._choice)
+
+    def _shifted(self) -> Progress:
+        """The progress, for a run whose first batch is the one after those loaded here."""
+        self._shift = self._num_loaded
+        self._progress.first += self._shift
+        return self._progress
+
+    def _count(self) -> None:
+        """Record that the consumer takes a batch that was loaded here."""
+        self._progress.take(self._num_taken - self._shift)
+        self._num_taken += 1
 
     def __next__(self) -> Any:
         starting = self._starting
@@ -282,12 +301,15 @@ class _Continued(Iterator[Any]):
             self._continue_in_processes(starting)
             starting = None
         if self._outcomes:
+            self._count()
             return self._outcomes.pop().unwrap()
         if starting is not None and self._local is not None:
             drawn = self._indices.draw()
             if drawn is not None:
                 self._num_loaded += 1
-                return self._local.load(drawn.indices, self._num_loaded - 1).unwrap()
+                outcome = self._local.load(drawn.indices, self._num_loaded - 1)
+                self._count()
+                return outcome.unwrap()
             self._continue_in_processes(starting)  # nothing is left to load, but the next epoch may use them
         if self._batches is None:
             raise StopIteration

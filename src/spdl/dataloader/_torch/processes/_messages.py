@@ -21,3 +21,4 @@ class FromWorker(IntEnum):
     BATCH = 1  #: number: the batch. Payload: the batch
     RAISED = 2  #: number: the batch. Payload: ``RemoteException``
     EXHAUSTED = 3  #: number: the batch that does not exist. No more answers until RESUME
+    STATE = 4  #: number: the batch whose answer follows. Payload: ``Recorded``, the state of the dataset after it

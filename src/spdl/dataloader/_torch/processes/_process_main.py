@@ -8,7 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spdl.dataloader._torch._fetching import IterableFetcher, fetch
+from spdl._reports import text_of
+from spdl.dataloader._torch._fetching import fetch
+from spdl.dataloader._torch.resuming._progress import Recorded, StateError, StreamStart
+from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 
 from ._collating import collate_in_place
 from ._messages import FromWorker, ToWorker
@@ -68,6 +71,8 @@ class WorkerSpec:
     is_batched: bool
     batch_size: int | None  # of iterable datasets
     drop_last: bool  # of iterable datasets
+    start: StreamStart  # where the first epoch begins
+    snapshot_every: int  # number of batches after which the dataset's state is sent, if it has one
 
 
 def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimit | None) -> None:
@@ -128,7 +133,9 @@ class _Worker:
         self._spec = spec
         self._dataset = dataset
         self._collate_fn = collate_fn
-        self._fetcher: IterableFetcher | None = None  # of an iterable dataset
+        self._stream: Stream | None = None  # of an iterable dataset
+        self._states: DatasetStates | None = None  # of a map-style dataset
+        self._start = spec.start  # of the next epoch
         self._is_exhausted = False  # the iterable dataset is exhausted
         self._setup_error: Exception | None = None  # error of worker_init_fn or iter(dataset), raised for each batch
 
@@ -143,13 +150,17 @@ class _Worker:
             self._resume()
 
     def _resume(self) -> None:
-        if not self._spec.is_iterable or self._setup_error is not None:
+        if self._setup_error is not None:
             return
         spec = self._spec
+        start, self._start = self._start, StreamStart()
         self._is_exhausted = False
-        self._fetcher = None  # release the old iterator before the new one is made
+        self._stream = None  # release the old iterator before the new one is made
         try:
-            self._fetcher = IterableFetcher(self._dataset, spec.batch_size, spec.drop_last, self._collate_fn)
+            if spec.is_iterable:
+                self._stream = Stream(self._dataset, spec.batch_size, spec.drop_last, start, spec.snapshot_every)
+            else:
+                self._states = DatasetStates(self._dataset, start, spec.snapshot_every)
         except Exception as exc:  # noqa: BLE001 - the user's
             self._setup_error = exc
 
@@ -166,26 +177,41 @@ class _Worker:
     def _answer(self, frame: Frame) -> None:
         link, number = self._link, frame.number
         indices: Any = None
+        recorded: Recorded | None = None
         try:
             if self._setup_error is not None:
                 raise self._setup_error
-            if self._spec.is_iterable:
-                assert self._fetcher is not None
-                batch = self._collate_fn(self._take(self._fetcher))
+            if self._stream is not None:
+                samples, recorded = self._take(self._stream)
+                batch = self._collate_fn(samples)
             else:
                 indices = frame.load()
-                batch = fetch(self._dataset, indices, self._spec.is_batched, self._collate_fn)
+                try:
+                    batch = fetch(self._dataset, indices, self._spec.is_batched, self._collate_fn)
+                finally:
+                    if self._states:
+                        recorded = self._states.after_batch()
             kind, encoded = FromWorker.BATCH, link.encode(batch)
         except _Exhausted:
             self._is_exhausted = True
             kind, encoded = FromWorker.EXHAUSTED, link.encode(None)
         except Exception as exc:  # noqa: BLE001 - of user code
             kind, encoded = FromWorker.RAISED, link.encode(RemoteException.of(exc, self._where(indices)))
+        if recorded is not None:
+            self._send_state(number, recorded)
         link.send_soon(kind, number, encoded, urgent=True)
 
-    def _take(self, fetcher: IterableFetcher) -> Any:
+    def _send_state(self, number: int, recorded: Recorded) -> None:
         try:
-            return fetcher.take()
+            encoded = self._link.encode(recorded)
+        except Exception as exc:  # noqa: BLE001 - of the user's objects; raised when the state is asked for
+            text = f"the state of {type(self._dataset).__qualname__} cannot be pickled: {text_of(exc)}"
+            encoded = self._link.encode(recorded._replace(state=StateError(text)))
+        self._link.send_soon(FromWorker.STATE, number, encoded, urgent=True)
+
+    def _take(self, stream: Stream) -> tuple[Any, Recorded | None]:
+        try:
+            return stream.take()
         except StopIteration:  # not one raised by collate_fn
             raise _Exhausted from None
 

@@ -22,6 +22,7 @@ from spdl._processes._transport import NOTHING
 from spdl._reports import log, shown, text_of
 from spdl.dataloader._losses import Losses
 from spdl.dataloader._torch._fetching import draw_base_seed
+from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError
 
 from ._messages import FromWorker, ToWorker
@@ -30,6 +31,7 @@ from ._worker_pool import WorkerPool, prepare_start
 if TYPE_CHECKING:
     from spdl._processes._transport import Frame
     from spdl.dataloader._torch._plan import Plan
+    from spdl.dataloader._torch.resuming._progress import Recorded
 
 __all__ = ["ProcessRun"]
 
@@ -51,21 +53,23 @@ class ProcessRun:
         self._pid = os.getpid()
         prepare_start(plan.multiprocessing_context)
 
-    def iterate(self) -> Iterator[Any]:
+    def iterate(self, progress: Progress | None = None) -> Iterator[Any]:
         if self._pid != os.getpid():  # this process was forked from the one that has the workers
             self._pid, self._kept = os.getpid(), None
         kept = self._kept
-        if kept is not None and kept.restart():
+        progress = progress or Progress()
+        if kept is not None and kept.restart(progress):
             return kept
-        return self.iterate_with(None)
+        return self.iterate_with(None, progress)
 
-    def iterate_with(self, pool: WorkerPool | None) -> Iterator[Any]:
+    def iterate_with(self, pool: WorkerPool | None, progress: Progress) -> Iterator[Any]:
         """The first epoch, with workers that were started for the plan and have not been asked for anything.
 
         Args:
             pool: Is taken over. ``None``: workers are started here.
+            progress: Where the epoch begins.
         """
-        batches = _Batches(self._plan, pool)
+        batches = _Batches(self._plan, pool, progress)
         self._batches.add(batches)
         if self._plan.persistent_workers:
             self._kept = batches
@@ -80,8 +84,10 @@ class ProcessRun:
 class _Batches(Iterator[Any]):
     """Iterator of one epoch, or of all epochs of a persistent run. Not thread-safe."""
 
-    def __init__(self, plan: Plan, pool: WorkerPool | None) -> None:
+    def __init__(self, plan: Plan, pool: WorkerPool | None, progress: Progress) -> None:
         self._plan = plan
+        self._progress = progress
+        self._states: dict[int, Recorded] = {}  # number -> state of the worker's dataset after that batch
         self._sent = 0  # number of the next batch to request; counts up over all epochs
         self._next = 0  # number of the next batch to return, in order
         self._first = 0  # number of the first batch of this epoch
@@ -94,9 +100,9 @@ class _Batches(Iterator[Any]):
         self._pid = os.getpid()
         if pool is None:
             self._begin_sampler()  # as torch does, before the seed: a sampler that draws in its __iter__ draws twice
-            self._pool = WorkerPool(plan, draw_base_seed(plan.generator))
+            self._pool = WorkerPool(plan, draw_base_seed(plan.generator), progress=progress)
         try:
-            self._begin(self._begin_sampler())
+            self._begin(self._begin_sampler(), progress)
         except BaseException:
             self.end()
             raise
@@ -104,8 +110,11 @@ class _Batches(Iterator[Any]):
     def _begin_sampler(self) -> Iterator[Any]:
         return itertools.repeat(None) if self._plan.indices is None else iter(self._plan.indices)
 
-    def _begin(self, indices: Iterator[Any]) -> None:
+    def _begin(self, indices: Iterator[Any], progress: Progress) -> None:
         num_workers = self._plan.num_workers
+        self._progress = progress
+        progress.open_streams(num_workers)
+        self._states.clear()
         self._indices = indices
         self._first = self._next = self._sent
         self._dealt.clear()
@@ -117,11 +126,11 @@ class _Batches(Iterator[Any]):
         self._losses = Losses()
         self._is_active = [True] * num_workers  # not exhausted
         self._num_tasks = [0] * num_workers  # number of batches requested and not returned
-        self._turns = itertools.cycle(range(num_workers))
+        self._turns = itertools.islice(itertools.cycle(range(num_workers)), progress.turn, None)
         for _ in range(self._max_tasks):
             self._deal()
 
-    def restart(self) -> bool:
+    def restart(self, progress: Progress) -> bool:
         """Begin another epoch with the same workers; False if they have ended."""
         pool = self._pool
         if pool is None:
@@ -129,7 +138,7 @@ class _Batches(Iterator[Any]):
         indices = self._begin_sampler()
         for worker in range(self._plan.num_workers):
             pool.ask(worker, ToWorker.RESUME)
-        self._begin(indices)
+        self._begin(indices, progress)
         return True
 
     @property
@@ -150,6 +159,7 @@ class _Batches(Iterator[Any]):
         while True:
             number, worker, frame = self._next_answer()
             self._num_tasks[worker] -= 1
+            self._count(number, worker)
             self._deal()
             indices = self._asked.pop(number, None)
             if frame.kind == FromWorker.RAISED:
@@ -164,6 +174,15 @@ class _Batches(Iterator[Any]):
             batch = frame.load()
             return batch if self._plan.pin is None else self._plan.pin(batch)
 
+    def _count(self, number: int, worker: int) -> None:
+        """Record that the consumer takes an answer."""
+        progress = self._progress
+        progress.take_from(worker, self._states.pop(number, None))
+        if self._plan.is_iterable:  # numbers have gaps, where workers are exhausted
+            progress.turn = (worker + 1) % self._plan.num_workers
+        else:
+            progress.take(number - self._first)
+
     def _next_answer(self) -> tuple[int, int, Frame]:
         """Number, worker and frame of the next batch, or of the exception raised instead."""
         while True:
@@ -175,6 +194,9 @@ class _Batches(Iterator[Any]):
             number = frame.number
             if number < self._first:  # from an epoch that was left early
                 frame.discard()
+                continue
+            if frame.kind == FromWorker.STATE:
+                self._states[number] = frame.load()
                 continue
             del self._dealt[number]
             if frame.kind == FromWorker.EXHAUSTED:

@@ -3,6 +3,7 @@
 import threading
 
 from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import PipelineStateError
 
 from ._worker_pool import WorkerPool, pack
@@ -20,13 +21,14 @@ class Starting:
     Args:
         plan: Plan with a context of ``multiprocessing``.
         base_seed: Base seed of the epoch.
+        progress: Where the epoch begins.
 
     Raises:
         TypeError: What the workers need cannot be pickled.
         WorkerError: The system cannot start a process.
     """
 
-    def __init__(self, plan: Plan, base_seed: int) -> None:
+    def __init__(self, plan: Plan, base_seed: int, progress: Progress) -> None:
         self._lock = threading.Lock()
         self._pool: WorkerPool | None = None
         self._error: Exception | None = None
@@ -34,13 +36,13 @@ class Starting:
         self._thread: threading.Thread | None = None
         payload = pack(plan)
         if payload is None:
-            self._pool = WorkerPool(plan, base_seed)
+            self._pool = WorkerPool(plan, base_seed, progress=progress)
             return
 
         def start() -> None:
             try:
                 with payload:
-                    pool = WorkerPool(plan, base_seed, payload)
+                    pool = WorkerPool(plan, base_seed, payload, progress)
                     pool.await_ready()
             except Exception as exc:  # noqa: BLE001 - raised by ``pool``
                 self._error = exc

@@ -16,6 +16,7 @@ from spdl._processes._template import find_template
 from spdl._processes._transport import NOTHING
 from spdl._processes._transport._arena import default_limit
 from spdl._reports import add_note
+from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.pipeline import WorkerDiedError, WorkerTimeoutError
 
 from ._messages import FromWorker, ToWorker
@@ -72,6 +73,7 @@ class WorkerPool:
         base_seed: Base seed of the epoch.
         payload: What ``pack`` has made of the plan; its owner closes it. ``None``: it is made here, and where that is
             impossible, workers are forked if they may be.
+        progress: Where the first epoch begins; ``None``: at the beginning.
 
     Raises:
         TypeError: Dataset, collate function or worker_init_fn cannot be pickled, and workers cannot be forked.
@@ -79,7 +81,10 @@ class WorkerPool:
         ValueError: There is no such start method here.
     """
 
-    def __init__(self, plan: Plan, base_seed: int, payload: SharedPayload | None = None) -> None:
+    def __init__(
+        self, plan: Plan, base_seed: int, payload: SharedPayload | None = None, progress: Progress | None = None
+    ) -> None:
+        self._progress = progress or Progress()
         self._children: list[Child] = []
         self._waiting: list[Child] = []  # workers that may still send something
         self._heard: set[Child] = set()  # workers that have sent something
@@ -130,6 +135,8 @@ class WorkerPool:
                     plan.is_batched,
                     plan.batch_size,
                     plan.drop_last,
+                    self._progress.start_of(worker_id),
+                    self._progress.snapshot_every,
                 )
                 child = Child.start(
                     serve,

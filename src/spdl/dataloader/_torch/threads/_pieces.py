@@ -8,6 +8,7 @@ from typing import Any, Final
 from spdl._reports import add_note
 from spdl.dataloader._torch._fetching import fetch_samples
 from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch.resuming._progress import Recorded
 
 from ._intra_op import IntraOpLimit
 
@@ -22,11 +23,14 @@ _WEIGHT: Final = 0.2
 class Outcome:
     """A batch or the exception raised instead. Never ``None``, which a pipeline drops; a batch may be."""
 
-    __slots__ = ("_batch", "_error")
+    __slots__ = ("_batch", "_error", "number", "recorded")
 
     def __init__(self, batch: Any, error: BaseException | None = None) -> None:
         self._batch = batch
         self._error = error
+        self.number = 0
+        #: State of the iterable dataset just after this batch, if it was recorded.
+        self.recorded: Recorded | None = None
 
     @classmethod
     def failed(cls, error: BaseException, note: str) -> "Outcome":
@@ -106,14 +110,23 @@ class _SplitBatch:
 class Piece:
     """Part of an index batch, or all of it; for an iterable dataset, the samples of a batch."""
 
-    __slots__ = ("number", "position", "value", "whole")
+    __slots__ = ("number", "position", "recorded", "value", "whole")
 
-    def __init__(self, value: Any, number: int, whole: _SplitBatch | None = None, position: int = 0) -> None:
+    def __init__(
+        self,
+        value: Any,
+        number: int,
+        whole: _SplitBatch | None = None,
+        position: int = 0,
+        recorded: Recorded | None = None,
+    ) -> None:
         #: Indices of this piece; for an iterable dataset, the samples to collate.
         self.value = value
         self.number = number
         self.whole = whole
         self.position = position
+        #: State of the iterable dataset just after these samples, if it was recorded.
+        self.recorded = recorded
 
 
 class Splitter:
@@ -170,6 +183,12 @@ class PieceLoader:
         self._finish = _Collator(plan)
 
     def __call__(self, piece: Piece) -> Outcome | None:
+        outcome = self._load(piece)
+        if outcome is not None:
+            outcome.number = piece.number
+        return outcome
+
+    def _load(self, piece: Piece) -> Outcome | None:
         plan, whole = self.plan, piece.whole
         if self._limit is not None:
             self._limit.apply()
@@ -216,9 +235,12 @@ class SampleLoader:
         if isinstance(piece, Outcome):
             return piece
         try:
-            return self._finish(piece.value)
+            outcome = self._finish(piece.value)
         except BaseException as exc:  # noqa: BLE001 - of the collate function; raised in the consumer
-            return Outcome.failed(exc, f"while batch {piece.number} was collated in {threading.current_thread().name}")
+            note = f"while batch {piece.number} was collated in {threading.current_thread().name}"
+            outcome = Outcome.failed(exc, note)
+        outcome.number, outcome.recorded = piece.number, piece.recorded
+        return outcome
 
 
 class _Collator:

@@ -8,11 +8,14 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 
 import atexit
 from collections.abc import Iterator
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-from spdl.dataloader._torch._fetching import IterableFetcher, draw_base_seed
+from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch._plan import Plan
+from spdl.dataloader._torch.resuming._progress import Progress
+from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 
 from ._intra_op import IntraOpLimit
@@ -28,17 +31,18 @@ class ThreadRun:
         self._plan = plan
         self._has_begun = False
 
-    def iterate(self) -> Iterator[Any]:
+    def iterate(self, progress: Progress | None = None) -> Iterator[Any]:
         plan = self._plan
+        progress = progress or Progress()
         if plan.is_iterable:
             self._begin()
-            return _StreamedBatches(plan)
+            return _StreamedBatches(plan, progress)
         assert plan.indices is not None
         indices = iter(plan.indices)
         if self._begin():
             # torch too makes another iterator once its workers run. A sampler that draws in __iter__ draws twice.
             indices = iter(plan.indices)
-        return _IndexedBatches(plan, indices)
+        return _IndexedBatches(plan, progress, indices)
 
     def _begin(self) -> bool:
         """Draw the base seed when torch does: with persistent workers, in the first epoch only. Returns whether."""
@@ -58,7 +62,8 @@ class _Batches(Iterator[Any]):
     ``None`` in the queue ends the source.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._progress = progress
         self._timeout = plan.timeout or None
         self._budget = plan.prefetch_factor * plan.num_workers
         self._feed: SimpleQueue[Any] = SimpleQueue()
@@ -116,8 +121,12 @@ class _Batches(Iterator[Any]):
 class _IndexedBatches(_Batches):
     """Batches of a map-style dataset."""
 
-    def __init__(self, plan: Plan, indices: Iterator[Any]) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, progress: Progress, indices: Iterator[Any]) -> None:
+        super().__init__(plan, progress)
+        # Threads load ahead, so what is recorded in the consumer's thread is ahead of the consumer too.
+        self._states = DatasetStates(plan.dataset, progress.start_of(0), progress.snapshot_every)
+        if self._states:
+            progress.open_streams(1)
         self._indices: Iterator[Any] | None = indices
         self._sampler_error: BaseException | None = None
         self._num_drawn = 0
@@ -163,6 +172,9 @@ class _IndexedBatches(_Batches):
             raise StopIteration if error is None else error
         outcome = self._take()
         self._num_under_way -= 1
+        self._progress.take(outcome.number)
+        if self._states:
+            self._progress.take_from(0, self._states.after_batch())
         self._draw()
         return outcome.unwrap()
 
@@ -170,13 +182,14 @@ class _IndexedBatches(_Batches):
 class _StreamedBatches(_Batches):
     """Batches of an iterable dataset. The queue holds permits, one for each batch to take from the dataset."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        super().__init__(plan, progress)
+        progress.open_streams(1)
         for _ in range(self._budget):
             self._feed.put(True)
         builder = (
             PipelineBuilder()
-            .add_source(_stream(plan, self._feed, self._limit))
+            .add_source(_stream(plan, progress, self._feed, self._limit))
             .pipe(
                 SampleLoader(plan, self._limit),
                 concurrency=self._budget,
@@ -188,29 +201,40 @@ class _StreamedBatches(_Batches):
 
     def __next__(self) -> Any:
         outcome = self._take()
+        self._progress.take(outcome.number)
+        self._progress.take_from(0, outcome.recorded, taken=self._progress.taken)
         self._feed.put(True)
         return outcome.unwrap()
 
 
-def _stream(plan: Plan, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
+def _stream(plan: Plan, progress: Progress, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
     """Yield samples to collate, or an outcome if the dataset failed. Runs in the source's thread."""
     limit.apply()
+    skipped = {number - progress.first for number in progress.skipped}  # taken before the epoch was resumed
+    passed: set[int] = set()  # of these
+    start, every = progress.start_of(0), progress.snapshot_every
     try:
-        fetcher = IterableFetcher(plan.dataset, plan.batch_size, plan.drop_last, plan.collate_fn)
+        stream = Stream(plan.dataset, plan.batch_size, plan.drop_last, start, every)
     except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
         yield Outcome.failed(exc, "while iter(dataset) was called in a thread")
         return
     number = 0
     try:
         while permits.get() is not None:
+            while number + len(passed) in skipped:
+                passed.add(number + len(passed))
+                with suppress(Exception):
+                    stream.take()
             taken: Piece | Outcome
             try:
-                taken = Piece(fetcher.take(), number)
+                samples, recorded = stream.take()
+                taken = Piece(samples, number, recorded=recorded)
             except StopIteration:
                 return
             except BaseException as exc:  # noqa: BLE001 - of the dataset; raised in the consumer
                 taken = Outcome.failed(exc, f"while the dataset was iterated for batch {number} in a thread")
+                taken.number = number
             yield taken
             number += 1
     finally:
-        fetcher.close()
+        stream.close()

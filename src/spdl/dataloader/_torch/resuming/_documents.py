@@ -1,0 +1,241 @@
+"""The state of a loader as a document, and an epoch that begins where a document says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from spdl.resume._document import decode, describe_difference, encode
+from spdl.resume._errors import ResumeError
+from spdl.resume._values import pack, unpack
+
+from ._indices import checksum
+from ._progress import Mark, Progress, Recorded, StateError, StreamStart
+from ._random import Generators
+
+__all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
+
+_KIND = "loader"
+
+
+class Loader(Protocol):
+    """What a state tells of its loader."""
+
+    dataset: Any
+    sampler: Any
+    batch_sampler: Any
+    batch_size: int | None
+    drop_last: bool
+    in_order: bool
+    num_workers: int
+    workers: Any
+
+
+class Begun(NamedTuple):
+    """An epoch of a loader.
+
+    Attributes:
+        progress: Where it is.
+        random: States of the random generators just before it began, as text.
+        epoch: ``epoch`` of the sampler then; ``None``: it has none.
+        is_seeded: Whether a base seed was drawn for its workers; persistent workers keep that of their first epoch.
+    """
+
+    progress: Progress
+    random: dict[str, Any]
+    epoch: int | None
+    is_seeded: bool
+
+
+class Loaded(NamedTuple):
+    """A document that was checked against the loader, as what its next epoch needs.
+
+    Attributes:
+        state: The state as the user gave it.
+        progress: Where the epoch begins; ``None``: at its beginning, and ``random`` is of between epochs.
+        sampler: State of the sampler to load.
+        check: Checksum of the last index batch taken.
+        random: States of random generators.
+        epoch: What to call ``set_epoch`` with.
+        is_seeded: Whether a base seed was drawn for the workers of this epoch.
+        num_discarded: Number of batches of an iterable dataset without a state that have to be loaded again.
+    """
+
+    state: dict[str, str]
+    progress: Progress | None
+    sampler: Recorded | None
+    check: int | None
+    random: dict[str, Any]
+    epoch: int | None
+    is_seeded: bool
+    num_discarded: int
+
+
+def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | None) -> dict[str, str]:
+    """The state of a loader.
+
+    Args:
+        loader: The loader.
+        is_iterable: Whether its dataset is iterable.
+        begun: The newest epoch; ``None``: there is none yet.
+        mark: Where it was.
+
+    Raises:
+        ResumeError: A ``state_dict()`` of the user failed, or has a value that cannot be pickled.
+    """
+    rank, world = _rank_of(loader)
+    document: dict[str, Any] = {
+        "kind": _KIND,
+        "fingerprint": _fingerprint(loader, is_iterable),
+        "rank": rank,
+        "world": world,
+        "lockstep": loader.in_order and not is_iterable and (mark is None or mark.sampler is None),
+    }
+    if begun is None or mark is None or mark.has_ended:
+        document |= {"epoch": None, "random": Generators.of(loader).own_to_json()}
+        return encode(document)
+    document["random"] = begun.random
+    document["epoch"] = {
+        "number": begun.epoch,
+        "seeded": begun.is_seeded,
+        "taken": mark.taken,
+        "above": sorted(mark.above),
+        "check": None if mark.last is None else checksum(mark.last),
+        "sampler": _recorded_to_json(mark.sampler),
+        "turn": mark.turn,
+        "streams": [
+            {"taken": stream.taken, "recorded": _recorded_to_json(stream.recorded)}
+            for stream in mark.streams
+            if is_iterable or stream.recorded is not None
+        ],
+    }
+    return encode(document)
+
+
+def load(loader: Loader, is_iterable: bool, state: Mapping[str, Any], snapshot_every: int) -> Loaded:
+    """Check a state and return what the loader's next epoch needs. The loader is not changed.
+
+    Raises:
+        ResumeError: It is not a state, is damaged, or is that of another loader, rank or world; the message says how
+            they differ.
+    """
+    document = decode(state, "the loader")
+    if document["kind"] != _KIND:
+        raise ResumeError(f"cannot resume: a state of a loader is needed, got one of a {document['kind']}")
+    own = _fingerprint(loader, is_iterable)
+    try:
+        return _load(loader, document, own, dict(state), snapshot_every, is_iterable)
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        if isinstance(exc, ResumeError):
+            raise
+        raise ResumeError(f"cannot read the state of the loader: it is damaged ({type(exc).__name__}: {exc})") from exc
+
+
+def _load(
+    loader: Loader,
+    document: dict[str, Any],
+    own: list[Any],
+    state: dict[str, str],
+    snapshot_every: int,
+    is_iterable: bool,
+) -> Loaded:
+    difference = describe_difference(document["fingerprint"], own)
+    if difference is not None:
+        raise ResumeError(f"cannot resume: the state is that of another loader: {difference}")
+    place, (rank, world) = (document["rank"], document["world"]), _rank_of(loader)
+    if place != (rank, world) and (place[1] != world or not document["lockstep"]):
+        raise ResumeError(
+            f"cannot resume: the state is that of rank {place[0]} of {place[1]}, and this is rank {rank} of {world}; "
+            "combine the states of all ranks with spdl.resume.gather()"
+        )
+    epoch = document["epoch"]
+    if epoch is None:
+        return Loaded(state, None, None, None, document["random"], None, True, 0)
+    numbers = [epoch["taken"], epoch["turn"], *epoch["above"], *(each["taken"] for each in epoch["streams"])]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError("a number is missing")
+    streams = [_stream_start(each) for each in epoch["streams"]]
+    num_streams = loader.num_workers if loader.num_workers > 0 and loader.workers != "thread" else 1
+    if streams and len(streams) != num_streams:
+        raise ResumeError(
+            f"cannot resume: the state has {len(streams)} streams of an "
+            f"{'iterable dataset' if is_iterable else 'a dataset with a state'}, one for each worker process, and this "
+            f"loader has {num_streams}; make it with num_workers={len(streams)} and the same kind of workers"
+        )
+    progress = Progress(
+        taken=epoch["taken"],
+        first=epoch["taken"],
+        above=set(epoch["above"]),
+        starts=tuple(streams),
+        turn=epoch["turn"] % num_streams,
+        snapshot_every=snapshot_every,
+    )
+    discarded = sum(start.num_skipped for start in streams if start.recorded is None)
+    return Loaded(
+        state,
+        progress,
+        _recorded_from_json(epoch["sampler"], "the sampler"),
+        epoch["check"] if place == (rank, world) else None,
+        document["random"],
+        epoch["number"],
+        epoch["seeded"],
+        discarded if is_iterable else 0,
+    )
+
+
+def epoch_of(loader: Loader) -> int | None:
+    """The number that a sampler was given by ``set_epoch``; ``None`` if there is no such sampler."""
+    for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        epoch = getattr(sampler, "epoch", None)
+        if isinstance(epoch, int) and callable(getattr(sampler, "set_epoch", None)):
+            return epoch
+    return None
+
+
+def _fingerprint(loader: Loader, is_iterable: bool) -> list[Any]:
+    dataset, sampler, batch_sampler = loader.dataset, loader.sampler, loader.batch_sampler
+    length = None
+    if not is_iterable:
+        with suppress(TypeError):
+            length = len(dataset)
+    order = [] if is_iterable else [["sampler", type(sampler).__qualname__]]
+    batches = ["batches", type(batch_sampler).__qualname__, loader.batch_size, loader.drop_last]
+    return [["dataset", type(dataset).__qualname__, length], *order, batches]
+
+
+def _rank_of(loader: Loader) -> tuple[int, int]:
+    """Rank and number of ranks of the sampler; 0 and 1 if it knows of none."""
+    for sampler in (loader.batch_sampler, loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        rank = getattr(sampler, "rank", None)
+        world = getattr(sampler, "num_replicas", getattr(sampler, "world_size", None))
+        if isinstance(rank, int) and isinstance(world, int):
+            return rank, world
+    return 0, 1
+
+
+def _stream_start(stream: dict[str, Any]) -> StreamStart:
+    recorded, taken = _recorded_from_json(stream["recorded"], "the dataset"), stream["taken"]
+    num_given = 0 if recorded is None else recorded.num_given
+    if not 0 <= num_given <= taken:
+        raise ValueError("a state is newer than its batches")
+    return StreamStart(recorded, taken - num_given, taken)
+
+
+def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
+    if recorded is None:
+        return None
+    if isinstance(recorded.state, StateError):
+        raise ResumeError(f"there is no state of the loader: {recorded.state.text}")
+    return {
+        "count": recorded.num_given,
+        "where": recorded.where,
+        "state": pack(recorded.state),
+        "ended": recorded.has_ended,
+    }
+
+
+def _recorded_from_json(value: dict[str, Any] | None, what: str) -> Recorded | None:
+    if value is None:
+        return None
+    return Recorded(value["count"], value["where"], unpack(value["state"], what), value["ended"])

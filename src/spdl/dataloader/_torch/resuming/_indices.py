@@ -1,0 +1,209 @@
+"""``Indices``: the index batches of a loader's epochs, counted, from wherever a loaded state says."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from spdl.resume._errors import ResumeError
+
+from ._progress import Progress, Recorded
+from ._stateful import Stater, load_state
+
+__all__ = ["Indices", "checksum"]
+
+_END: Final = object()
+
+
+class Indices:
+    """What a plan has in place of its sampler: the same index batches, and ``progress`` knows which were drawn.
+
+    ``begin`` is called before each epoch. Then each ``iter()`` starts where ``progress`` says: at the beginning, or
+    after the batches that were taken before the epoch was interrupted. To get there, this
+
+    1. moves by position, if the sampler has ``__getitem__``, which takes the same time for any position;
+    2. or else loads the recorded state of the sampler, or of its iterator, if it has ``state_dict``;
+    3. or else draws index batches and discards them.
+
+    Then the last index batch is compared with the one that was drawn before.
+
+    Args:
+        sampler: The batch sampler, or the sampler if samples are not batched.
+        batch: Size of a batch and ``drop_last``, if the batch sampler is torch's own, whose sampler is then asked
+            directly.
+    """
+
+    def __init__(self, sampler: Any, batch: tuple[int, bool] | None) -> None:
+        self._sampler = sampler
+        self._inner = sampler if batch is None else sampler.sampler
+        self._batch = batch
+        self._progress = Progress()
+        self._recorded: Recorded | None = None
+        self._check: int | None = None
+        self._latest: _Drawing | None = None
+
+    def begin(self, progress: Progress, recorded: Recorded | None = None, check: int | None = None) -> None:
+        """Set what the next ``iter()`` does.
+
+        Args:
+            progress: Progress of the epoch; ``progress.taken`` index batches are passed over.
+            recorded: State of the sampler to load.
+            check: Checksum of the last index batch that is passed over.
+        """
+        self._progress = progress
+        self._recorded = recorded
+        self._check = check
+        self._latest = None
+
+    def prime(self) -> None:
+        """Draw the first index batch now, so that random numbers for it are drawn now."""
+        if self._latest is not None:
+            self._latest.prime()
+
+    def __iter__(self) -> Iterator[Any]:
+        self._latest = _Drawing(self, self._progress)
+        return self._latest
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def open(self, progress: Progress) -> tuple[Iterator[Any], int, Stater | None]:
+        """The sampler's iterator, the number of its next index batch, and what has its state, if anything."""
+        recorded, target, inner = self._recorded, progress.taken, self._inner
+        if recorded is not None and recorded.where == "sampler":
+            load_state(inner, recorded.state, "the sampler")
+        elif recorded is None and _has_positions(inner):
+            return (iter(self._sampler), 0, None) if target == 0 else (self._from(target - 1), target - 1, None)
+        singles = iter(inner)
+        if recorded is not None and recorded.where == "iterator":
+            load_state(singles, recorded.state, "the iterator of the sampler")
+        count = 0 if recorded is None else recorded.num_given
+        stater = Stater.find(iterator=singles, sampler=inner)
+        if self._batch is None:
+            return singles, count, stater
+        if stater is None and target == 0:
+            return iter(self._sampler), 0, None  # torch's own code
+        if stater is None and target - count > 1:
+            # By single indices, which is faster than by batches.
+            num_skipped = (target - 1 - count) * self._batch[0]
+            next(islice(singles, num_skipped - 1, num_skipped), None)
+            count = target - 1
+        return _in_batches(singles, *self._batch), count, stater
+
+    def _from(self, number: int) -> Iterator[Any]:
+        """The index batches from ``number`` on, by position."""
+        inner = self._inner
+        positions = range(number * (1 if self._batch is None else self._batch[0]), len(inner))
+        singles = iter(positions) if _is_sequential(inner) else (inner[position] for position in positions)
+        return singles if self._batch is None else _in_batches(singles, *self._batch)
+
+    def verify(self, indices: Any, number: int) -> None:
+        """Compare the last index batch that is passed over with what it was.
+
+        Raises:
+            ResumeError: They differ.
+        """
+        check = self._check
+        if check is None or checksum(indices) in (check, None):
+            return
+        raise ResumeError(
+            f"cannot resume: the sampler ({type(self._inner).__name__}) gave other indices for batch {number} than "
+            "before the state was saved. Its order must be a function of torch's generator or of set_epoch(), or it "
+            "must have state_dict() and load_state_dict()"
+        )
+
+
+class _Drawing(Iterator[Any]):
+    """One pass over the index batches."""
+
+    def __init__(self, owner: Indices, progress: Progress) -> None:
+        self._owner = owner
+        self._progress = progress
+        self._iterator: Iterator[Any] | None = None
+        self._stater: Stater | None = None
+        self._number = 0
+        self._primed: Any = _END
+        self._error: BaseException | None = None
+
+    def prime(self) -> None:
+        if self._iterator is None:
+            try:
+                self._primed = self._draw()
+            except BaseException as exc:  # noqa: BLE001 - raised when it is asked for
+                self._error = exc
+
+    def __next__(self) -> Any:
+        if self._primed is not _END:
+            primed, self._primed = self._primed, _END
+            return primed
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return self._draw()
+
+    def _draw(self) -> Any:
+        iterator = self._iterator or self._begin()
+        progress = self._progress
+        while True:
+            indices = next(iterator)
+            number = self._number
+            self._number = number + 1
+            if self._stater is not None and (number + 1) % progress.snapshot_every == 0:
+                progress.note_sampler(self._stater.record(number + 1))
+            if number not in progress.skipped:
+                break
+        progress.note_drawn(number, indices)
+        return indices
+
+    def _begin(self) -> Iterator[Any]:
+        owner, progress = self._owner, self._progress
+        iterator, number, self._stater = owner.open(progress)
+        self._iterator = iterator
+        if self._stater is not None:
+            progress.note_sampler(self._stater.record(number))
+        indices: Any = None
+        while number < progress.taken:
+            indices = next(iterator, _END)
+            if indices is _END:
+                raise ResumeError(
+                    f"cannot resume: {progress.taken} batches were taken before the state was saved, and the sampler "
+                    f"has only {number}"
+                )
+            number += 1
+        if indices is not None:
+            owner.verify(indices, number - 1)
+            progress.note_drawn(number - 1, indices)
+        self._number = number
+        return iterator
+
+
+def _has_positions(sampler: Any) -> bool:
+    """Whether any index of it can be had at once."""
+    kind = type(sampler)
+    return _is_sequential(sampler) or (
+        callable(getattr(kind, "__getitem__", None)) and callable(getattr(kind, "__len__", None))
+    )
+
+
+def _is_sequential(sampler: Any) -> bool:
+    from torch.utils.data import SequentialSampler
+
+    return type(sampler) is SequentialSampler
+
+
+def _in_batches(singles: Iterator[Any], size: int, drop_last: bool) -> Iterator[Any]:
+    """Lists of ``size`` indices, as torch's ``BatchSampler`` makes them."""
+    while batch := list(islice(singles, size)):
+        if len(batch) < size and drop_last:
+            return
+        yield batch
+
+
+def checksum(indices: Any) -> int | None:
+    """A checksum of an index batch; ``None`` if it has objects whose text may change."""
+    plain: Iterable[Any] = indices if isinstance(indices, list | tuple) else (indices,)
+    if not all(type(each) in (int, str) for each in plain):
+        return None
+    return zlib.crc32(repr(indices).encode())

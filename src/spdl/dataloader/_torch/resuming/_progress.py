@@ -1,0 +1,227 @@
+"""``Progress``: which batches of an epoch the consumer has taken. Imports nothing from spdl.
+
+An epoch is a sequence of numbered batches. For a map-style dataset they are the index batches of the sampler; for an
+iterable dataset each *stream*, that is one pass over the dataset, numbers its own: there is one stream for each worker
+process, and one in all for threads and for no workers.
+
+Workers prefetch, so samplers and datasets are ahead of the consumer. Their states are therefore recorded with the
+number of batches that they had given by then (``Recorded``), and the newest one at or before the consumer is used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["Mark", "Progress", "Recorded", "Snapshots", "StateError", "StreamMark", "StreamStart"]
+
+
+class StateError(NamedTuple):
+    """Stands for a state that could not be had: ``state_dict()`` of the user has raised an exception."""
+
+    text: str
+
+
+class Recorded(NamedTuple):
+    """A state of the user's sampler or dataset.
+
+    Attributes:
+        num_given: Number of batches given when the state was asked for.
+        where: Which object it is the state of: ``"iterator"`` or that of which it is the iterator.
+        state: Result of its ``state_dict()``, or a ``StateError``.
+        has_ended: Whether the iterator had ended by then.
+    """
+
+    num_given: int
+    where: str
+    state: Any
+    has_ended: bool = False
+
+
+class Snapshots:
+    """Recorded states, oldest first. Those that are not needed any more are dropped."""
+
+    __slots__ = ("_recorded",)
+
+    def __init__(self, first: Recorded | None = None) -> None:
+        self._recorded: deque[Recorded] = deque()
+        if first is not None:
+            self._recorded.append(first)
+
+    def add(self, recorded: Recorded) -> None:
+        self._recorded.append(recorded)
+
+    def newest(self, taken: int) -> Recorded | None:
+        """The newest state of when at most ``taken`` batches had been given. Older ones are dropped."""
+        recorded = self._recorded
+        while len(recorded) > 1 and recorded[1].num_given <= taken:
+            recorded.popleft()
+        return recorded[0] if recorded and recorded[0].num_given <= taken else None
+
+
+@dataclass(slots=True)
+class StreamStart:
+    """Where a stream begins.
+
+    Attributes:
+        recorded: State to load before; ``None``: the dataset begins from its start.
+        num_skipped: Number of batches to pass over after that.
+        taken: Number of batches of this stream that were taken in all.
+    """
+
+    recorded: Recorded | None = None
+    num_skipped: int = 0
+    taken: int = 0
+
+
+class StreamMark(NamedTuple):
+    """How far a stream was read: the number of its batches taken, and a state at or before that."""
+
+    taken: int
+    recorded: Recorded | None
+
+
+class Mark(NamedTuple):
+    """Where an epoch was at some moment. Immutable, and cheap to make.
+
+    Attributes:
+        taken: All batches with lower numbers were taken.
+        above: Numbers of other batches that were taken, in completion order.
+        last: Index batch number ``taken - 1``; ``None``: not known.
+        sampler: State of the sampler.
+        streams: Of a dataset that is iterable or has a state.
+        turn: Number of the worker whose turn it is to give the next batch.
+        has_ended: Whether the consumer was told that the epoch has ended.
+    """
+
+    taken: int
+    above: frozenset[int]
+    last: Any
+    sampler: Recorded | None
+    streams: tuple[StreamMark, ...]
+    turn: int
+    has_ended: bool
+
+
+class _Stream:
+    __slots__ = ("snapshots", "taken")
+
+    def __init__(self, start: StreamStart) -> None:
+        self.taken = start.taken
+        self.snapshots = Snapshots(start.recorded)
+
+    def mark(self) -> StreamMark:
+        return StreamMark(self.taken, self.snapshots.newest(self.taken))
+
+
+@dataclass(eq=False, slots=True)
+class Progress:
+    """Where one epoch is. Used in the thread that takes the batches.
+
+    Workers count batches from 0, for what is left of an epoch; all numbers here count from the start of the epoch.
+
+    Attributes:
+        taken: All batches with lower numbers were taken.
+        above: Numbers of other batches that were taken.
+        skipped: Those of ``above`` that were taken before the epoch was resumed: workers do not load them.
+        first: Number of the workers' batch 0, without ``skipped``.
+        starts: Where each stream begins, if the epoch was resumed.
+        turn: Number of the worker whose turn it is.
+        snapshot_every: Number of batches after which a state is recorded.
+        has_ended: Whether the consumer was told that the epoch has ended.
+    """
+
+    taken: int = 0
+    above: set[int] = field(default_factory=set)
+    skipped: tuple[int, ...] = ()
+    first: int = 0
+    starts: tuple[StreamStart, ...] = ()
+    turn: int = 0
+    snapshot_every: int = 1
+    has_ended: bool = False
+    _drawn: deque[tuple[int, Any]] = field(default_factory=deque)
+    _sampler: Snapshots = field(default_factory=Snapshots)
+    _streams: list[_Stream] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.skipped = tuple(sorted(self.above))
+
+    def copy(self) -> Progress:
+        """An epoch that begins at the same place."""
+        return Progress(
+            taken=self.taken,
+            above=set(self.above),
+            first=self.first,
+            starts=self.starts,
+            turn=self.turn,
+            snapshot_every=self.snapshot_every,
+        )
+
+    def number_of(self, position: int) -> int:
+        """The number of the workers' batch ``position``."""
+        number = self.first + position
+        for skipped in self.skipped:
+            if skipped <= number:
+                number += 1
+        return number
+
+    def take(self, position: int) -> None:
+        """Record that the consumer has taken the workers' batch ``position``, or the exception raised instead."""
+        number = self.number_of(position) if self.skipped else self.first + position
+        if number != self.taken:
+            self.above.add(number)
+            return
+        number += 1
+        while self.above and number in self.above:
+            self.above.remove(number)
+            number += 1
+        self.taken = number
+        drawn = self._drawn
+        while len(drawn) > 1 and drawn[1][0] < number:
+            drawn.popleft()
+
+    def note_drawn(self, number: int, indices: Any) -> None:
+        """Record that the sampler has given index batch ``number``."""
+        self._drawn.append((number, indices))
+
+    def note_sampler(self, recorded: Recorded) -> None:
+        """Record a state of the sampler."""
+        self._sampler.newest(self.taken)
+        self._sampler.add(recorded)
+
+    def open_streams(self, count: int) -> None:
+        """Begin to count the batches of ``count`` streams."""
+        starts = self.starts or (StreamStart(),) * count
+        self._streams = [_Stream(start) for start in starts]
+
+    def start_of(self, stream: int) -> StreamStart:
+        """Where a stream begins."""
+        return self.starts[stream] if self.starts else StreamStart()
+
+    def take_from(self, stream: int, recorded: Recorded | None = None, *, taken: int | None = None) -> None:
+        """Record that a batch of a stream was taken, and the state that came with it.
+
+        Args:
+            stream: Its number.
+            recorded: State of the dataset just after this batch.
+            taken: All batches of the stream below this were taken; ``None``: one more than before.
+        """
+        this = self._streams[stream]
+        this.taken = this.taken + 1 if taken is None else taken
+        if recorded is not None:
+            this.snapshots.newest(this.taken)
+            this.snapshots.add(recorded)
+
+    def mark(self) -> Mark:
+        """Where the epoch is now."""
+        drawn = self._drawn
+        return Mark(
+            self.taken,
+            frozenset(self.above),
+            drawn[0][1] if drawn and drawn[0][0] == self.taken - 1 else None,
+            self._sampler.newest(self.taken),
+            tuple([stream.mark() for stream in self._streams]),
+            self.turn,
+            self.has_ended,
+        )

@@ -1,0 +1,103 @@
+"""``Stream``: one pass over an iterable dataset, from wherever a loaded state says, with the states of the dataset."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from spdl.dataloader._torch._fetching import IterableFetcher
+
+from ._progress import Recorded, StreamStart
+from ._stateful import Stater, load_state
+
+__all__ = ["DatasetStates", "Stream"]
+
+
+class Stream:
+    """One pass over an iterable dataset. Batches are numbered from the start of the epoch.
+
+    Args:
+        dataset: The dataset. If it, or its iterator, has ``state_dict``, its state is recorded.
+        batch_size: Size of a batch; ``None``: samples are not batched.
+        drop_last: Whether an incomplete last batch is dropped.
+        start: Where to begin.
+        snapshot_every: Number of batches after which the state is recorded.
+
+    Raises:
+        ResumeError: The state cannot be loaded.
+        Exception: ``iter(dataset)`` raised it, or the batches that are passed over did.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None,
+        drop_last: bool,
+        start: StreamStart,
+        snapshot_every: int,
+    ) -> None:
+        recorded = start.recorded
+        if recorded is not None and recorded.where == "dataset":
+            load_state(dataset, recorded.state, "the dataset")
+        self._fetcher = fetcher = IterableFetcher(dataset, batch_size, drop_last)
+        if recorded is not None and recorded.where == "iterator":
+            load_state(fetcher.samples, recorded.state, "the iterator of the dataset")
+        if recorded is not None and recorded.has_ended:
+            next(fetcher.samples, None)  # so that the dataset gets to its end too
+            fetcher.end()
+        self._stater = Stater.find(iterator=fetcher.samples, dataset=dataset)
+        self._snapshot_every = snapshot_every
+        self._number = start.taken - start.num_skipped
+        with suppress(StopIteration):
+            for _ in range(start.num_skipped):
+                fetcher.take()
+                self._number += 1
+
+    def take(self) -> tuple[Any, Recorded | None]:
+        """The samples of the next batch, and the state after it if it is time to record one.
+
+        Raises:
+            StopIteration: The dataset has ended.
+            Exception: The dataset raised it; a later call continues.
+        """
+        try:
+            samples = self._fetcher.take()
+        except StopIteration:
+            raise
+        except BaseException:
+            self._number += 1
+            raise
+        self._number = number = self._number + 1
+        stater = self._stater
+        if stater is None or number % self._snapshot_every:
+            return samples, None
+        return samples, stater.record(number, has_ended=self._fetcher.has_ended)
+
+    def close(self) -> None:
+        """Close the dataset's iterator if it has ``close()``."""
+        self._fetcher.close()
+
+
+class DatasetStates:
+    """Records the state of a map-style dataset after each batch; there may be none.
+
+    Raises:
+        ResumeError: The state cannot be loaded.
+    """
+
+    def __init__(self, dataset: Any, start: StreamStart, snapshot_every: int) -> None:
+        if start.recorded is not None:
+            load_state(dataset, start.recorded.state, "the dataset")
+        self._stater = Stater.find(dataset=dataset)
+        self._snapshot_every = snapshot_every
+        self._number = start.taken
+
+    def __bool__(self) -> bool:
+        return self._stater is not None
+
+    def after_batch(self) -> Recorded | None:
+        """The state, if it is time to record one."""
+        self._number = number = self._number + 1
+        if self._stater is None or number % self._snapshot_every:
+            return None
+        return self._stater.record(number)
