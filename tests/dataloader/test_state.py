@@ -25,6 +25,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "auto": {"workers": "auto", "num_workers": 2},
 }
 SIZE = 23
+#: For samplers that ask for a length alone.
+DATASET: Any = range(SIZE)
 
 kinds = pytest.mark.parametrize("kind", [*KINDS])
 cheap_kinds = pytest.mark.parametrize("kind", ["inline", "thread"])
@@ -108,7 +110,7 @@ SAMPLERS: dict[str, Callable[[], dict[str, Any]]] = {
         "sampler": BatchSampler(RandomSampler(range(SIZE)), 4, True),
         "batch_size": None,
     },
-    "distributed": lambda: {"sampler": DistributedSampler(data.Squares(SIZE), 2, 1, seed=4), "batch_size": 2},
+    "distributed": lambda: {"sampler": DistributedSampler(DATASET, 2, 1, seed=4), "batch_size": 2},
     "keyed": lambda: {"sampler": DistributedKeyedSampler(SIZE, rank=0, world_size=2), "batch_size": 2},
     "iterator with state": lambda: {"sampler": data.SamplerWithIterator(SIZE), "batch_size": 2},
     "batch sampler with state": lambda: {"batch_sampler": data.StatefulBatchSampler(SIZE)},
@@ -332,7 +334,7 @@ def test_the_epoch_of_the_sampler_is_set() -> None:
     """``set_epoch`` is called with the number it had."""
 
     def make() -> PyTorchDataLoader[Any]:
-        sampler: DistributedSampler[Any] = DistributedSampler(data.Squares(SIZE), 1, 0, seed=4)
+        sampler: DistributedSampler[Any] = DistributedSampler(DATASET, 1, 0, seed=4)
         return get_pytorch_dataloader(data.Squares(SIZE), 2, sampler=sampler, **KINDS["inline"])
 
     loader = make()
@@ -385,7 +387,7 @@ def test_the_state_of_another_rank_is_refused_unless_it_is_a_prefix() -> None:
     """Ranks in step may share rank 0's state, as Lightning saves it; another world needs all of them."""
 
     def make(rank: int, world: int, **options: Any) -> PyTorchDataLoader[Any]:
-        sampler: DistributedSampler[Any] = DistributedSampler(data.Squares(SIZE), world, rank, seed=4)
+        sampler: DistributedSampler[Any] = DistributedSampler(DATASET, world, rank, seed=4)
         return get_pytorch_dataloader(data.Squares(SIZE), 2, sampler=sampler, **{**KINDS["thread"], **options})
 
     first, second = make(0, 2), make(1, 2)
