@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from spdl.dataloader import DataLoader, DeviceLoader, _device, _prefetching, prefetch_to_device
+from spdl.dataloader import (
+    DataLoader,
+    DeviceLoader,
+    _device,
+    _prefetching,
+    get_pytorch_dataloader,
+    prefetch_to_device,
+)
 from spdl.io import _staging
 from tests.support.child import run_child
 from tests.support.fake_cuda import FakeTorch
@@ -213,6 +220,28 @@ def test_collected_in_its_own_thread_it_does_not_wait_for_itself(fake: FakeTorch
     dropped.set()
     thread.join(TIMEOUT)
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("num_prefetch", [1, 4])
+def test_prefetched_batches_do_not_count_as_taken(fake: FakeTorch, num_prefetch: int) -> None:
+    """The state is that of the batches which the user has, whatever the thread has read."""
+
+    def make() -> Any:
+        batches = [[0] * size for size in range(1, 11)]  # which one it is can be seen from its size
+        loader = get_pytorch_dataloader([torch.zeros(1)], batch_sampler=batches, workers="thread", num_workers=2)
+        return prefetch_to_device(loader, num_prefetch=num_prefetch)
+
+    whole = sizes(make())
+    for count in (0, 1, 5, 10):
+        loader = make()
+        batches = iter(loader)
+        taken = [len(next(batches)) for _ in range(count)]
+        state = loader.state_dict()
+        batches.close()
+        other = make()
+        other.load_state_dict(state)
+        assert taken + sizes(other) == whole == [*range(1, 11)]
+        assert sizes(other) == whole, "and then the next epoch"
 
 
 def test_a_batch_that_was_taken_is_not_kept(fake: FakeTorch) -> None:

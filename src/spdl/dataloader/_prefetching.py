@@ -25,6 +25,8 @@ from spdl._reports import add_note, log
 from spdl.io._cuda import get_torch
 from spdl.io._staging import Moved, Mover, Staging, record_use
 
+from ._holding import Holding, hold
+
 __all__ = ["Movers", "PrefetchingIterator"]
 
 _LOG = logging.getLogger("spdl.dataloader")
@@ -71,7 +73,8 @@ class _Handover:
     def __init__(self, num_prefetch: int) -> None:
         self.changed = threading.Condition()
         self.num_prefetch = num_prefetch
-        self.ready: deque[Moved[Any] | BaseException | None] = deque()  # None: the end
+        #: What to return, raise, or ``None`` at the end; each with the token of the loader's iterator.
+        self.ready: deque[tuple[Moved[Any] | BaseException | None, Any]] = deque()
         self.num_wanted = 0  # number of calls of take()
         self.num_put = 0
         self.is_stopped = False
@@ -91,13 +94,13 @@ class _Handover:
             )
             return not self.is_stopped
 
-    def put(self, what: "Moved[Any] | BaseException | None") -> None:
+    def put(self, what: "Moved[Any] | BaseException | None", token: Any) -> None:
         with self.changed:
             self.num_put += 1
-            self.ready.append(what)
+            self.ready.append((what, token))
             self.changed.notify_all()
 
-    def take(self) -> "Moved[Any] | BaseException | None":
+    def take(self) -> "tuple[Moved[Any] | BaseException | None, Any]":
         with self.changed:
             self.num_wanted += 1
             self.changed.notify_all()
@@ -107,10 +110,10 @@ class _Handover:
                 self.num_wanted -= 1
                 raise
             if self.is_stopped:
-                return None
-            what = self.ready.popleft()
+                return None, None
+            taken = self.ready.popleft()
             self.changed.notify_all()
-            return what
+            return taken
 
     def stop(self) -> None:
         with self.changed:
@@ -135,8 +138,13 @@ class PrefetchingIterator(Iterator[T]):
         self._device = device
         self._kept: deque[Any] = deque(maxlen=_NUM_KEPT)
         self._pid = os.getpid()
+        batches = iter(loader)
+        self._holding = hold(batches)
         self._thread = threading.Thread(
-            target=_work, args=(iter(loader), self._handover, movers, device), name="spdl-prefetch", daemon=True
+            target=_work,
+            args=(batches, self._holding, self._handover, movers, device),
+            name="spdl-prefetch",
+            daemon=True,
         )
         # Also at interpreter exit: a thread that is inside torch then could crash the process.
         self._end = weakref.finalize(self, _end, self._handover, self._thread, self._pid)
@@ -150,7 +158,9 @@ class PrefetchingIterator(Iterator[T]):
             )
         if not self._end.alive:
             raise StopIteration
-        what = self._handover.take()
+        what, token = self._handover.take()
+        if token is not None and self._holding is not None:
+            self._holding.commit(token)
         if what is None:
             self.close()
             raise StopIteration
@@ -175,10 +185,14 @@ class PrefetchingIterator(Iterator[T]):
         raise NotImplementedError("an iterator over a loader cannot be pickled; pickle the loader")
 
 
-def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: Any) -> None:
+def _work(batches: Iterator[Any], holding: Holding | None, handover: _Handover, movers: Movers, device: Any) -> None:
     """Run in the prefetching thread until the epoch ends."""
     mover: Mover | None = None
     has_failed = is_exhausted = False
+
+    def token() -> Any:
+        return None if holding is None else holding.token()
+
     try:
         while handover.await_room(after_failure=has_failed):
             has_failed = False
@@ -189,7 +203,7 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
                 return
             except BaseException as exc:  # noqa: BLE001 - raised in the consumer
                 has_failed = True
-                handover.put(exc)
+                handover.put(exc, token())
                 continue
             try:
                 if mover is None:
@@ -197,19 +211,19 @@ def _work(batches: Iterator[Any], handover: _Handover, movers: Movers, device: A
                 moved = mover.move(batch)
                 if moved.is_borrowing:
                     moved.event.synchronize()
-                handover.put(moved)
+                handover.put(moved, token())
                 del moved
             except BaseException as exc:  # noqa: BLE001 - raised in the consumer
                 add_note(exc, f"while moving a batch to {device}")
                 has_failed = True
-                handover.put(_not_the_end(exc))
+                handover.put(_not_the_end(exc), token())
             del batch  # while this thread waits, only the consumer keeps the batch alive
     finally:
         if mover is not None:
             movers.give_back(mover)
         if not is_exhausted:
             _close(batches)
-        handover.put(None)
+        handover.put(None, token() if is_exhausted else None)
 
 
 def _not_the_end(exc: BaseException) -> BaseException:

@@ -228,10 +228,14 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         Raises:
             ResumeError: A ``state_dict()`` of the sampler or the dataset failed, or has a value that cannot be pickled.
         """
+        from ._torch.resuming._documents import save
+
         if self._loaded is not None:
             return dict(self._loaded.state)
         begun = self._begun
-        return self._state_of(begun, None if begun is None else begun.progress.mark())
+        if begun is None:
+            return save(self, self._is_iterable, None, None)
+        return save(self, self._is_iterable, begun, begun.progress.committed or begun.progress.mark())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Let the next ``iter()`` go on where :meth:`state_dict` was called, in this process or another.
@@ -259,11 +263,6 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._loaded = loaded
         if loaded.epoch is not None:
             self.set_epoch(loaded.epoch)
-
-    def _state_of(self, begun: "Begun | None", mark: Mark | None) -> dict[str, str]:
-        from ._torch.resuming._documents import save
-
-        return save(self, self._is_iterable, begun, mark)
 
     def _choose(self, plan: Plan, progress: Progress) -> Iterator[T] | None:
         """Begin an epoch of ``workers="auto"`` if it is the first, or if the choice changes; else return ``None``."""
@@ -415,6 +414,18 @@ class _Epoch(Iterator[T]):
             )
             warnings.warn(text, stacklevel=2)
         return batch
+
+    def hold(self) -> None:
+        """See ``Holding``."""
+        self._progress.committed = self._progress.mark()
+
+    def token(self) -> Mark:
+        """See ``Holding``."""
+        return self._progress.mark()
+
+    def commit(self, token: Mark) -> None:
+        """See ``Holding``."""
+        self._progress.committed = token
 
     def close(self) -> None:
         """End the epoch and the workers that were started for it."""

@@ -130,6 +130,7 @@ class Progress:
         turn: Number of the worker whose turn it is.
         snapshot_every: Number of batches after which a state is recorded.
         has_ended: Whether the consumer was told that the epoch has ended.
+        committed: Where the user is, if somebody prefetches for the user; ``None``: where this is.
     """
 
     taken: int = 0
@@ -140,6 +141,7 @@ class Progress:
     turn: int = 0
     snapshot_every: int = 1
     has_ended: bool = False
+    committed: Mark | None = None
     _drawn: deque[tuple[int, Any]] = field(default_factory=deque)
     _sampler: Snapshots = field(default_factory=Snapshots)
     _streams: list[_Stream] = field(default_factory=list)
