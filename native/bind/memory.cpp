@@ -122,7 +122,7 @@ nb::object dlpack(nb::handle self, const nb::kwargs& options) {
 nb::tuple as_tuple(const Rect& rect) { return nb::make_tuple(rect.top, rect.left, rect.height, rect.width); }
 
 nb::object as_applied(const Plan& plan, int height, int width) {
-  return nb::module_::import_("spdl.io._applied")
+  return nb::module_::import_("spdl.io._images._applied")
       .attr("AppliedTransform")("source_size"_a = nb::make_tuple(plan.source_height, plan.source_width),
                                 "crop"_a = as_tuple(plan.crop),
                                 "resized"_a = nb::make_tuple(plan.resized_height, plan.resized_width),
@@ -370,7 +370,8 @@ void register_memory(nb::module_& module) {
           "origins", [](const CpuBuffer& self) { return self.origins; },
           nb::sig("def origins(self) -> tuple[int | None, ...]"), kOriginsDoc)
       .def_prop_ro("applied", &CpuBuffer::applied, nb::lock_self(),
-                   nb::sig("def applied(self) -> tuple[spdl.io._applied.AppliedTransform | None, ...]"), kAppliedDoc)
+                   nb::sig("def applied(self) -> tuple[spdl.io._images._applied.AppliedTransform | None, ...]"),
+                   kAppliedDoc)
       .def_prop_ro("__array_interface__", &array_interface,
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"),
                    "Version 3 of NumPy's array interface; AttributeError for bfloat16.")

@@ -18,7 +18,7 @@ from spdl.dataloader import (
     get_pytorch_dataloader,
     prefetch_to_device,
 )
-from spdl.io import _staging
+from spdl.io._devices import _staging
 from tests.support.child import run_child
 from tests.support.fake_cuda import FakeTorch
 from tests.support.timeouts import TIMEOUT
@@ -350,7 +350,7 @@ def test_what_is_asked_of_it_is_asked_of_the_loader() -> None:
 IN_A_CHILD = """
     import itertools, os, torch
     from spdl.dataloader import _device, _prefetching, prefetch_to_device
-    from spdl.io import _staging
+    from spdl.io._devices import _staging
     from tests.support.fake_cuda import FakeTorch
 
     fake = FakeTorch()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spdl.io._staging import Mover, Staging, dense_parts, record_use
+from spdl.io._devices._staging import Mover, Staging, dense_parts, record_use
 from tests.support.fake_cuda import FakeTorch
 
 torch = pytest.importorskip("torch")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spdl.io
-from spdl.io import _transfer
+from spdl.io._devices import _transfer
 from tests.support.fake_cuda import FakeTorch
 
 torch = pytest.importorskip("torch")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl.io import DeviceError
-from spdl.io._cuda import check_device_index, get_torch, local_device
+from spdl.io._devices._cuda import check_device_index, get_torch, local_device
 
 from ._prefetching import Movers, PrefetchingIterator
 

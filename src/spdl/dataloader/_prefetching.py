@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 from spdl._reports import add_note, log
-from spdl.io._cuda import get_torch
-from spdl.io._staging import Moved, Mover, Staging, record_use
+from spdl.io._devices._cuda import get_torch
+from spdl.io._devices._staging import Moved, Mover, Staging, record_use
 
 from ._holding import Holding, hold
 

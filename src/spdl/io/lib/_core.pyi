@@ -7,7 +7,7 @@ import numpy
 import numpy.typing
 from typing_extensions import Buffer
 
-import spdl.io._applied
+import spdl.io._images._applied
 import spdl.io._types
 
 class CPUBuffer:
@@ -45,7 +45,7 @@ class CPUBuffer:
         """
 
     @property
-    def applied(self) -> tuple[spdl.io._applied.AppliedTransform | None, ...]:
+    def applied(self) -> tuple[spdl.io._images._applied.AppliedTransform | None, ...]:
         """
         The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
 

@@ -6,7 +6,8 @@ import functools
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from . import _native
+from spdl.io import _native
+
 from ._applied import AppliedTransform, applied_of
 from ._crops import (
     CenterCrop,
@@ -23,7 +24,7 @@ from ._crops import (
 )
 
 if TYPE_CHECKING:
-    from ._native import Transform
+    from spdl.io._native import Transform
 
 AnyCrop: TypeAlias = CenterCrop | RandomCrop | RandomResizedCrop | Crop
 

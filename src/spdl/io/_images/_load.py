@@ -2,23 +2,24 @@
 
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _native
-from ._config import DecodeConfig, DemuxConfig
-from ._convert import convert_frames
-from ._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
-from ._decode import decode_array
-from ._demux import Demuxer, empty_window_error
-from ._errors import OpenError
-from ._filters import get_video_filter_desc
+from spdl.io import _native
+from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
+from spdl.io._errors import OpenError
+from spdl.io._media._config import DecodeConfig, DemuxConfig
+from spdl.io._media._convert import convert_frames
+from spdl.io._media._decode import decode_array
+from spdl.io._media._demux import Demuxer, empty_window_error
+from spdl.io._media._filters import get_video_filter_desc
+from spdl.io._media._window import as_window
+from spdl.io._source import as_native_source
+from spdl.io._trace import traced
+from spdl.io._types import DEFAULT, Default, Source, TimeWindow
+
 from ._max_pixels import MAX_PIXELS, as_max_pixels
 from ._pictures import check_arguments, load_pictures
-from ._source import as_native_source
-from ._trace import traced
-from ._types import DEFAULT, Default, Source, TimeWindow
-from ._window import as_window
 
 if TYPE_CHECKING:
-    from ._native import CPUBuffer
+    from spdl.io._native import CPUBuffer
 
 
 @overload

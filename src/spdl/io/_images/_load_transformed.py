@@ -6,18 +6,19 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
-from . import _native
+from spdl.io import _native
+from spdl.io._buffers import as_storage
+from spdl.io._source import as_native_sources
+from spdl.io._types import LoadFailure, Source
+
 from ._applied import AppliedTransform, Plan, plan_of
-from ._buffers import as_storage
 from ._crops import as_integer, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
 from ._max_pixels import MAX_PIXELS, as_max_pixels
 from ._outcomes import as_sources, report_failures, require_several, with_ffmpeg_on_demand
-from ._source import as_native_sources
-from ._types import LoadFailure, Source
 
 if TYPE_CHECKING:
-    from ._native import CPUBuffer
+    from spdl.io._native import CPUBuffer
 
 # Per source. Bounds the number of attempts if an endless iterator of spares keeps failing.
 _MAX_SPARES_PER_SOURCE = 100

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from spdl.io import _native
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    from ._native import WAVArray, WAVHeader
+    from spdl.io._native import WAVArray, WAVHeader
 
 
 def load_wav(

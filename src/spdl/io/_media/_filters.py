@@ -5,12 +5,13 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._types import TimeWindow
+from spdl.io import _native
+from spdl.io._types import TimeWindow
+
 from ._window import as_seconds, bounds_of
 
 if TYPE_CHECKING:
-    from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+    from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
 # Audio filters that preserve timestamps: one sample per sample, or another sample rate.
 # fmt: off

@@ -3,13 +3,13 @@
 import operator
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._errors import ConvertError
+from spdl.io import _native
+from spdl.io._errors import ConvertError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._native import AudioFrames, VideoFrames
+    from spdl.io._native import AudioFrames, VideoFrames
 
 _ACTION = "make frames of an array"
 

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import overload
 
-from . import _native
+from spdl.io import _native
 
 #: Value of the factory functions for "the encoder's own default".
 _DEFAULT = -1

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from spdl._reports import log
-
-from . import _native
-from ._errors import BatchLoadError, NativeLibraryError
-from ._types import LoadFailure, Source
+from spdl.io import _native
+from spdl.io._errors import BatchLoadError, NativeLibraryError
+from spdl.io._types import LoadFailure, Source
 
 _LG = logging.getLogger(__name__)
 

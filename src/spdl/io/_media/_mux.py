@@ -6,14 +6,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, overload
 
 from spdl._reports import add_note
+from spdl.io import _native
+from spdl.io._errors import MediaError
+from spdl.io._trace import traced
 
-from . import _native
 from ._encode import AudioEncodeConfig, VideoEncodeConfig, as_native_config
-from ._errors import MediaError
-from ._trace import traced
 
 if TYPE_CHECKING:
-    from ._native import (
+    from spdl.io._native import (
         AudioCodec,
         AudioEncoder,
         AudioPackets,

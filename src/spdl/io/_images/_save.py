@@ -5,10 +5,10 @@ import secrets
 import stat
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._encode import VideoEncodeConfig, as_native_config, video_encode_config
-from ._errors import MuxError
-from ._trace import traced
+from spdl.io import _native
+from spdl.io._errors import MuxError
+from spdl.io._media._encode import VideoEncodeConfig, as_native_config, video_encode_config
+from spdl.io._trace import traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from . import _native
+from spdl.io import _native
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

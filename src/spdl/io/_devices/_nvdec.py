@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
-from . import _native
+from spdl.io import _native
+from spdl.io._errors import NoCodecError
+from spdl.io._source import as_native_source
+
 from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
-from ._errors import NoCodecError
 from ._gpu_decoding import check_crop, check_int, check_pix_fmt, check_scale, refuse
-from ._source import as_native_source
 
 if TYPE_CHECKING:
-    from ._native import VideoCodec, VideoPackets
-    from ._types import Source
+    from spdl.io._native import VideoCodec, VideoPackets
+    from spdl.io._types import Source
 
 _DECODER: Final = "NVDEC decoder (spdl.io.utils.built_with_nvcodec() is False)"
 _DECODE: Final = (

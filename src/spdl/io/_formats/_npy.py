@@ -3,8 +3,8 @@
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _native
-from ._errors import ArchiveError
+from spdl.io import _native
+from spdl.io._errors import ArchiveError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from spdl.io._source import as_native_source, as_native_sources
+
 from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
 from ._gpu_decoding import check_int, check_pix_fmt, check_scale, refuse
-from ._source import as_native_source, as_native_sources
 
 if TYPE_CHECKING:
-    from ._types import Source
+    from spdl.io._types import Source
 
 _DECODER: Final = "nvJPEG decoder (spdl.io.utils.built_with_nvjpeg() is False)"
 

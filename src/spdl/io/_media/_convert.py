@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from . import _native
-from ._buffers import as_storage
-from ._trace import traced
+from spdl.io import _native
+from spdl.io._buffers import as_storage
+from spdl.io._trace import traced
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ._native import AudioFrames, CPUBuffer, ImageFrames, VideoFrames
+    from spdl.io._native import AudioFrames, CPUBuffer, ImageFrames, VideoFrames
 
     Frames: TypeAlias = AudioFrames | VideoFrames | ImageFrames
     FramesBatch: TypeAlias = Sequence[AudioFrames] | Sequence[VideoFrames] | Sequence[ImageFrames]

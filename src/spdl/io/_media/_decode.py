@@ -5,14 +5,15 @@ from itertools import pairwise
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _native
+from spdl.io import _native
+from spdl.io._trace import traced
+from spdl.io._types import DEFAULT, Default
+
 from ._config import DecodeConfig
 from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc, keeps_time
-from ._trace import traced
-from ._types import DEFAULT, Default
 
 if TYPE_CHECKING:
-    from ._native import (
+    from spdl.io._native import (
         AudioCodec,
         AudioDecoder,
         AudioFrames,

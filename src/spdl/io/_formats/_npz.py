@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spdl._reports import add_note
+from spdl.io import _native
+from spdl.io._errors import ArchiveError
 
-from . import _native
-from ._errors import ArchiveError
 from ._npy import load_npy
 
 if TYPE_CHECKING:

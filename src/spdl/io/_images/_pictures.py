@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._config import DecodeConfig, DemuxConfig
-from ._errors import MediaError
-from ._types import Default
+from spdl.io import _native
+from spdl.io._errors import MediaError
+from spdl.io._media._config import DecodeConfig, DemuxConfig
+from spdl.io._types import Default
 
 if TYPE_CHECKING:
-    from ._native import ImageFrames
+    from spdl.io._native import ImageFrames
 
 
 def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:

@@ -5,16 +5,17 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
-from . import _native
+from spdl.io import _native
+from spdl.io._errors import ConvertError
+from spdl.io._source import as_native_source
+from spdl.io._trace import Event, traced
+from spdl.io._types import Source, TimeWindow
+
 from ._config import DemuxConfig
-from ._errors import ConvertError
-from ._source import as_native_source
-from ._trace import Event, traced
-from ._types import Source, TimeWindow
 from ._window import as_window
 
 if TYPE_CHECKING:
-    from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+    from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
 
 class Demuxer:

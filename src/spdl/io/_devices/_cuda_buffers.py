@@ -6,16 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from . import _native
-from ._buffers import to_numpy
+from spdl.io import _native
+from spdl.io._buffers import to_numpy
+from spdl.io._trace import traced
+
 from ._cuda import check_device_index
-from ._trace import traced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._native import CPUBuffer
-    from ._types import LoadFailure
+    from spdl.io._native import CPUBuffer
+    from spdl.io._types import LoadFailure
 
 #: A function that allocates device memory, ``(num_bytes, device_index, stream) -> address``, and one that frees it by
 #: address.

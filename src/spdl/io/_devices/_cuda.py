@@ -4,7 +4,7 @@ import importlib
 import os
 from typing import Any
 
-from ._errors import DeviceError
+from spdl.io._errors import DeviceError
 
 __all__ = ["check_device_index", "get_torch", "local_device", "what_is_missing"]
 

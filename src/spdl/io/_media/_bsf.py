@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from . import _native
-from ._trace import traced
+from spdl.io import _native
+from spdl.io._trace import traced
 
 if TYPE_CHECKING:
-    from ._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+    from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
 
     P = TypeVar("P", AudioPackets, VideoPackets, ImagePackets)
 

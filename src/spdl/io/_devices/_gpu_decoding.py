@@ -2,9 +2,10 @@
 
 from typing import NoReturn
 
+from spdl.io._errors import DeviceError
+
 from ._cuda import what_is_missing
 from ._cuda_buffers import CUDAConfig
-from ._errors import DeviceError
 
 __all__ = ["check_crop", "check_int", "check_pix_fmt", "check_scale", "refuse"]
 

@@ -1,0 +1,1 @@
+"""CUDA: buffers and tensors on a device, transfers, and decoding there."""

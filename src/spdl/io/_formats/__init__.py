@@ -1,0 +1,1 @@
+"""Formats that need no FFmpeg: npy, npz, tar, WAV."""

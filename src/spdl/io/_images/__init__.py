@@ -1,0 +1,1 @@
+"""Pictures: load one or a batch, transform, save."""

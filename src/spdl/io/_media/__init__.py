@@ -1,0 +1,1 @@
+"""Containers and streams over FFmpeg: open, demux, decode, filter, convert, encode, mux."""
