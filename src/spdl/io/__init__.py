@@ -66,9 +66,7 @@ from ._images._crops import RandomCrop as RandomCrop
 from ._images._crops import RandomResizedCrop as RandomResizedCrop
 from ._images._crops import ShorterSide as ShorterSide
 from ._images._image_transform import ImageTransform as ImageTransform
-from ._images._load import load_audio as load_audio
 from ._images._load import load_image as load_image
-from ._images._load import load_video as load_video
 from ._images._load_batch import load_image_batch as load_image_batch
 from ._images._save import encode_image as encode_image
 from ._images._save import save_image as save_image
@@ -97,6 +95,8 @@ from ._media._filters import get_audio_filter_desc as get_audio_filter_desc
 from ._media._filters import get_buffer_desc as get_buffer_desc
 from ._media._filters import get_filter_desc as get_filter_desc
 from ._media._filters import get_video_filter_desc as get_video_filter_desc
+from ._media._load import load_audio as load_audio
+from ._media._load import load_video as load_video
 from ._media._mux import Muxer as Muxer
 from ._media._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._media._reference_frames import create_reference_video_frame as create_reference_video_frame

@@ -20,7 +20,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 
 from spdl._reports import log
 
-_LG = logging.getLogger(__name__)
+_LG = logging.getLogger("spdl.io")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

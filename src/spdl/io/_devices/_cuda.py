@@ -6,7 +6,7 @@ from typing import Any
 
 from spdl.io._errors import DeviceError
 
-__all__ = ["check_device_index", "get_torch", "local_device", "what_is_missing"]
+__all__ = ["check_device_index", "check_int", "get_torch", "local_device", "what_is_missing"]
 
 
 def get_torch() -> Any | None:
@@ -70,3 +70,12 @@ def local_device(action: str) -> Any:
         ) from None
     torch = check_device_index(rank, action, origin="" if text is None else f" (LOCAL_RANK={text})")
     return torch.device("cuda", rank)
+
+
+def check_int(name: str, value: object, least: int) -> int:
+    """Raise unless ``value`` is an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
+    if value < least:
+        raise ValueError(f"{name} must be >= {least}, got {value}")
+    return value

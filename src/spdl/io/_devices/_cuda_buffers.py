@@ -10,7 +10,7 @@ from spdl.io import _native
 from spdl.io._buffers import to_numpy
 from spdl.io._trace import traced
 
-from ._cuda import check_device_index
+from ._cuda import check_device_index, check_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,10 +50,7 @@ def cuda_config(device_index: int, stream: int = _PER_THREAD_STREAM, allocator: 
         TypeError: An argument has the wrong type.
     """
     for name, value in (("device_index", device_index), ("stream", stream)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
-        if value < 0:
-            raise ValueError(f"{name} must be >= 0, got {value}")
+        check_int(name, value, 0)
     if allocator is not None:
         if not isinstance(allocator, tuple | list) or len(allocator) != 2 or not all(map(callable, allocator)):
             raise TypeError(f"allocator must be a pair of functions, to allocate and to free; got {allocator!r}")

@@ -4,19 +4,10 @@ from typing import NoReturn
 
 from spdl.io._errors import DeviceError
 
-from ._cuda import what_is_missing
+from ._cuda import check_int, what_is_missing
 from ._cuda_buffers import CUDAConfig
 
-__all__ = ["check_crop", "check_int", "check_pix_fmt", "check_scale", "refuse"]
-
-
-def check_int(name: str, value: object, least: int) -> int:
-    """Raise unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
-    if value < least:
-        raise ValueError(f"{name} must be >= {least}, got {value}")
-    return value
+__all__ = ["check_crop", "check_pix_fmt", "check_scale", "refuse"]
 
 
 def check_scale(**sizes: object) -> None:

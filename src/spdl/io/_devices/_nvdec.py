@@ -7,8 +7,9 @@ from spdl.io import _native
 from spdl.io._errors import NoCodecError
 from spdl.io._source import as_native_source
 
+from ._cuda import check_int
 from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
-from ._gpu_decoding import check_crop, check_int, check_pix_fmt, check_scale, refuse
+from ._gpu_decoding import check_crop, check_pix_fmt, check_scale, refuse
 
 if TYPE_CHECKING:
     from spdl.io._native import VideoCodec, VideoPackets

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 from spdl.io._source import as_native_source, as_native_sources
 
+from ._cuda import check_int
 from ._cuda_buffers import CUDABuffer, CUDAConfig, check_device_config
-from ._gpu_decoding import check_int, check_pix_fmt, check_scale, refuse
+from ._gpu_decoding import check_pix_fmt, check_scale, refuse
 
 if TYPE_CHECKING:
     from spdl.io._types import Source

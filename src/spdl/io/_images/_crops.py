@@ -1,12 +1,13 @@
-"""How ``ImageTransform`` resizes and crops, and the checks of its arguments."""
+"""How ``ImageTransform`` resizes and crops."""
 
 import math
-import operator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-#: Largest number of pixels along one side: what a C int holds, and half of it where two are added.
-_MAX_INT, _MAX_INT_HALF = 2**31 - 1, 2**30
+from ._arguments import as_numbers, as_pixels, require_word
+
+#: Largest number of pixels along one side where two sides are added: half of what a C int holds.
+_MAX_INT_HALF = 2**30
 
 _POSITIONS = ("center", "top_left")
 
@@ -90,71 +91,3 @@ class Crop:
     def __post_init__(self) -> None:
         for name, least in (("top", 0), ("left", 0), ("height", 1), ("width", 1)):
             object.__setattr__(self, name, as_pixels(name, getattr(self, name), least=least, most=_MAX_INT_HALF))
-
-
-def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) -> int:
-    """A number of pixels.
-
-    Raises:
-        TypeError: It is not an integer.
-        ValueError: It is out of range.
-    """
-    number = as_integer(name, value)
-    if not least <= number <= most:
-        raise ValueError(f"{name} must be {f'>= {least}' if number < least else f'<= {most}'}, got {number}")
-    return number
-
-
-def as_integer(name: str, value: Any) -> int:
-    """A Python integer. NumPy integers are accepted, ``bool`` is not.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    raise TypeError(f"{name} must be an integer, got {value!r}")
-
-
-def as_number(name: str, value: Any) -> float:
-    """A number as ``float``. NumPy numbers are accepted, text and ``bool`` are not.
-
-    Raises:
-        TypeError: It is something else.
-        ValueError: It is not finite.
-    """
-    if isinstance(value, str | bytes | bool) or not hasattr(type(value), "__float__"):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, RuntimeError):  # an array or tensor of several
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
-
-
-def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
-    """Exactly ``count`` numbers, from any iterable, as a tuple.
-
-    Raises:
-        TypeError: It is not iterable, or an item is not a number.
-        ValueError: There are more or fewer numbers, or one is not finite.
-    """
-    if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
-        raise TypeError(f"{name} must be {count} numbers, got {value!r}")
-    numbers = tuple(as_number(name, number) for number in value)
-    if len(numbers) != count:
-        raise ValueError(f"{name} must be {count} numbers, got {value!r}")
-    return numbers
-
-
-def require_word(name: str, value: object, words: tuple[str, ...]) -> None:
-    """Raise ``ValueError`` for text that is not one of ``words``, ``TypeError`` for anything that is not text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
-    if value not in words:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")

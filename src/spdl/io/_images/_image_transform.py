@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from spdl.io import _native
 
 from ._applied import AppliedTransform, applied_of
-from ._crops import (
-    CenterCrop,
-    Crop,
-    LongerSide,
-    RandomCrop,
-    RandomResizedCrop,
-    ShorterSide,
-    as_integer,
-    as_number,
-    as_numbers,
-    as_pixels,
-    require_word,
-)
+from ._arguments import as_integer, as_number, as_numbers, as_pixels, require_word
+from ._crops import CenterCrop, Crop, LongerSide, RandomCrop, RandomResizedCrop, ShorterSide
 
 if TYPE_CHECKING:
     from spdl.io._native import Transform

@@ -1,174 +1,22 @@
-"""Loading a source to an array in one step: demux, decode, filter and convert."""
+"""Loading one picture to an array."""
 
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl.io import _native
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import OpenError
-from spdl.io._media._config import DecodeConfig, DemuxConfig
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments
 from spdl.io._media._convert import convert_frames
-from spdl.io._media._decode import decode_array
-from spdl.io._media._demux import Demuxer, empty_window_error
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._media._window import as_window
 from spdl.io._source import as_native_source
 from spdl.io._trace import traced
-from spdl.io._types import DEFAULT, Default, Source, TimeWindow
+from spdl.io._types import DEFAULT, Default, Source
 
-from ._max_pixels import MAX_PIXELS, as_max_pixels
-from ._pictures import check_arguments, load_pictures
+from ._arguments import MAX_PIXELS, as_max_pixels
+from ._pictures import load_pictures
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer
-
-
-@overload
-def load_audio(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: None = None,
-    name: str | None = None,
-) -> "CPUBuffer": ...
-@overload
-def load_audio(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: CUDAConfig,
-    name: str | None = None,
-) -> CUDABuffer: ...
-@traced
-def load_audio(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: CUDAConfig | None = None,
-    name: str | None = None,
-) -> "CPUBuffer | CUDABuffer":
-    """Load the best audio stream of a source.
-
-    Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: samples with ``start <= time < end``, where sample ``k`` of the
-            result's sample rate has the time ``k / rate``. ``None``: everything.
-        demux_config: Options for opening the source, from ``demux_config``.
-        decode_config: Options for decoding, from ``decode_config``.
-        filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default gives ``fltp``.
-            ``None``: the decoder's own format. The output is trimmed to the window, unless the chain has filters
-            that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
-        device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
-        name: Name of the source in messages.
-
-    Returns:
-        C-contiguous; by default ``(channels, samples)`` ``float32``, at the sample rate of the source, which
-        ``demux_audio(src).sample_rate`` tells.
-
-    Raises:
-        SourceNotFoundError: There is no such file.
-        OpenError: The source is not media.
-        StreamNotFoundError: The source has no audio stream.
-        DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
-        FilterError: The filter description is wrong.
-        ConvertError: The window contains no sample.
-        TypeError, ValueError: The window is not a pair of numbers of seconds.
-        OverflowError: A bound of the window is infinite.
-        UnsupportedFormatError: The sample format has no array layout.
-        DeviceError: There is no such device as ``device_config`` names.
-
-    Releases the GIL; safe to call from several threads.
-    """
-    check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)
-    window = as_window(timestamp, "timestamp")
-    device = as_device(device_config, "load audio")
-    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        packets = demuxer.demux_audio(window)
-        if window is not None and len(packets) == 0:
-            raise empty_window_error(demuxer, "audio", window)
-    return on_device(decode_array(packets, filter_desc, decode_config), device)
-
-
-@overload
-def load_video(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: None = None,
-    name: str | None = None,
-) -> "CPUBuffer": ...
-@overload
-def load_video(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: CUDAConfig,
-    name: str | None = None,
-) -> CUDABuffer: ...
-@traced
-def load_video(
-    src: Source,
-    timestamp: TimeWindow | None = None,
-    *,
-    demux_config: DemuxConfig | None = None,
-    decode_config: DecodeConfig | None = None,
-    filter_desc: str | Default | None = DEFAULT,
-    device_config: CUDAConfig | None = None,
-    name: str | None = None,
-) -> "CPUBuffer | CUDABuffer":
-    """Load the frames of the best video stream of a source.
-
-    Args:
-        src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
-        timestamp: Start and end in seconds, half open: frames with ``start <= time < end``. ``None``: everything.
-        demux_config: Options for opening the source, from ``demux_config``.
-        decode_config: Options for decoding, from ``decode_config``.
-        filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``.
-            ``None``: the decoder's own format.
-        device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
-        name: Name of the source in messages.
-
-    Returns:
-        C-contiguous; by default ``(frames, height, width, 3)`` ``uint8``. An image has one frame.
-
-    Raises:
-        SourceNotFoundError: There is no such file.
-        OpenError: The source is not media.
-        StreamNotFoundError: The source has no video stream.
-        DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
-        FilterError: The filter description is wrong.
-        ConvertError: The window contains no frame.
-        TypeError, ValueError: The window is not a pair of numbers of seconds.
-        OverflowError: A bound of the window is infinite.
-        UnsupportedFormatError: The pixel format has no array layout.
-        DeviceError: There is no such device as ``device_config`` names.
-
-    Releases the GIL; safe to call from several threads.
-    """
-    check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)
-    window = as_window(timestamp, "timestamp")
-    device = as_device(device_config, "load video")
-    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        packets = demuxer.demux_video(window)
-        if window is not None and len(packets) == 0:
-            raise empty_window_error(demuxer, "video", window)
-    return on_device(decode_array(packets, filter_desc, decode_config), device)
 
 
 @overload

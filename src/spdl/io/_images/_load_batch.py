@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 from spdl.io import _native
 from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
-from spdl.io._media._config import DecodeConfig, DemuxConfig
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments
 from spdl.io._media._filters import get_video_filter_desc
 from spdl.io._source import as_native_sources
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
+from ._arguments import MAX_PIXELS, as_max_pixels, as_sources
 from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
-from ._max_pixels import MAX_PIXELS, as_max_pixels
-from ._outcomes import as_sources, report_failures, with_ffmpeg_on_demand
-from ._pictures import check_arguments, load_pictures
+from ._outcomes import report_failures, with_ffmpeg_on_demand
+from ._pictures import load_pictures
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer

@@ -12,10 +12,9 @@ from spdl.io._source import as_native_sources
 from spdl.io._types import LoadFailure, Source
 
 from ._applied import AppliedTransform, Plan, plan_of
-from ._crops import as_integer, require_word
+from ._arguments import MAX_PIXELS, as_integer, as_max_pixels, as_sources, require_several, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
-from ._max_pixels import MAX_PIXELS, as_max_pixels
-from ._outcomes import as_sources, report_failures, require_several, with_ffmpeg_on_demand
+from ._outcomes import report_failures, with_ffmpeg_on_demand
 
 if TYPE_CHECKING:
     from spdl.io._native import CPUBuffer

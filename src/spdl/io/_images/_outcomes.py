@@ -1,34 +1,17 @@
-"""Shared by all functions that load a batch: checking sources, loading FFmpeg on demand, reporting failures."""
+"""Shared by all functions that load a batch: loading FFmpeg on demand, reporting failures."""
 
 import logging
-import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from spdl._reports import log
 from spdl.io import _native
 from spdl.io._errors import BatchLoadError, NativeLibraryError
-from spdl.io._types import LoadFailure, Source
+from spdl.io._types import LoadFailure
 
-_LG = logging.getLogger(__name__)
+_LG = logging.getLogger("spdl.io")
 
 _T = TypeVar("_T")
-
-
-def as_sources(name: str, sources: Any) -> list[Source]:
-    """The sources as a list.
-
-    Raises:
-        TypeError: It is a single source, whose characters or bytes are not sources.
-    """
-    require_several(name, sources)
-    return list(sources)
-
-
-def require_several(name: str, sources: object) -> None:
-    """Raise ``TypeError`` for a single source."""
-    if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
-        raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
 
 
 def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:

@@ -6,20 +6,9 @@ from typing import TYPE_CHECKING, Any
 from spdl.io import _native
 from spdl.io._errors import MediaError
 from spdl.io._media._config import DecodeConfig, DemuxConfig
-from spdl.io._types import Default
 
 if TYPE_CHECKING:
     from spdl.io._native import ImageFrames
-
-
-def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
-    """Raise ``TypeError`` for an argument of the wrong type."""
-    if demux_config is not None and not isinstance(demux_config, DemuxConfig):
-        raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
-    if decode_config is not None and not isinstance(decode_config, DecodeConfig):
-        raise TypeError(f"decode_config must be made by decode_config(), got {type(decode_config).__name__}")
-    if filter_desc is not None and not isinstance(filter_desc, str | Default):
-        raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")
 
 
 def load_pictures(

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spdl.io._types import Default
+
 
 @dataclass(frozen=True, slots=True)
 class DemuxConfig:
@@ -158,3 +160,13 @@ def decode_config(
         TypeError: An argument has the wrong type.
     """
     return DecodeConfig(decoder, as_options("decoder_options", decoder_options), tolerate_errors)
+
+
+def check_arguments(demux_config: object, decode_config: object, filter_desc: object) -> None:
+    """Raise ``TypeError`` for options of the wrong type, which functions that load in one step take together."""
+    if demux_config is not None and not isinstance(demux_config, DemuxConfig):
+        raise TypeError(f"demux_config must be made by demux_config(), got {type(demux_config).__name__}")
+    if decode_config is not None and not isinstance(decode_config, DecodeConfig):
+        raise TypeError(f"decode_config must be made by decode_config(), got {type(decode_config).__name__}")
+    if filter_desc is not None and not isinstance(filter_desc, str | Default):
+        raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")

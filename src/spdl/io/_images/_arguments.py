@@ -1,0 +1,112 @@
+"""Checks of arguments that the functions of images share."""
+
+import math
+import operator
+import os
+from typing import Any
+
+from spdl.io._types import Source
+
+#: The default of ``max_pixels``, so that a small file cannot use up all memory. Pillow's limit: twice its
+#: ``MAX_IMAGE_PIXELS``. Native code has the same default.
+MAX_PIXELS = 178_956_970
+
+#: What a C int holds: the largest number of pixels along one side, and in a picture, for FFmpeg and libjpeg.
+_MAX_INT = 2**31 - 1
+
+
+def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) -> int:
+    """A number of pixels.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is out of range.
+    """
+    number = as_integer(name, value)
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be {f'>= {least}' if number < least else f'<= {most}'}, got {number}")
+    return number
+
+
+def as_integer(name: str, value: Any) -> int:
+    """A Python integer. NumPy integers are accepted, ``bool`` is not.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{name} must be an integer, got {value!r}")
+
+
+def as_number(name: str, value: Any) -> float:
+    """A number as ``float``. NumPy numbers are accepted, text and ``bool`` are not.
+
+    Raises:
+        TypeError: It is something else.
+        ValueError: It is not finite.
+    """
+    if isinstance(value, str | bytes | bool) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):  # an array or tensor of several
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def as_numbers(name: str, value: Any, count: int) -> tuple[float, ...]:
+    """Exactly ``count`` numbers, from any iterable, as a tuple.
+
+    Raises:
+        TypeError: It is not iterable, or an item is not a number.
+        ValueError: There are more or fewer numbers, or one is not finite.
+    """
+    if isinstance(value, str | bytes) or not hasattr(type(value), "__iter__"):
+        raise TypeError(f"{name} must be {count} numbers, got {value!r}")
+    numbers = tuple(as_number(name, number) for number in value)
+    if len(numbers) != count:
+        raise ValueError(f"{name} must be {count} numbers, got {value!r}")
+    return numbers
+
+
+def require_word(name: str, value: object, words: tuple[str, ...]) -> None:
+    """Raise ``ValueError`` for text that is not one of ``words``, ``TypeError`` for anything that is not text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+    if value not in words:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}")
+
+
+def as_max_pixels(value: Any) -> int:
+    """The argument ``max_pixels`` for native code.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is less than 1, or 2**31 or more.
+    """
+    number = as_integer("max_pixels", value)
+    if not 1 <= number <= _MAX_INT:
+        raise ValueError(f"max_pixels must be >= 1 and < 2**31, got {number}")
+    return number
+
+
+def as_sources(name: str, sources: Any) -> list[Source]:
+    """The sources as a list.
+
+    Raises:
+        TypeError: It is a single source, whose characters or bytes are not sources.
+    """
+    require_several(name, sources)
+    return list(sources)
+
+
+def require_several(name: str, sources: object) -> None:
+    """Raise ``TypeError`` for a single source."""
+    if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
+        raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")
