@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "archive/sniff.h"
 #include "base/error.h"
+#include "base/sniff.h"
 
 namespace spdl {
 namespace {

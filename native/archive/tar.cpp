@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "archive/sniff.h"
+#include "base/sniff.h"
 
 namespace spdl {
 namespace {

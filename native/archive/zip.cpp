@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "archive/sniff.h"
 #include "base/error.h"
+#include "base/sniff.h"
 
 namespace spdl {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "archive/sniff.h"
 #include "archive/tar.h"
 #include "base/error.h"
+#include "base/sniff.h"
 #include "bind/gil.h"
 #include "bind/memory.h"
 #include "bind/named.h"

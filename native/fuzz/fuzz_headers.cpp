@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/sniff.h"
 #include "fuzz/target.h"
 #include "image/header.h"
-#include "image/sniff.h"
 
 void fuzz(std::span<const std::uint8_t> data) {
   static_cast<void>(spdl::sniff_format(data));

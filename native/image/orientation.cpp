@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
+#include "base/sniff.h"
 #include "image/bytes.h"
 #include "image/exif.h"
-#include "image/sniff.h"
 
 namespace spdl {
 namespace {

@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 #include "base/error.h"
+#include "base/sniff.h"
 #include "image/exif.h"
 #include "image/jpeg_facts.h"
-#include "image/sniff.h"
 
 #if JPEG_LIB_VERSION >= 70
 #define SPDL_DCT_WIDTH(component) ((component).DCT_h_scaled_size)

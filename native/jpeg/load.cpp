@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "base/memory_budget.h"
 #include "base/scratch.h"
+#include "base/sniff.h"
 #include "base/watch.h"
 #include "image/renderer.h"
-#include "image/sniff.h"
 #include "image/stored_plan.h"
 #include "jpeg/decoder.h"
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/sniff.h"
 #include "image/exif.h"
 #include "image/orientation.h"
-#include "image/sniff.h"
 #include "media/decode.h"
 #include "media/demuxer.h"
 #include "media/frame_filter.h"

@@ -10,6 +10,8 @@ extern "C" {
 #include <cstring>
 #include <string_view>
 
+#include "base/sniff.h"
+
 namespace spdl {
 namespace {
 
@@ -41,29 +43,24 @@ bool is_still_webp(Bytes start) noexcept {
   return !has_at(start, 12, "VP8X") || (start.size() > 20 && (start[20] & 2) == 0);
 }
 
+// libav's name of the format, where its demuxer is beyond doubt.
 const char* name_of_format(Bytes start) noexcept {
-  if (has_at(start, 0, "RIFF") && has_at(start, 8, "WAVE")) {
-    return "wav";
+  struct Known {
+    std::string_view format;
+    const char* demuxer;
+  };
+  static constexpr std::array kKnown = {
+      Known{"WAV", "wav"},  Known{"WebP", "webp_pipe"}, Known{"PNG", "png_pipe"},
+      Known{"AVIF", "mov"}, Known{"HEIF", "mov"},       Known{"MP4", "mov"},
+      Known{"FLAC", "flac"}, Known{"Ogg", "ogg"},       Known{"Matroska or WebM", "matroska"},
+  };
+  const std::string_view format = sniff_format(start);
+  if ((format == "WebP" && !is_still_webp(start)) || (format == "PNG" && !is_still_png(start))) {
+    return nullptr;
   }
-  if (has_at(start, 0, "RIFF") && has_at(start, 8, "WEBP") && is_still_webp(start)) {
-    return "webp_pipe";
-  }
-  if (has_at(start, 0, "\x89PNG\r\n\x1a\n") && is_still_png(start)) {
-    return "png_pipe";
-  }
-  if (has_at(start, 4, "ftyp")) {
-    return "mov";
-  }
-  if (has_at(start, 0, "\x1a\x45\xdf\xa3")) {
-    return "matroska";
-  }
-  if (has_at(start, 0, "fLaC")) {
-    return "flac";
-  }
-  if (has_at(start, 0, "OggS")) {
-    return "ogg";
-  }
-  return nullptr;
+  const auto* found =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.format == format; });
+  return found != kKnown.end() ? found->demuxer : nullptr;
 }
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) noexcept {
@@ -163,12 +160,12 @@ bool may_hide_a_codec(Bytes start) noexcept {
 }
 
 std::optional<std::uint64_t> declared_size(Bytes start) noexcept {
-  if (has_at(start, 0, "\x1a\x45\xdf\xa3")) {
+  const std::string_view format = sniff_format(start);
+  if (format == "Matroska or WebM") {
     return end_of_segment(start);
   }
   // Of the first of several parts, if it is large; 0 where the writer could not go back.
-  if (has_at(start, 0, "RIFF") && has_at(start, 8, "AVI ") && little_endian(start, 4) != 0 &&
-      little_endian(start, 4) != 0xffffffff) {
+  if (format == "AVI" && little_endian(start, 4) != 0 && little_endian(start, 4) != 0xffffffff) {
     return std::uint64_t{8} + little_endian(start, 4);
   }
   return std::nullopt;

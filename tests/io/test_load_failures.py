@@ -79,10 +79,11 @@ def test_empty_file(tmp_path: Path) -> None:
     [
         (b"%PDF-1.7 " + bytes(100), "it looks like PDF"),
         (b"<!DOCTYPE html><html></html>", "it looks like HTML"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "it looks like a Git LFS pointer"),
         (b"hello, world" * 10, "it is of no format that is known here"),
         (bytes(1000), "it is of no format that is known here"),
     ],
-    ids=["pdf", "html", "text", "zeros"],
+    ids=["pdf", "html", "git-lfs", "text", "zeros"],
 )
 def test_what_is_no_picture_is_named(data: bytes, shown: str) -> None:
     """The message says what the data looks like, and does not guess."""

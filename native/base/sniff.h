@@ -1,0 +1,21 @@
+// What data looks like from its first bytes: the one table of signatures, for images, archives and containers.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace spdl {
+
+// The name of the format, or an empty view if none is recognised. At most the first kSniffedBytes are looked at.
+std::string_view sniff_format(std::span<const std::uint8_t> data) noexcept;
+
+inline constexpr std::size_t kSniffedBytes = 32;
+
+// For the end of a message about data that is not what was expected: such as "; it looks like gzip; decompress it
+// first". Empty if no format is recognised.
+std::string describe_beginning(std::span<const std::uint8_t> data);
+
+}  // namespace spdl
