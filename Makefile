@@ -27,5 +27,5 @@ bench:
 	@scripts/bench
 
 clean:
-	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis src/spdl/io/lib/*.so
+	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis src/spdl/io/lib/*.so src/spdl/_processes/lib/*.so
 	find src tests scripts benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

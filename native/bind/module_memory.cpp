@@ -1,4 +1,4 @@
-// The extension spdl.pipeline.lib._memory: memory that two processes share. It needs no library but the system's.
+// The extension spdl._processes.lib._memory: memory that two processes share. It needs no library but the system's.
 
 #include <nanobind/nanobind.h>
 

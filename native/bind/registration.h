@@ -33,7 +33,7 @@ void register_still(nanobind::module_& module);
 void share_large_memory_of(nanobind::handle core);
 void share_memory_budget_of(nanobind::handle core);
 
-// spdl.pipeline.lib._memory.
+// spdl._processes.lib._memory.
 void register_exporter(nanobind::module_& module);
 void register_shared(nanobind::module_& module);
 // After `register_shared`, which turns system errors into OSError.

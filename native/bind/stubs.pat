@@ -11,14 +11,14 @@ spdl.io.lib._core.CPUStorage.__buffer__:
 spdl.io.lib._core.CPUStorage.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-spdl.pipeline.lib._memory.View.__buffer__:
+spdl._processes.lib._memory.View.__buffer__:
 
-spdl.pipeline.lib._memory.View.__suffix__:
+spdl._processes.lib._memory.View.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-spdl.pipeline.lib._memory.Exporter.__buffer__:
+spdl._processes.lib._memory.Exporter.__buffer__:
 
-spdl.pipeline.lib._memory.Exporter.__suffix__:
+spdl._processes.lib._memory.Exporter.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 spdl.io.lib._media.MemoryPart.__buffer__:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import spdl.io
+from spdl._processes.lib._memory import Area, Sender
 from spdl.pipeline import Pipeline, PipelineBuilder
-from spdl.pipeline.lib._memory import Area, Sender
 from tests.io.pictures import make_jpeg
 from tests.support.in_child import hurry
 

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from spdl.pipeline.lib import _memory
+from spdl._processes.lib import _memory
 from tests.support.child import run_child
 
 
@@ -80,7 +80,7 @@ def test_descriptor_that_is_no_area_is_refused() -> None:
 
 _WATCH = """
 import ctypes, os, sys
-from spdl.pipeline.lib._memory import exit_on_hangup
+from spdl._processes.lib._memory import exit_on_hangup
 exit_on_hangup(0, 0.0)
 os.close(0)
 os.write(1, b"ready")
@@ -111,7 +111,7 @@ def test_process_ends_when_the_other_end_is_gone(body: str) -> None:
 def test_extension_brings_no_library_of_others() -> None:
     """It loads without FFmpeg and libjpeg, and without the rest of the native part."""
     run_child("""
-        import spdl.pipeline.lib._memory
+        import spdl._processes.lib._memory
         with open("/proc/self/maps") as maps:
             text = maps.read()
         print(*(name for name in ("libav", "libjpeg", "libsw", "_core", "_media") if name in text))

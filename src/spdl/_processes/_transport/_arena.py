@@ -17,8 +17,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
+from spdl._processes.lib._memory import Area, Sender, View
 from spdl._reports import add_note
-from spdl.pipeline.lib._memory import Area, Sender, View
 
 __all__ = [
     "Arena",

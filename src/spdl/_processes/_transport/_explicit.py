@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from time import monotonic
 
-from spdl.pipeline.lib._memory import Area
+from spdl._processes.lib._memory import Area
 
 __all__ = [
     "SHUTDOWN",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spdl._processes.lib._memory import Area
 from spdl.pipeline._numbers import as_seconds
-from spdl.pipeline.lib._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 from ._explicit import (

@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from spdl._processes.lib._memory import Area
 from spdl.pipeline._numbers import as_seconds
-from spdl.pipeline.lib._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 from ._explicit import (

@@ -1,1 +1,0 @@
-"""The built extension and its generated stub. Only ``spdl._processes`` imports it."""
