@@ -30,7 +30,7 @@ from ._protocol import AnyChild, Phase
 from ._template import ForkedProcess, Template, TemplateGone
 from ._transport import Frame, Link, link_pair, wait_readable
 
-__all__ = ["Child", "wait_any"]
+__all__ = ["Child", "stop_all", "wait_any"]
 
 _ADVICE: Final = "Use a function of a module, or functools.partial"
 #: How long a death is waited for once the connection has ended, to have the exit code.
@@ -347,6 +347,15 @@ def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Ch
     return [child for child in children if child in ready]
 
 
+def stop_all(children: Iterable[Child]) -> None:
+    """Stop all of ``children``. Each is told to end before any is waited for."""
+    children = list(children)
+    for child in children:
+        child.link.close()
+    for child in children:
+        child.stop()
+
+
 def _open_pidfd(pid: int) -> int | None:
     if not hasattr(os, "pidfd_open"):
         return None
@@ -376,11 +385,7 @@ class _Family:
 
     def stop_all(self) -> None:
         """The interpreter exits."""
-        children = list(self.children)
-        for child in children:
-            child.link.close()  # all get the word before any is waited for
-        for child in children:
-            child.stop()
+        stop_all(self.children)
 
     def disown(self) -> None:
         self._lock = threading.RLock()

@@ -32,7 +32,7 @@ _STACK_GOES_ON: Final = 0.05
 #: A stack of more characters is cut in the middle.
 _MOST_CHARACTERS: Final = 16_000
 #: In a stack, innermost first: what called the op, to the end of the thread's block.
-_OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in serve\n.*", re.DOTALL)
+_OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in _call\n.*", re.DOTALL)
 
 
 class IsolatedChild:

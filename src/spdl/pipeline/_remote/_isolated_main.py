@@ -11,13 +11,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._remote_failure import RemoteFailure
+from spdl._processes._serve import serve_requests
 
 from ._protocol import FromIsolated, ToIsolated
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Encoded, Link
+    from spdl._processes._transport import Encoded, Frame, Link
 
 __all__ = ["STACK_SIGNAL", "serve"]
 
@@ -44,37 +45,53 @@ def serve(
     if crash is not None:
         _tell_crashes(crash)
     link.send(FromIsolated.READY)
-    item: Any = None
-    while True:
-        try:
-            frame = link.recv()
-        except EOFError:
-            return
+    server = _Server(link, op, is_generator, retried)
+    serve_requests(link, {ToIsolated.CALL: server.call, ToIsolated.AGAIN: server.call_again})
+
+
+class _Server:
+    """Makes one call for each request, and keeps the item while it may be asked for again."""
+
+    def __init__(
+        self, link: Link, op: Callable[[Any], Any], is_generator: bool, retried: tuple[type[Exception], ...]
+    ) -> None:
+        self._link = link
+        self._op = op
+        self._is_generator = is_generator
+        self._retried = retried
+        self._item: Any = None
+
+    def call(self, frame: Frame) -> None:
+        self._call(frame)
+
+    def call_again(self, frame: Frame) -> None:
+        frame.discard()
+        self._call(None)
+
+    def _call(self, frame: Frame | None) -> None:
+        """Run the op on the item of ``frame``, or on that of the last call, and send what came of it."""
+        link, op = self._link, self._op
         values: list[Any] = []
         phase = _Phase.ITEM
         try:
-            if frame.kind == ToIsolated.CALL:
-                item = frame.load()
+            if frame is not None:
+                self._item = frame.load()
             phase = _Phase.OP
-            if is_generator:
-                for output in op(item):
+            if self._is_generator:
+                for output in op(self._item):
                     values.append(output)  # noqa: PERF402 - what came before an error must not be lost with it
                 result: Any = values
             else:
-                result = op(item)
+                result = op(self._item)
             phase = _Phase.RESULT
             kind, number, encoded = FromIsolated.RESULT, 0, link.encode(result)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; a sys.exit() of an op costs its item
-            number = int(phase is _Phase.OP and not values and isinstance(exc, retried))
+            number = int(phase is _Phase.OP and not values and isinstance(exc, self._retried))
             kind, encoded = FromIsolated.RAISED, _encode_failure(link, exc, phase, values)
         if not number:
-            item = None  # whatever memory it has is not kept until the next comes
+            self._item = None  # whatever memory it has is not kept until the next comes
         result, values = None, []
-        try:
-            link.send_encoded([(kind, number, encoded)])
-        except OSError:  # the parent is gone, or has let go
-            return
-        del encoded
+        link.send_encoded([(kind, number, encoded)])
 
 
 class _Phase(Enum):

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._remote_failure import RemoteFailure
+from spdl._processes._serve import await_end
 from spdl._processes._transport import Link
 from spdl._processes._transport._pickling import LARGE
 from spdl._reports import log, name_of
@@ -40,7 +41,7 @@ def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Call
         iterable = fn()
     except BaseException as exc:  # noqa: BLE001 - told to the parent, which decides
         link.send(FromIterator.BROKEN, 0, (attempt, RemoteFailure.of(exc)))
-        _wait_for_end(link)
+        await_end(link)  # the parent reads the last message, and then lets go of this process
         return
     link.send(FromIterator.READY)
     worker = _Worker(link, iterable)
@@ -52,15 +53,6 @@ def run(link: Link, fn: Callable[[], Iterable[Any]], initializers: Sequence[Call
         pass
     finally:
         _close(iterable)
-
-
-def _wait_for_end(link: Link) -> None:
-    """Until the parent, having read the last message, lets go of this process."""
-    try:
-        while True:
-            link.recv().discard()
-    except EOFError:
-        pass
 
 
 class _Broken(Exception):
@@ -92,7 +84,7 @@ class _Worker:
             try:
                 self._iterate(done)
             except _Broken:
-                _wait_for_end(self._link)
+                await_end(self._link)
                 return
 
     def _iterate(self, number: int) -> None:

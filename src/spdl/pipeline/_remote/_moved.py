@@ -13,7 +13,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from spdl._processes._child import Child, wait_any
+from spdl._processes._child import Child, stop_all, wait_any
 from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline._errors import WorkerDiedError, WorkerError
@@ -86,10 +86,8 @@ class MovedWorkers:
     def stop(self) -> None:
         """End all workers and wait for them. Idempotent."""
         self.close_ends()
-        for child in self.children:
-            child.link.close()  # all get the word before any is waited for
-        while self.children:
-            self.children.pop().stop()
+        children, self.children = self.children, []
+        stop_all(children)
 
 
 def move_executors(config: PipelineConfig[U], workers: MovedWorkers, mp_context: Any) -> PipelineConfig[U]:

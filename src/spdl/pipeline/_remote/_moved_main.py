@@ -9,10 +9,10 @@ ended a moment after its owner has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from spdl._processes._remote_failure import RemoteFailure
+from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport import Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl.pipeline._engine._remote_calls import call_remotely
@@ -34,18 +34,12 @@ def work(owner: Link, there: LinkEnd, initializer: Callable[..., object] | None,
     with there.open() as link:
         if link.sender is not None:
             set_current(link.sender)  # what ops make for the pipeline is made where it is sent from
-        if initializer is not None:
-            try:
-                initializer(*initargs)
-            except BaseException as exc:  # noqa: BLE001 - the user's code; a sys.exit() in it is a failure too
-                owner.send(FromMoved.INITIALIZER_FAILED, 0, RemoteFailure.of(exc))
-                return
+        if initializer is not None and (failure := failure_of(initializer, *initargs)) is not None:
+            owner.send(FromMoved.INITIALIZER_FAILED, 0, failure)
+            return
         owner.send(FromMoved.READY)
-        with suppress(EOFError, OSError):
-            while True:
-                _answer(link, link.recv())
-    with suppress(EOFError):
-        owner.recv()  # nothing is ever sent: it is its end that is waited for
+        serve_requests(link, {MovedCall.CALL: partial(_answer, link)})
+    await_end(owner)
 
 
 def _answer(link: Link, frame: Frame) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from spdl._processes._child import Child
+from spdl._processes._child import Child, stop_all
 from spdl._processes._transport import Frame, LinkEnd, link_ends
 from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline.defs import (
@@ -90,8 +90,7 @@ def move_regions(
     try:
         return move(config), children
     except BaseException:
-        for child in children:
-            child.stop()
+        stop_all(children)
         raise
 
 

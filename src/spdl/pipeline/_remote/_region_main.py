@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._processes._remote_failure import RemoteFailure
+from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
@@ -74,8 +75,7 @@ def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> 
     data = end.open()
     server = threading.Thread(target=serve, args=(data, spec, index), name="spdl-region-server", daemon=True)
     server.start()
-    with suppress(EOFError):
-        link.recv()
+    await_end(link)
     data.close()
     server.join(_STOP_TIMEOUT)
 
@@ -84,31 +84,47 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
     """Run the initializer, then conversations, until the other end of ``link`` is gone."""
     set_current(link.sender)  # memory for batches that ops make is taken where it need not be copied again
     PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
-    if spec.initializer is not None:
-        try:
-            spec.initializer(*spec.initargs)
-        except BaseException as exc:  # noqa: BLE001 - the initializer is the user's; the region cannot do without it
-            with suppress(OSError):
-                what = (f"Initializer failed in worker {index} of {spec.stage}", RemoteFailure.of(exc))
-                link.send(FromRegionWorker.BROKEN, 0, what)
-            return
-    conversation: _Conversation | None = None
+    if spec.initializer is not None and (failure := failure_of(spec.initializer, *spec.initargs)) is not None:
+        with suppress(OSError):
+            link.send(FromRegionWorker.BROKEN, 0, (f"Initializer failed in worker {index} of {spec.stage}", failure))
+        return
+    conversations = _Conversations(link, spec, index)
+    handlers: dict[int, Callable[[Frame], None]] = dict.fromkeys(ToRegionWorker, conversations.receive)
+    handlers |= {ToRegionWorker.OPEN: conversations.open, ToRegionWorker.CLOSE: conversations.close}
     try:
-        link.send(FromRegionWorker.READY)
-        while True:
-            frame = link.recv()
-            if frame.kind in (ToRegionWorker.OPEN, ToRegionWorker.CLOSE) and conversation is not None:
-                conversation.stop()
-                conversation = None
-            if frame.kind == ToRegionWorker.OPEN:
-                conversation = _Conversation(link, spec, index, frame.number, frame.load())
-            elif conversation is not None:
-                conversation.receive(frame)
-    except (EOFError, OSError):  # the owner wants no more, or is gone
-        pass
+        with suppress(OSError):
+            link.send(FromRegionWorker.READY)
+        serve_requests(link, handlers)
     finally:
-        if conversation is not None:
-            conversation.stop(None)  # if the owner does not care to wait, it says so with a signal
+        conversations.stop(None)  # if the owner does not care to wait, it says so with a signal
+
+
+class _Conversations:
+    """One after the other, with no more than one at a time."""
+
+    def __init__(self, link: Link, spec: RegionSpec, index: int) -> None:
+        self._link = link
+        self._spec = spec
+        self._index = index
+        self._present: _Conversation | None = None
+
+    def open(self, frame: Frame) -> None:
+        self.stop()
+        self._present = _Conversation(self._link, self._spec, self._index, frame.number, frame.load())
+
+    def close(self, frame: Frame) -> None:
+        frame.discard()
+        self.stop()
+
+    def receive(self, frame: Frame) -> None:
+        if self._present is not None:
+            self._present.receive(frame)
+
+    def stop(self, timeout: float | None = _STOP_TIMEOUT) -> None:
+        """End the present one, if any. See ``_Conversation.stop``."""
+        present, self._present = self._present, None
+        if present is not None:
+            present.stop(timeout)
 
 
 class _Received:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spdl._processes._serve import serve_requests
 from spdl._reports import text_of
 from spdl.dataloader._torch._fetching import fetch
 from spdl.dataloader._torch.resuming._progress import Recorded, StateError, StreamStart
@@ -103,10 +104,7 @@ def serve(link: Link, payload: Payload, spec: WorkerSpec, start_limit: StartLimi
     worker = _Worker(link, spec, dataset, collate_fn)
     worker.prepare(worker_init_fn)
     del payload, objects, dataset
-    try:
-        worker.serve()
-    except (EOFError, OSError):  # from the connection; exceptions of user code do not get here
-        return
+    serve_requests(link, {ToWorker.FETCH: worker.fetch, ToWorker.RESUME: worker.resume})
 
 
 def _open(payload: Payload) -> tuple[Any, ...]:
@@ -164,17 +162,16 @@ class _Worker:
         except Exception as exc:  # noqa: BLE001 - the user's
             self._setup_error = exc
 
-    def serve(self) -> None:
-        """Answer requests. Raises ``EOFError`` or ``OSError`` when the loader is gone."""
-        link = self._link
-        while True:
-            frame = link.recv()
-            if frame.kind == ToWorker.RESUME:
-                self._resume()
-            elif not self._is_exhausted:
-                self._answer(frame)
+    def resume(self, frame: Frame) -> None:
+        """Begin another epoch."""
+        frame.discard()
+        self._resume()
 
-    def _answer(self, frame: Frame) -> None:
+    def fetch(self, frame: Frame) -> None:
+        """Load a batch and send it, or the error. Raises ``OSError`` if the loader is gone."""
+        if self._is_exhausted:
+            frame.discard()
+            return
         link, number = self._link, frame.number
         indices: Any = None
         recorded: Recorded | None = None

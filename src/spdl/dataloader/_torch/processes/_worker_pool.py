@@ -9,7 +9,7 @@ from multiprocessing.context import BaseContext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes._child import Child, wait_any
+from spdl._processes._child import Child, stop_all, wait_any
 from spdl._processes._main_module import guard_note
 from spdl._processes._start import context_of, fork_advice, may_fork, warm_up
 from spdl._processes._template import find_template
@@ -248,10 +248,7 @@ class WorkerPool:
         children, self._children = self._children, []
         self._waiting = []
         self._heard.clear()
-        for child in children:
-            child.link.close()  # tells all of them to end, before waiting for any
-        for child in children:
-            child.stop()
+        stop_all(children)
 
 
 def _make_start_limit(plan: Plan) -> StartLimit | None:
