@@ -1,4 +1,4 @@
-"""What the explicit arenas share: words of the control part, and waiting for the other side."""
+"""What the explicit arenas share: the object that the user makes, and waiting for the other side."""
 
 from __future__ import annotations
 
@@ -6,43 +6,78 @@ import os
 import secrets
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 from spdl._processes.lib._memory import Area
+from spdl.pipeline._numbers import as_seconds
 
-__all__ = [
-    "SHUTDOWN",
-    "check_positive",
-    "new_name",
-    "nothing_mapped",
-    "reserve",
-    "shut_down",
-    "wait_until",
-]
+from ._arena import pass_descriptors, take_descriptors
 
-#: The word that says, once it is not 0, that nobody will take anything out any more.
-SHUTDOWN = 3
+__all__ = ["ExplicitArena", "check_positive", "reserve", "wait_until"]
+
+#: The word of the control part that says, once it is not 0, that nobody will take anything out any more.
+_SHUTDOWN = 3
 #: Memory is asked of the system in steps of so many bytes.
 _STEP = 1 << 20
+
+
+class ExplicitArena:
+    """Anonymous memory of a fixed size, which either process can shut down. A subclass says how it is used.
+
+    Args:
+        kind: Names it in messages.
+        num_bytes: Size of the data.
+        num_blocks: Number of blocks that are counted.
+        acquire_timeout: Seconds that the worker waits for room.
+
+    Raises:
+        ValueError: ``acquire_timeout`` is negative.
+        OSError: The system has no shared memory left.
+    """
+
+    def __init__(self, kind: str, num_bytes: int, num_blocks: int, acquire_timeout: float) -> None:
+        self._acquire_timeout = as_seconds("acquire_timeout", acquire_timeout, may_be_infinite=True)
+        self._name = f"spdl-{kind}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._mapped: Area | None = Area(num_bytes, num_blocks, has_bell=True)
+
+    @property
+    def name(self) -> str:
+        """Name in messages. The memory has no name."""
+        return self._name
+
+    @property
+    def _area(self) -> Area:
+        if self._mapped is None:
+            raise ValueError(f"the arena {self._name} is closed")
+        return self._mapped
+
+    def shutdown_arena(self) -> None:
+        """Wake the producer, if it waits for room: it fails with ``BufferError``. Idempotent, from either process."""
+        if self._mapped is not None:
+            self._mapped.store(_SHUTDOWN, 1)
+            self._mapped.ring()
+
+    def close(self) -> None:
+        """Release the memory in this process, and wake the producer. Idempotent. Opened sides and views stay valid."""
+        self.shutdown_arena()
+        if self._mapped is not None:
+            self._mapped.close()
+            self._mapped = None
+
+    def unlink(self) -> None:
+        """Nothing: the memory has no name to remove. Idempotent."""
+
+    def __getstate__(self) -> Any:
+        return {**self.__dict__, "_mapped": pass_descriptors(self, self._area)}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+        self._mapped = take_descriptors(state["_mapped"])
 
 
 def check_positive(name: str, value: int) -> None:
     if value <= 0:
         raise ValueError(f"{name} must be > 0, got {value}")
-
-
-def new_name(kind: str) -> str:
-    """A name for messages. The memory itself has none."""
-    return f"spdl-{kind}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def nothing_mapped(name: str) -> ValueError:
-    return ValueError(f"the arena {name} is closed")
-
-
-def shut_down(area: Area) -> None:
-    """Have whoever waits, or will wait, give up."""
-    area.store(SHUTDOWN, 1)
-    area.ring()
 
 
 def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool:
@@ -59,7 +94,7 @@ def wait_until(area: Area, is_ready: Callable[[], bool], seconds: float) -> bool
         area.announce_wait()
         if is_ready():
             return True
-        if area.load(SHUTDOWN):
+        if area.load(_SHUTDOWN):
             raise BufferError("the arena was shut down while the producer waited for room")
         left = deadline - monotonic()
         if left <= 0:

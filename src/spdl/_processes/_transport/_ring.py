@@ -6,17 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spdl._processes.lib._memory import Area
-from spdl.pipeline._numbers import as_seconds
 
-from ._arena import pass_descriptors, take_descriptors
-from ._explicit import (
-    check_positive,
-    new_name,
-    nothing_mapped,
-    reserve,
-    shut_down,
-    wait_until,
-)
+from ._explicit import ExplicitArena, check_positive, reserve, wait_until
 
 __all__ = ["RingReader", "RingWriter", "SharedMemoryRingBuffer"]
 
@@ -24,7 +15,7 @@ _HEAD = 0
 _TAIL = 1
 
 
-class SharedMemoryRingBuffer:
+class SharedMemoryRingBuffer(ExplicitArena):
     """Shared memory of a fixed size for what a worker sends: it goes in at one end and is copied out at the other.
 
     For ``iterate_in_subprocess(arena=)``, which takes ownership. Without an arena memory is shared anyway, and nothing
@@ -45,21 +36,13 @@ class SharedMemoryRingBuffer:
 
     def __init__(self, capacity: int, *, acquire_timeout: float = 60.0) -> None:
         check_positive("capacity", capacity)
-        acquire_timeout = as_seconds("acquire_timeout", acquire_timeout, may_be_infinite=True)
+        super().__init__("ring", capacity, 0, acquire_timeout)
         self._capacity = capacity
-        self._acquire_timeout = acquire_timeout
-        self._name = new_name("ring")
-        self._mapped: Area | None = Area(capacity, 0, has_bell=True)
 
     @property
     def capacity(self) -> int:
         """Bytes in it."""
         return self._capacity
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages. The memory has no name."""
-        return self._name
 
     @property
     def head(self) -> int:
@@ -71,12 +54,6 @@ class SharedMemoryRingBuffer:
         """Bytes of these that have been freed."""
         return self._area.load(_TAIL)
 
-    @property
-    def _area(self) -> Area:
-        if self._mapped is None:
-            raise nothing_mapped(self._name)
-        return self._mapped
-
     def open_writer(self) -> RingWriter:
         """The sending side, in the worker."""
         return RingWriter(self._area.for_this_process(), self._capacity, self._acquire_timeout)
@@ -84,28 +61,6 @@ class SharedMemoryRingBuffer:
     def open_reader(self) -> RingReader:
         """The receiving side, in the process that made the arena."""
         return RingReader(self._area.for_this_process())
-
-    def shutdown_arena(self) -> None:
-        """Wake the producer, if it waits for room: it fails with ``BufferError``. Idempotent, from either process."""
-        if self._mapped is not None:
-            shut_down(self._mapped)
-
-    def close(self) -> None:
-        """Let go of the memory in this process, and wake the producer. Idempotent. Opened sides go on working."""
-        if self._mapped is not None:
-            shut_down(self._mapped)
-            self._mapped.close()
-            self._mapped = None
-
-    def unlink(self) -> None:
-        """Nothing: the memory has no name to remove. Idempotent."""
-
-    def __getstate__(self) -> Any:
-        return self._name, self._capacity, self._acquire_timeout, pass_descriptors(self, self._area)
-
-    def __setstate__(self, state: Any) -> None:
-        self._name, self._capacity, self._acquire_timeout, descriptors = state
-        self._mapped = take_descriptors(descriptors)
 
 
 class RingWriter:

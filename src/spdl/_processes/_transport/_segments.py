@@ -8,17 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spdl._processes.lib._memory import Area
-from spdl.pipeline._numbers import as_seconds
 
-from ._arena import pass_descriptors, take_descriptors
-from ._explicit import (
-    check_positive,
-    new_name,
-    nothing_mapped,
-    reserve,
-    shut_down,
-    wait_until,
-)
+from ._explicit import ExplicitArena, check_positive, reserve, wait_until
 
 __all__ = ["SegmentReader", "SegmentWriter", "SharedMemorySegmentPool"]
 
@@ -34,7 +25,7 @@ def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-class SharedMemorySegmentPool:
+class SharedMemorySegmentPool(ExplicitArena):
     """Shared memory in segments of one size for what a worker sends: one segment for each item, read in place.
 
     For ``iterate_in_subprocess(arena=)``, which takes ownership. Arrays, tensors and packets are views of the segment,
@@ -58,15 +49,11 @@ class SharedMemorySegmentPool:
     def __init__(self, segment_size: int, count: int, *, acquire_timeout: float = 60.0) -> None:
         check_positive("segment_size", segment_size)
         check_positive("count", count)
-        acquire_timeout = as_seconds("acquire_timeout", acquire_timeout, may_be_infinite=True)
         if count > _MOST_SEGMENTS:
             raise ValueError(f"count must be <= {_MOST_SEGMENTS}, got {count}")
+        super().__init__("segments", _Layout(segment_size, count).start(count), count, acquire_timeout)
         self._segment_size = segment_size
         self._count = count
-        self._acquire_timeout = acquire_timeout
-        self._name = new_name("segments")
-        layout = _Layout(segment_size, count)
-        self._mapped: Area | None = Area(layout.start(count), count, has_bell=True)
 
     @property
     def segment_size(self) -> int:
@@ -79,11 +66,6 @@ class SharedMemorySegmentPool:
         return self._count
 
     @property
-    def name(self) -> str:
-        """What it is called in messages. The memory has no name."""
-        return self._name
-
-    @property
     def published(self) -> int:
         """Items that have been published, in all."""
         return self._area.load(_PUBLISHED)
@@ -94,12 +76,6 @@ class SharedMemorySegmentPool:
         area = self._area
         return area.load(_PUBLISHED) - area.num_used_blocks
 
-    @property
-    def _area(self) -> Area:
-        if self._mapped is None:
-            raise nothing_mapped(self._name)
-        return self._mapped
-
     def open_writer(self) -> SegmentWriter:
         """The sending side, in the worker. Once."""
         return SegmentWriter(
@@ -109,29 +85,6 @@ class SharedMemorySegmentPool:
     def open_reader(self) -> SegmentReader:
         """The receiving side, in the process that made the arena. Once."""
         return SegmentReader(self._area.for_this_process(), _Layout(self._segment_size, self._count))
-
-    def shutdown_arena(self) -> None:
-        """Wake the producer, if it waits for room: it fails with ``BufferError``. Idempotent, from either process."""
-        if self._mapped is not None:
-            shut_down(self._mapped)
-
-    def close(self) -> None:
-        """Let go of the memory in this process, and wake the producer. Idempotent. Views stay valid."""
-        if self._mapped is not None:
-            shut_down(self._mapped)
-            self._mapped.close()
-            self._mapped = None
-
-    def unlink(self) -> None:
-        """Nothing: the memory has no name to remove. Idempotent."""
-
-    def __getstate__(self) -> Any:
-        descriptors = pass_descriptors(self, self._area)
-        return self._name, self._segment_size, self._count, self._acquire_timeout, descriptors
-
-    def __setstate__(self, state: Any) -> None:
-        self._name, self._segment_size, self._count, self._acquire_timeout, descriptors = state
-        self._mapped = take_descriptors(descriptors)
 
 
 class _Layout:

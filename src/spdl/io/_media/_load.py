@@ -1,6 +1,6 @@
 """Loading sound or video to an array in one step: demux, decode, filter and convert."""
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._source import as_native_source
@@ -81,15 +81,7 @@ def load_audio(
 
     Releases the GIL; safe to call from several threads.
     """
-    check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)
-    window = as_window(timestamp, "timestamp")
-    device = as_device(device_config, "load audio")
-    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        packets = demuxer.demux_audio(window)
-        if window is not None and len(packets) == 0:
-            raise empty_window_error(demuxer, "audio", window)
-    return on_device(decode_array(packets, filter_desc, decode_config), device)
+    return _load("audio", src, timestamp, demux_config, decode_config, filter_desc, device_config, name)
 
 
 @overload
@@ -154,12 +146,25 @@ def load_video(
 
     Releases the GIL; safe to call from several threads.
     """
+    return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name)
+
+
+def _load(
+    kind: Literal["audio", "video"],
+    src: Source,
+    timestamp: TimeWindow | None,
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    filter_desc: str | Default | None,
+    device_config: CUDAConfig | None,
+    name: str | None,
+) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
     as_native_source(src)
     window = as_window(timestamp, "timestamp")
-    device = as_device(device_config, "load video")
+    device = as_device(device_config, f"load {kind}")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        packets = demuxer.demux_video(window)
+        packets = demuxer.demux_audio(window) if kind == "audio" else demuxer.demux_video(window)
         if window is not None and len(packets) == 0:
-            raise empty_window_error(demuxer, "video", window)
+            raise empty_window_error(demuxer, kind, window)
     return on_device(decode_array(packets, filter_desc, decode_config), device)

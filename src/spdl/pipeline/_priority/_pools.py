@@ -123,7 +123,23 @@ def _restore(cls: type[_PriorityPool], identity: str, num_workers: int, options:
     return restore(identity, cls, make)
 
 
-class PriorityThreadPoolExecutor(_PriorityPool):
+class _PriorityPoolOfThreads(_PriorityPool):
+    """Has the arguments that pools of threads and of interpreters, one thread each, have in common."""
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> None:
+        super().__init__(
+            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
+            {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
+        )
+
+
+class PriorityThreadPoolExecutor(_PriorityPoolOfThreads):
     """A thread pool that several stages share by priority.
 
     .. code-block:: python
@@ -139,18 +155,6 @@ class PriorityThreadPoolExecutor(_PriorityPool):
             fail with ``BrokenThreadPool``.
         initargs: Arguments of ``initializer``.
     """
-
-    def __init__(
-        self,
-        max_workers: int | None = None,
-        thread_name_prefix: str = "",
-        initializer: Callable[..., object] | None = None,
-        initargs: tuple[Any, ...] = (),
-    ) -> None:
-        super().__init__(
-            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
-            {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
-        )
 
     def _make_executor(self) -> Executor:
         return ThreadPoolExecutor(self._num_workers, **self._options)
@@ -177,7 +181,7 @@ class PriorityProcessPoolExecutor(_PriorityPool):
         return futures.ProcessPoolExecutor(self._num_workers, **self._options)
 
 
-class PriorityInterpreterPoolExecutor(_PriorityPool):
+class PriorityInterpreterPoolExecutor(_PriorityPoolOfThreads):
     """Subinterpreters, one thread each, that several stages share by priority. Requires Python 3.14.
 
     Args:
@@ -189,18 +193,6 @@ class PriorityInterpreterPoolExecutor(_PriorityPool):
     Raises:
         UnsupportedPythonError: This Python is older than 3.14.
     """
-
-    def __init__(
-        self,
-        max_workers: int | None = None,
-        thread_name_prefix: str = "",
-        initializer: Callable[..., object] | None = None,
-        initargs: tuple[Any, ...] = (),
-    ) -> None:
-        super().__init__(
-            min(32, usable_cpus() + 4) if max_workers is None else max_workers,
-            {"thread_name_prefix": thread_name_prefix, "initializer": initializer, "initargs": initargs},
-        )
 
     def _make_executor(self) -> Executor:
         cls: Callable[..., Executor] | None = getattr(futures, "InterpreterPoolExecutor", None)
