@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import spdl.io
-from spdl.io import DeviceError, _cuda, cuda_config
+from spdl.io import DeviceError, cuda_config
+from spdl.io._devices import _cuda
 from tests.support.media import h264
 
 CONFIG = cuda_config(0)
