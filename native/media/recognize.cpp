@@ -7,40 +7,29 @@ extern "C" {
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <string_view>
 
 #include "base/sniff.h"
+#include "image/bytes.h"
 
 namespace spdl {
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
-
-bool has_at(Bytes data, std::size_t offset, std::string_view text) noexcept {
-  return data.size() >= offset + text.size() && std::memcmp(data.data() + offset, text.data(), text.size()) == 0;
-}
-
-std::uint32_t big_endian(Bytes data, std::size_t offset) noexcept {
-  return static_cast<std::uint32_t>(data[offset]) << 24 | static_cast<std::uint32_t>(data[offset + 1]) << 16 |
-         static_cast<std::uint32_t>(data[offset + 2]) << 8 | data[offset + 3];
-}
-
 // An animation says so in a chunk before the pixels (W3C, PNG third edition, 11.3.6.1 acTL).
 bool is_still_png(Bytes start) noexcept {
   std::size_t at = 8;
-  while (start.size() >= at + 8 && !has_at(start, at + 4, "acTL")) {
-    if (has_at(start, at + 4, "IDAT")) {
+  while (start.size() >= at + 8 && !has_name(start, at + 4, "acTL")) {
+    if (has_name(start, at + 4, "IDAT")) {
       return true;
     }
-    at += std::size_t{12} + big_endian(start, at);
+    at += std::size_t{12} + big_endian(start, at, 4);
   }
   return false;
 }
 
 // The flag of an animation is in the extended header (RFC 9649, 2.7).
 bool is_still_webp(Bytes start) noexcept {
-  return !has_at(start, 12, "VP8X") || (start.size() > 20 && (start[20] & 2) == 0);
+  return !has_name(start, 12, "VP8X") || (start.size() > 20 && (start[20] & 2) == 0);
 }
 
 // libav's name of the format, where its demuxer is beyond doubt.
@@ -80,11 +69,6 @@ bool is_plain_sound(const AVFormatContext& context) noexcept {
          is_one_of(context.iformat->name, {"wav", "flac", "mp3", "ogg", "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm"});
 }
 
-std::uint32_t little_endian(Bytes data, std::size_t offset) noexcept {
-  return static_cast<std::uint32_t>(data[offset + 3]) << 24 | static_cast<std::uint32_t>(data[offset + 2]) << 16 |
-         static_cast<std::uint32_t>(data[offset + 1]) << 8 | data[offset];
-}
-
 // A size of EBML (RFC 8794, 4): as many bytes as its first one has zeros in front, and one; all ones mean unknown.
 struct EbmlSize {
   std::size_t num_bytes = 0;  // of the size itself; 0 if it is not one
@@ -119,7 +103,7 @@ std::optional<std::uint64_t> end_of_segment(Bytes start) noexcept {
     return std::nullopt;
   }
   const std::size_t segment = 4 + header.num_bytes + static_cast<std::size_t>(*header.value);
-  if (!has_at(start, segment, "\x18\x53\x80\x67")) {
+  if (!has_name(start, segment, "\x18\x53\x80\x67")) {
     return std::nullopt;
   }
   const EbmlSize size = ebml_size(start.subspan(segment + 4));
@@ -165,17 +149,17 @@ std::optional<std::uint64_t> declared_size(Bytes start) noexcept {
     return end_of_segment(start);
   }
   // Of the first of several parts, if it is large; 0 where the writer could not go back.
-  if (format == "AVI" && little_endian(start, 4) != 0 && little_endian(start, 4) != 0xffffffff) {
-    return std::uint64_t{8} + little_endian(start, 4);
+  if (format == "AVI" && little_endian(start, 4, 4) != 0 && little_endian(start, 4, 4) != 0xffffffff) {
+    return std::uint64_t{8} + little_endian(start, 4, 4);
   }
   return std::nullopt;
 }
 
 bool is_endless_wav(Bytes start) noexcept {
   std::size_t at = 12;
-  while (has_at(start, 0, "RIFF") && start.size() >= at + 8) {
-    const std::uint32_t size = little_endian(start, at + 4);
-    if (has_at(start, at, "data")) {
+  while (has_name(start, 0, "RIFF") && start.size() >= at + 8) {
+    const std::uint32_t size = little_endian(start, at + 4, 4);
+    if (has_name(start, at, "data")) {
       return size == 0 || size >= 0x7ffff000;  // what FFmpeg and SoX write
     }
     at += std::size_t{8} + size + (size & 1);
