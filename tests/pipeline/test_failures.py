@@ -1,7 +1,10 @@
 """What is kept of an item that failed, and what becomes of a thread of the engine that should never have failed."""
 
+import asyncio
+import gc
 import itertools
 import traceback
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -46,6 +49,86 @@ def test_one_exception_object_for_all_items_does_not_grow(op: Callable[[int], An
     assert [note for note in notes if here in note] == [notes[-1]]
     assert "source position 299, item 299" in notes[-1]
     assert len(traceback.extract_tb(_SHARED.__traceback__)) < 40
+
+
+def _catching() -> Iterator[str]:
+    with suppress(LookupError):
+        raise _SHARED
+    yield "caught"
+    yield "went on"
+
+
+async def _catching_async() -> str:
+    with suppress(LookupError):
+        raise _SHARED
+    await asyncio.sleep(0)
+    return "went on"
+
+
+def _fail_with_the_same() -> None:
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(refuse).add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=BOUND)) == []
+
+
+def test_a_failure_does_not_close_a_generator_that_caught_the_same_exception() -> None:
+    """Its frame is in the traceback, but has not ended: closing it would lose what it has still to give."""
+    generator = _catching()
+    assert next(generator) == "caught"
+    _fail_with_the_same()
+    assert list(generator) == ["went on"]
+
+
+def test_a_failure_does_not_close_a_coroutine_that_caught_the_same_exception() -> None:
+    """Closed, it would cancel what it waits for, and whoever waits for it would wait for ever."""
+    coroutine = _catching_async()
+    coroutine.send(None)
+    _fail_with_the_same()
+    with pytest.raises(StopIteration, match="went on"):
+        coroutine.send(None)
+
+
+class _Local:
+    """A local variable of an op."""
+
+
+_locals: "weakref.WeakSet[_Local]" = weakref.WeakSet()
+
+
+def _hold(item: int) -> int:
+    local = _Local()
+    _locals.add(local)
+    raise LookupError
+
+
+async def _hold_async(item: int) -> int:
+    await asyncio.sleep(0)
+    return _hold(item)
+
+
+def _hold_some(item: int) -> Iterator[int]:
+    local = _Local()
+    _locals.add(local)
+    yield _hold(item)
+
+
+async def _hold_some_async(item: int) -> AsyncIterator[int]:
+    local = _Local()
+    _locals.add(local)
+    yield await _hold_async(item)
+
+
+@pytest.mark.parametrize("op", [_hold, _hold_async, _hold_some, _hold_some_async])
+def test_a_failure_keeps_no_local_variables(op: Callable[[int], Any]) -> None:
+    """Those of functions, generators and coroutines that the exception has left."""
+    builder: Any = PipelineBuilder().add_source(range(3)).pipe(op)
+    pipeline = builder.add_sink().build(num_threads=1)
+    with pipeline.auto_stop():
+        assert list(pipeline.get_iterator(timeout=BOUND)) == []
+    failures = pipeline.stats().stages[1].failures
+    gc.collect()
+    assert [failure.error.__traceback__ is not None for failure in failures] == [True] * 3
+    assert not list(_locals)
 
 
 def test_an_error_of_a_pipeline_inside_an_op_keeps_all_of_its_traceback() -> None:

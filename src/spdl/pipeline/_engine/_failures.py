@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import traceback
 from collections.abc import Callable
 from fractions import Fraction
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from spdl._reports import add_note, name_of, short_repr, shown
@@ -108,7 +110,7 @@ def _clear_frames(error: BaseException) -> None:
     first = last = _traceback_of(error)
     if first is None:
         return
-    traceback.clear_frames(first)
+    _clear_ended(first)
     code = first.tb_frame.f_code  # of the engine or an executor: it recurs at each start of a call
     num_begun = 0
     while last is not None and last.tb_next is not None:
@@ -116,6 +118,30 @@ def _clear_frames(error: BaseException) -> None:
         if num_begun == _MOST_RAISED:
             last.tb_next = None
         last = last.tb_next
+
+
+def _clear_ended(first: TracebackType) -> None:
+    """Clear the frames that have ended, as ``traceback.clear_frames`` does from Python 3.13 on.
+
+    The traceback may have frames of suspended generators and coroutines: they caught the exception, and the same object
+    was raised again elsewhere. Before 3.13, ``frame.clear()`` closes them. Their users lose the rest of what they would
+    have given. And because ``clear`` holds no reference to a generator, another thread that drops the last one
+    meanwhile frees the memory in which the generator runs.
+    """
+    if sys.version_info >= (3, 13):
+        traceback.clear_frames(first)
+        return
+    each: TracebackType | None = first
+    while each is not None:
+        if _has_ended(each.tb_frame):
+            each.tb_frame.clear()
+        each = each.tb_next
+
+
+def _has_ended(frame: FrameType) -> bool:
+    """Whether nothing executes the frame, now or later: then the frame object owns its code and its variables."""
+    code = frame.f_code
+    return any(each is code for each in gc.get_referents(frame))
 
 
 def _traceback_of(error: BaseException) -> TracebackType | None:
