@@ -88,6 +88,16 @@ def test_a_failure_does_not_close_a_coroutine_that_caught_the_same_exception() -
         coroutine.send(None)
 
 
+def test_a_traceback_that_somebody_reads_is_not_cut() -> None:
+    """The exception gets a shorter one: the interpreter, which may be printing this one, holds only its first part."""
+    traceback_before = None
+    for _ in range(30):
+        length_before = len(traceback.extract_tb(traceback_before))
+        _fail_with_the_same()
+        assert len(traceback.extract_tb(traceback_before)) == length_before
+        traceback_before = _SHARED.__traceback__
+
+
 class _Local:
     """A local variable of an op."""
 

@@ -107,17 +107,36 @@ def _clear_frames(error: BaseException) -> None:
 
     An exception object that is raised repeatedly extends its traceback each time. The repetitions are cut off.
     """
-    first = last = _traceback_of(error)
+    first = _traceback_of(error)
     if first is None:
         return
     _clear_ended(first)
+    shorter = _without_repetitions(first)
+    if shorter is not first and _traceback_of(error) is first:  # else another thread has raised it meanwhile
+        BaseException.with_traceback(error, shorter)  # bypasses __setattr__, which may raise (frozen dataclasses)
+
+
+def _without_repetitions(first: TracebackType) -> TracebackType:
+    """Return the traceback up to the start of a call that is one too many.
+
+    A shorter one is made anew. The interpreter prints a traceback without holding references to its parts: if
+    ``tb_next`` of one is changed meanwhile, on another thread, it reads memory that was freed.
+    """
     code = first.tb_frame.f_code  # of the engine or an executor: it recurs at each start of a call
+    kept = [first]
     num_begun = 0
-    while last is not None and last.tb_next is not None:
-        num_begun += last.tb_next.tb_frame.f_code is code
+    while (each := kept[-1].tb_next) is not None:
+        num_begun += each.tb_frame.f_code is code
         if num_begun == _MOST_RAISED:
-            last.tb_next = None
-        last = last.tb_next
+            break
+        kept.append(each)
+    else:
+        return first
+    shorter: TracebackType | None = None
+    for each in reversed(kept):
+        shorter = TracebackType(shorter, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    assert shorter is not None
+    return shorter
 
 
 def _clear_ended(first: TracebackType) -> None:
