@@ -174,11 +174,13 @@ def test_items_are_conserved_when_processes_are_killed(
     builder.pipe(ops.with_pid, concurrency=2).to(MAIN_PROCESS, buffer_size=size_out).add_sink()
     pipeline = builder.build(num_threads=2)
     found: list[int] = []
+    killed: set[int] = set()
     with pipeline.auto_stop():
         for item, pid in pipeline:
             found.append(item)
-            if len(found) in deaths:
-                with suppress(ProcessLookupError):  # it has been killed before
+            if len(found) in deaths and pid not in killed:  # its number may be another process's by now
+                killed.add(pid)
+                with suppress(ProcessLookupError):  # it has ended
                     os.kill(pid, number)
     stage = pipeline.stats().stages[1]
     assert len(set(found)) == len(found) == stage.num_emitted
