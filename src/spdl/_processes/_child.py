@@ -269,7 +269,7 @@ class Child:
             _call(at_end)
             for number in (None, signal.SIGTERM, _SIGKILL):
                 if number is not None:
-                    self._send_signal(number)
+                    self.send_signal(number)
                 if self._join(timeout if number is None else _SIGNAL_TIMEOUT):
                     break
             self.exit_code()
@@ -277,17 +277,19 @@ class Child:
                 self._process.close()
             _family.children.discard(self)
             if self._pidfd is not None:
-                os.close(self._pidfd)
-                self._pidfd = None
+                pidfd, self._pidfd = self._pidfd, None
+                os.close(pidfd)
 
     def kill(self) -> None:
         """End the process now. Does not wait; its death shows as any other. From any thread."""
-        self._send_signal(_SIGKILL)
+        self.send_signal(_SIGKILL)
 
-    def _send_signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
+        """Send the process a signal, and no other process that may have its number by now."""
+        pidfd = self._pidfd  # read once: ``stop`` may be closing it
         with suppress(OSError):
-            if self._pidfd is not None:
-                signal.pidfd_send_signal(self._pidfd, number)
+            if pidfd is not None:
+                signal.pidfd_send_signal(pidfd, number)
             elif self.exit_code() is None:
                 os.kill(self.pid, number)
 

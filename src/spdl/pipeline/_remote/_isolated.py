@@ -110,8 +110,7 @@ class IsolatedChild:
         """What the child is doing: the stacks of its threads."""
         if self._crash is None or STACK_SIGNAL is None:
             return None
-        with suppress(OSError):
-            os.kill(self._child.pid, STACK_SIGNAL)
+        self._child.send_signal(STACK_SIGNAL)
         seconds = _STACK_BEGINS
         text = ""
         while wait_readable([self._crash.fileno()], seconds):
