@@ -27,24 +27,27 @@ class Rule:
 
 
 P = "spdl.pipeline"
+C = "spdl._processes"
 IO = "spdl.io"
 R = "spdl.resume"
 # What those who have a state share with those who keep it.
 RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
-TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching")
-WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_config", "_trace", "_window", "_native"))
-# Open to all: `spdl` itself (the version), and how anybody reports.
-OPEN = ("spdl", "spdl._reports")
+TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
+IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
+# Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
+OPEN = ("spdl", "spdl._reports", "spdl._numbers")
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
     Rule("spdl", allows=()),
     Rule("spdl._reports", allows=()),
+    Rule("spdl._numbers", allows=()),
+    # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
+    Rule("spdl._errors", allows=()),
+    Rule("spdl._processes", allows=("spdl._errors",)),
     Rule("spdl._random", allows=()),
-    # Of the pipeline, the leaves that its public API shares with it: errors, checks of numbers, native memory.
-    Rule("spdl._processes", allows=("spdl.pipeline._errors", "spdl.pipeline._numbers", "spdl.pipeline.lib")),
-    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._random", *RESUME)),
+    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
     Rule("spdl.source", allows=RESUME),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
@@ -53,51 +56,80 @@ RULES = [
     Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
     Rule(f"{R}._elastic", allows=RESUME),
     Rule(f"{R}._files", allows=(f"{R}._errors",)),
-    Rule("spdl.io", allows=("spdl._random",)),
+    Rule(f"{R}._values", allows=(f"{R}._errors",)),
+    Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
     # inside the pipeline
-    Rule(f"{P}._errors"),
     Rule(f"{P}._info"),
-    Rule(f"{P}._observe", allows=(f"{P}._errors", f"{P}._info", f"{P}._marks", f"{P}._numbers", "spdl._processes")),
-    # What the engine gives to observers: plain records and callables.
-    Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
-    Rule(f"{P}._numbers"),
-    Rule(f"{P}.defs", allows=(f"{P}._errors", f"{P}._numbers")),
-    Rule(f"{P}._builder", allows=(f"{P}.defs", f"{P}._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
+    Rule(f"{P}.defs", allows=("spdl._errors",)),
+    Rule(f"{P}._builder", allows=(f"{P}.defs", "spdl._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_errors", "_info", "_observe._probe", "_marks")),
+            *(f"{P}.{of}" for of in ("defs", "_info", "_observe._probe", "_marks")),
+            "spdl._errors",
             "spdl._processes._remote_failure",
         ),
         lazily=(f"{P}.config",),
     ),
+    Rule(f"{P}._batching", allows=(f"{P}.defs",)),
+    Rule(f"{P}._cache_iterator"),
+    Rule(f"{P}._pipeline_ids"),
+    Rule(f"{P}._observe", allows=("spdl._errors", f"{P}._info", f"{P}._marks", C)),
+    # What the engine gives to observers: plain records and callables.
+    Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
+    Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
+    Rule(f"{P}.batching", allows=(f"{P}._batching",)),
+    Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
-    Rule(f"{P}._batching", allows=(f"{P}.defs", f"{P}._numbers")),
-    # Children run whole pipelines. What those that only iterate import is kept light by a test of its own.
-    Rule(f"{P}._remote", allows=(P, "spdl._processes")),
-    *(
-        Rule(
-            f"{P}._remote.{name}",
-            allows=("spdl._processes", *(f"{P}.{of}" for of in ("_errors", "_numbers", "_remote"))),
-            lazily=(f"{R}._errors",),
-        )
-        for name in ("_protocol", "_iterate", "_iterate_main", "_preloaded")
+    Rule(f"{P}._pipeline", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors"), lazily=(f"{P}._resume",)),
+    # These put all of it together; children run whole pipelines.
+    *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
+    Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._errors",)),
+    # inside child processes: what crosses is below how they are started, and that is below who holds them
+    Rule(f"{C}.lib"),
+    Rule(f"{C}._main_module"),
+    Rule(f"{C}._preload"),
+    Rule(f"{C}._protocol"),
+    Rule(f"{C}._unpicklable"),
+    Rule(f"{C}._transport", allows=(f"{C}.lib", "spdl._errors")),
+    Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
+    Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
+    Rule(
+        f"{C}._child_main",
+        allows=tuple(f"{C}.{of}" for of in ("_main_module", "_protocol", "_transport", "_unpicklable", "lib")),
+        lazily=(f"{C}._remote_failure",),
+    ),
+    Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
+    Rule(f"{C}._template_main", allows=(f"{C}._transport",)),
+    Rule(
+        f"{C}._template",
+        allows=(*(f"{C}.{of}" for of in ("_main_module", "_start", "_template_main", "_transport")), "spdl._errors"),
+        lazily=(f"{C}._child",),  # a template is a child itself
+    ),
+    Rule(
+        f"{C}._child",
+        allows=(
+            *(f"{C}.{of}" for of in ("_child_main", "_protocol", "_start", "_template", "_transport")),
+            "spdl._errors",
+        ),
     ),
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
     *(Rule(f"spdl.dataloader.{name}", allows=(P, "spdl.dataloader._losses")) for name in ("_cache", "_dataloader")),
     Rule("spdl.dataloader._losses"),
-    Rule("spdl.dataloader._prefetching", allows=(IO,)),
+    Rule("spdl.dataloader._holding"),
+    Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
-    Rule("spdl.dataloader._pytorch", allows=(TORCH,)),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH, f"{R}._document")),
     Rule(TORCH),
-    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments",)),
+    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}.resuming")),
+    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values")),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._fetching"),
@@ -106,70 +138,38 @@ RULES = [
     Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
     Rule(f"{TORCH}.choosing", allows=(*TORCH_NEEDS, f"{TORCH}.threads", f"{TORCH}.processes")),
-    # inside the media package
-    Rule("spdl.io._errors", lazily=(f"{IO}._types",)),
+    # inside the media package: folders over one vocabulary, each below those that may import it
+    Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),
-    Rule(f"{IO}._config"),
     Rule(f"{IO}._trace"),
-    Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
     Rule(f"{IO}._source", allows=(f"{IO}._types",)),
-    Rule(f"{IO}._filters", allows=WORDS),
-    # what becomes of a picture, in words and numbers
-    Rule(f"{IO}._applied"),
-    Rule(f"{IO}._seeds", allows=("spdl._random._splitmix",)),
-    Rule(f"{IO}._crops"),
-    Rule(f"{IO}._image_transform", allows=(*WORDS, f"{IO}._applied", f"{IO}._crops")),
-    Rule(f"{IO}._max_pixels", allows=(f"{IO}._crops",)),
-    # verbs: each over native code, none over another, but for the default filter of decoding
-    Rule(f"{IO}._bsf", allows=WORDS),
-    Rule(f"{IO}._buffers", allows=WORDS),
-    Rule(f"{IO}._demux", allows=(*WORDS, f"{IO}._source")),
-    Rule(f"{IO}._decode", allows=(*WORDS, f"{IO}._filters")),
-    Rule(f"{IO}._convert", allows=(*WORDS, f"{IO}._buffers")),
-    Rule(f"{IO}._encode", allows=WORDS),
-    Rule(f"{IO}._mux", allows=(*WORDS, f"{IO}._encode")),
-    Rule(f"{IO}._reference_frames", allows=WORDS),
-    # formats that need no FFmpeg
-    Rule(f"{IO}._npy", allows=WORDS),
-    Rule(f"{IO}._npz", allows=(*WORDS, f"{IO}._npy")),
-    Rule(f"{IO}._tar", allows=WORDS),
-    Rule(f"{IO}._wav", allows=WORDS),
-    Rule(f"{IO}._outcomes", allows=WORDS),
-    # to devices and back, through torch
-    Rule(f"{IO}._nested"),
-    Rule(f"{IO}._cuda", allows=(f"{IO}._errors",)),
-    Rule(f"{IO}._staging", allows=(f"{IO}._nested",)),
-    Rule(f"{IO}._transfer", allows=(f"{IO}._cuda", f"{IO}._nested", f"{IO}._staging")),
-    Rule(f"{IO}._cuda_buffers", allows=(*WORDS, f"{IO}._buffers", f"{IO}._cuda")),
-    Rule(f"{IO}._gpu_decoding", allows=(*WORDS, f"{IO}._cuda", f"{IO}._cuda_buffers")),
-    Rule(f"{IO}._nvdec", allows=(*WORDS, f"{IO}._cuda_buffers", f"{IO}._gpu_decoding", f"{IO}._source")),
-    Rule(f"{IO}._nvjpeg", allows=(*WORDS, f"{IO}._cuda_buffers", f"{IO}._gpu_decoding", f"{IO}._source")),
+    Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
+    Rule(f"{IO}._restore", allows=IO_WORDS),
+    Rule(f"{IO}._buffers", allows=IO_WORDS),
+    Rule(f"{IO}._formats", allows=IO_WORDS),
+    Rule(f"{IO}._devices", allows=(*IO_WORDS, f"{IO}._buffers")),
+    Rule(f"{IO}._media", allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices")),
     Rule(
-        f"{IO}._load_transformed",
-        allows=(
-            *WORDS,
-            *(
-                f"{IO}.{name}"
-                for name in (
-                    "_applied",
-                    "_buffers",
-                    "_crops",
-                    "_image_transform",
-                    "_max_pixels",
-                    "_outcomes",
-                    "_source",
-                )
-            ),
-        ),
+        f"{IO}._images",
+        allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random._splitmix"),
     ),
-    # `_load`, `_load_batch` and `_save` compose the verbs: they may import all of it. `utils` looks from outside.
+    Rule(f"{IO}.utils", allows=IO_WORDS),
+    Rule(f"{IO}.lib"),
 ]
+
+# Packages whose own rule is for their `__init__` alone: every other module has a rule, or is in a folder that has one.
+DIVIDED = ("spdl", "spdl.pipeline", "spdl._processes", "spdl.io", "spdl.dataloader", TORCH)
 
 # What a package must never import, at the top or anywhere.
 FORBIDDEN = {
-    "spdl._processes": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline._engine", "spdl.pipeline.defs"),
+    "spdl._processes": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
     "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
+    # Children that only iterate are kept light.
+    **dict.fromkeys(
+        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterate_main", "_preloaded")),
+        tuple(f"{P}.{heavy}" for heavy in ("defs", "_engine", "_observe", "_build", "_pipeline")),
+    ),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
     "spdl._random": ("numpy", "torch"),
     "spdl.resume": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
@@ -190,26 +190,25 @@ ON_USE = {
 # (package, private package of another): imported all the same.
 SHARED = {
     ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
+    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
+    ("spdl.pipeline", "spdl._errors"): "its errors",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
     ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
-    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
-    ("spdl._processes", f"{P}._errors"): "the errors of child processes are public names of spdl.pipeline",
-    ("spdl._processes", f"{P}._numbers"): "one rule for what a duration is",
     **{
         (user, module): "what a state looks like, and the error of one that cannot be loaded"
-        for user in ("spdl.pipeline", "spdl.source")
+        for user in ("spdl.pipeline", "spdl.source", "spdl.dataloader")
         for module in RESUME
     },
+    ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
     ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
+    ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
-    ("spdl.dataloader._torch", f"{P}._numbers"): "one rule for what a duration is",
-    ("spdl.dataloader", f"{IO}._cuda"): "whether there is a device, in one way of asking and one wording",
-    ("spdl.dataloader", f"{IO}._staging"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
+    ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
-    "spdl.pipeline.lib": ("spdl._processes",),
+    "spdl._processes.lib": ("spdl._processes",),
 }
 
 # Inside the engine: each name may import what stands in its own row or in a row below. A folder counts as one name.
@@ -224,14 +223,14 @@ ENGINE_ROWS = [
     ("_lanes",),
     ("_stages",),
     ("_engine", "_shutdown"),
-    ("_sink", "_deadlines"),
+    ("_sink", "_deadlines", "_passes"),
     ("_core", "_node"),
     ("_channel", "_lane"),
     ("_joining",),
     ("_thread",),
     ("_ticket",),
     ("_failures", "_remote_calls"),
-    ("_counters", "_frames", "_isolated_workers", "_origin", "_region_workers"),
+    ("_counters", "_frames", "_isolated_workers", "_origin", "_positions", "_region_workers"),
 ]
 
 #: An import circle of so many files is allowed: two halves of one concept.
@@ -373,10 +372,15 @@ def test_no_import_circle_is_longer_than_two_files() -> None:
     assert [circle for circle in _circles() if len(circle) > LONGEST_CIRCLE] == []
 
 
-def test_each_package_has_a_rule() -> None:
-    """A package or module added to ``spdl`` has to be put in the table."""
-    top = {name for name in MODULES if name.count(".") == 1}
-    assert top - {rule.of for rule in RULES} == set()
+def test_every_module_has_a_rule() -> None:
+    """A file added anywhere has to be put in the table, or in a folder that is there."""
+    rules = {module: _rule_of(module).of for module in MODULES}
+    assert [module for module, of in rules.items() if of in DIVIDED and of != module] == []
+
+
+def test_every_rule_is_for_a_module() -> None:
+    """A row of a file that is gone goes with it."""
+    assert [rule.of for rule in RULES if rule.of not in MODULES] == []
 
 
 @pytest.mark.parametrize("package", FORBIDDEN)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spdl._errors import InvalidOpError, PipelineStructureError, UnsupportedPythonError
 from spdl.pipeline._builder import PipelineBuilder
-from spdl.pipeline._errors import InvalidOpError, PipelineStructureError, UnsupportedPythonError
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Aggregate,

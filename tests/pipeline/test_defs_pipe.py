@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._errors import InvalidOpError
+from spdl._errors import InvalidOpError
 from spdl.pipeline.defs import Pipe, PipeConfig, Retry
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._errors import UnsupportedPythonError
+from spdl._errors import UnsupportedPythonError
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     ExecutorConfig,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline._errors import (
+from spdl._errors import (
     FailureLimitError,
     InternalError,
     InvalidOpError,

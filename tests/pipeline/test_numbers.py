@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spdl._numbers import as_int, as_interval, as_seconds, as_timeout
 from spdl.dataloader import get_pytorch_dataloader
 from spdl.pipeline import (
     Pipeline,
@@ -22,7 +23,6 @@ from spdl.pipeline import (
     iterate_in_subprocess,
     run_pipeline_in_subprocess,
 )
-from spdl.pipeline._numbers import as_int, as_interval, as_seconds, as_timeout
 from spdl.pipeline.batching import MaxWait
 from spdl.pipeline.defs import Pipe, Retry
 

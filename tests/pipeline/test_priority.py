@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spdl.pipeline._errors import UnsupportedPythonError
+from spdl._errors import UnsupportedPythonError
 from spdl.pipeline._priority import (
     PriorityExecutorEntrypoint,
     PriorityInterpreterPoolExecutor,

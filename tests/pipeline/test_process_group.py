@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from spdl._errors import WorkerDiedError
 from spdl.pipeline import ProcessGroupResourceUsage, ProcessGroupStatsMonitor
-from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline._observe._proc import read_group, usage_between
 
 TICKS = os.sysconf("SC_CLK_TCK")

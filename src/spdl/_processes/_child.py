@@ -21,8 +21,8 @@ from multiprocessing.util import Finalize
 from time import monotonic
 from typing import Any, Final
 
+from spdl._errors import PipelineStateError, WorkerDiedError
 from spdl._reports import log
-from spdl.pipeline._errors import PipelineStateError, WorkerDiedError
 
 from . import _start
 from ._child_main import Call, UnpicklableError, run

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from spdl._errors import WorkerDiedError, WorkerError
 from spdl._reports import add_note, cause_of, name_of, shown, text_of
-from spdl.pipeline._errors import WorkerDiedError, WorkerError
 
 __all__ = ["RemoteFailure"]
 

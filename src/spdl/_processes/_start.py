@@ -13,7 +13,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, cast
 
-from spdl.pipeline._errors import WorkerError
+from spdl._errors import WorkerError
 
 from ._main_module import without_lost_main
 from ._preload import to_preload

@@ -23,7 +23,7 @@ from multiprocessing import context, reduction, util
 from multiprocessing.context import BaseContext
 from typing import Any, ClassVar, Final
 
-from spdl.pipeline._errors import WorkerError
+from spdl._errors import WorkerError
 
 from ._main_module import can_import_main
 from ._start import forget

@@ -10,6 +10,19 @@ it, and importing the engine would take longer than starting the process.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spdl._errors import FailureLimitError as FailureLimitError
+    from spdl._errors import InternalError as InternalError
+    from spdl._errors import InvalidOpError as InvalidOpError
+    from spdl._errors import PipelineError as PipelineError
+    from spdl._errors import PipelineFailure as PipelineFailure
+    from spdl._errors import PipelineStateError as PipelineStateError
+    from spdl._errors import PipelineStructureError as PipelineStructureError
+    from spdl._errors import RemoteOpError as RemoteOpError
+    from spdl._errors import StageTimeoutError as StageTimeoutError
+    from spdl._errors import UnsupportedPythonError as UnsupportedPythonError
+    from spdl._errors import WorkerDiedError as WorkerDiedError
+    from spdl._errors import WorkerError as WorkerError
+    from spdl._errors import WorkerTimeoutError as WorkerTimeoutError
     from spdl._processes._transport._arena import arena_slot as arena_slot
     from spdl._processes._transport._ring import SharedMemoryRingBuffer as SharedMemoryRingBuffer
     from spdl._processes._transport._segments import SharedMemorySegmentPool as SharedMemorySegmentPool
@@ -19,19 +32,6 @@ if TYPE_CHECKING:
     from ._build import build_pipeline as build_pipeline
     from ._builder import PipelineBuilder as PipelineBuilder
     from ._cache_iterator import cache_iterator as cache_iterator
-    from ._errors import FailureLimitError as FailureLimitError
-    from ._errors import InternalError as InternalError
-    from ._errors import InvalidOpError as InvalidOpError
-    from ._errors import PipelineError as PipelineError
-    from ._errors import PipelineFailure as PipelineFailure
-    from ._errors import PipelineStateError as PipelineStateError
-    from ._errors import PipelineStructureError as PipelineStructureError
-    from ._errors import RemoteOpError as RemoteOpError
-    from ._errors import StageTimeoutError as StageTimeoutError
-    from ._errors import UnsupportedPythonError as UnsupportedPythonError
-    from ._errors import WorkerDiedError as WorkerDiedError
-    from ._errors import WorkerError as WorkerError
-    from ._errors import WorkerTimeoutError as WorkerTimeoutError
     from ._info import StageInfo as StageInfo
     from ._observe import AsyncQueue as AsyncQueue
     from ._observe import BackgroundTask as BackgroundTask
@@ -114,7 +114,7 @@ _MODULES = {
     "._build": ("build_pipeline",),
     "._builder": ("PipelineBuilder",),
     "._cache_iterator": ("cache_iterator",),
-    "._errors": (
+    "spdl._errors": (
         "FailureLimitError",
         "InternalError",
         "InvalidOpError",

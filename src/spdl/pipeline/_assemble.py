@@ -9,13 +9,13 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from spdl._numbers import as_int, as_interval
 from spdl._reports import add_note, log, shown
 
 from . import config as _config
 from ._cpus import usable_cpus
 from ._engine import GraphOptions, build_graph, run_in_background
 from ._info import StageInfo
-from ._numbers import as_int, as_interval
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline

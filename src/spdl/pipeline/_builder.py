@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from spdl.pipeline._errors import PipelineStructureError
+from spdl._errors import PipelineStructureError
 from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,

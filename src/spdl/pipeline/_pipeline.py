@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from spdl._errors import PipelineFailure, PipelineStateError
+from spdl._numbers import as_timeout
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
 from ._engine._counts import take_counts
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
-from ._errors import PipelineFailure, PipelineStateError
-from ._numbers import as_timeout
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 

@@ -1,22 +1,8 @@
-"""Checks of arguments that several sources share. Imports nothing of ours."""
+"""Checks of arguments that several sources share."""
 
-import operator
+from spdl._numbers import as_int as as_int
 
 __all__ = ["as_int", "as_seed"]
-
-
-def as_int(name: str, value: object) -> int:
-    """Get ``value`` as an ``int``. Integers of other kinds (NumPy's) count; ``bool`` does not.
-
-    Raises:
-        TypeError: It is not an integer; the message names the argument.
-    """
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]  # the except clause is the check
-        except TypeError:
-            pass
-    raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__qualname__}")
 
 
 def as_seed(name: str, value: object) -> int:

@@ -45,7 +45,8 @@ class Reader:
                     self.epochs[-1] += leaves(value)
                 if most is not None:
                     most -= 1
-            return pipeline.state_dict()
+            state: dict[str, str] = pipeline.state_dict()
+            return state
 
 
 def resumed(pipeline: Any, state: Any) -> Any:

@@ -103,7 +103,7 @@ def test_a_child_that_iterates_does_without_the_engine(method: str) -> None:
         f"""{_SCRIPT}
 if __name__ == "__main__":
     names = list(iterate_in_subprocess(bodies.modules, mp_context={method!r}))
-    print("spdl.pipeline._errors" in names, "spdl.pipeline._engine" in names, "asyncio" in names)
+    print("spdl._errors" in names, "spdl.pipeline._engine" in names, "asyncio" in names)
 """,
         fresh=True,
     ).check("True False False")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pickle import PickleBuffer
 from typing import Any, NamedTuple, Protocol
 
+from spdl._errors import InternalError
 from spdl._processes.lib._memory import exporter_of
-from spdl.pipeline._errors import InternalError
 
 __all__ = ["ArenaOfUnits", "CustomArena", "CustomReceiver", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
 

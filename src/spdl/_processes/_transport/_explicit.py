@@ -8,8 +8,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
+from spdl._numbers import as_seconds
 from spdl._processes.lib._memory import Area
-from spdl.pipeline._numbers import as_seconds
 
 from ._arena import pass_descriptors, take_descriptors
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
 from typing import Any, Literal
 
+from spdl._numbers import as_timeout
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._numbers import as_timeout
 
 __all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "ResolvedArguments", "Workers", "is_iterable", "resolve"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 
 __all__ = ["Misfit", "as_amount", "as_choice", "as_limit", "as_num_items", "measure", "short_repr"]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
-from spdl.pipeline._numbers import as_int, as_seconds
+from spdl._numbers import as_int, as_seconds
 from spdl.pipeline.defs import Aggregator, Collate, Outputs
 
 __all__ = ["MaxWait"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any, Literal, NamedTuple
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 from spdl.pipeline.defs import Outputs
 
 from ._amounts import as_choice, short_repr

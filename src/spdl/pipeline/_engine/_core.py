@@ -16,8 +16,8 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._errors import InternalError
 from spdl._reports import add_note, log, name_of
-from spdl.pipeline._errors import InternalError
 
 from ._node import Turns
 from ._origin import Ledger

@@ -17,8 +17,8 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from spdl._errors import StageTimeoutError
 from spdl._reports import add_note
-from spdl.pipeline._errors import StageTimeoutError
 
 from ._joining import stack_of
 from ._lane import Lane, Rank

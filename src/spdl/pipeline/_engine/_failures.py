@@ -10,8 +10,8 @@ from fractions import Fraction
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from spdl._errors import FailureLimitError, PipelineError
 from spdl._reports import add_note, name_of, short_repr, shown
-from spdl.pipeline._errors import FailureLimitError, PipelineError
 
 from ._origin import Origin, describe
 

@@ -20,8 +20,8 @@ from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from spdl._errors import PipelineError
 from spdl._reports import name_of
-from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
     from ._core import Core

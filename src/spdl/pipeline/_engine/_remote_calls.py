@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from spdl._errors import RemoteOpError
 from spdl._processes._remote_failure import RemoteFailure
-from spdl.pipeline._errors import RemoteOpError
 
 __all__ = [
     "Collected",

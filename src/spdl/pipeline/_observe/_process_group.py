@@ -12,9 +12,9 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from spdl._errors import WorkerDiedError
+from spdl._numbers import as_seconds
 from spdl._reports import log
-from spdl.pipeline._errors import WorkerDiedError
-from spdl.pipeline._numbers import as_seconds
 from spdl.pipeline._observe._background import BackgroundTask
 from spdl.pipeline._observe._resource_usage import ProcessGroupResourceUsage
 

@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from spdl._numbers import as_interval
 from spdl._reports import log
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._marks import is_eof, is_epoch_end
-from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import percentile_of_waits
 from spdl.pipeline._observe._probe import ChannelCounts, ChannelReader

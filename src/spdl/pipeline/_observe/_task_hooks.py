@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from spdl._numbers import as_interval
 from spdl._reports import log
 from spdl.pipeline._info import StageInfo
-from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._observe._durations import duration
 from spdl.pipeline._observe._percentiles import StreamingPercentile, percentile_of_calls
 from spdl.pipeline._observe._probe import CallCounts, CallReader

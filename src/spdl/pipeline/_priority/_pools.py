@@ -10,8 +10,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from spdl._errors import UnsupportedPythonError
 from spdl.pipeline._cpus import usable_cpus
-from spdl.pipeline._errors import UnsupportedPythonError
 from spdl.pipeline._priority._dispatcher import Dispatcher
 from spdl.pipeline._priority._entrypoint import PriorityExecutorEntrypoint
 from spdl.pipeline._priority._registry import register, restore

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from spdl.pipeline._errors import UnsupportedPythonError
+from spdl._errors import UnsupportedPythonError
 
 if TYPE_CHECKING:
     from spdl.pipeline._builder import PipelineBuilder

@@ -10,11 +10,11 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._processes._child import Child
 from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
 from spdl.pipeline._engine._isolated_workers import IsolatedReply, IsolatedTask
-from spdl.pipeline._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 
 from ._isolated_main import STACK_SIGNAL, serve
 from ._protocol import FromIsolated, ToIsolated

@@ -9,14 +9,14 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from spdl._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
+from spdl._numbers import as_int, as_timeout
 from spdl._processes._child import Child
 from spdl._processes._main_module import guard_note
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._start import warm_up
 from spdl._processes._transport._custom import CustomArena, is_arena
 from spdl._reports import add_note
-from spdl.pipeline._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
-from spdl.pipeline._numbers import as_int, as_timeout
 
 from ._iterate_main import run
 from ._protocol import FromIterator, ToIterator

@@ -13,10 +13,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from spdl._errors import WorkerDiedError, WorkerError
 from spdl._processes._child import Child, stop_all, wait_any
 from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
-from spdl.pipeline._errors import WorkerDiedError, WorkerError
 from spdl.pipeline.defs import PathStage, PipelineConfig
 
 from ._executors import MovedThreadPool, map_executors, map_pipes

@@ -8,9 +8,9 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from spdl._errors import WorkerDiedError
 from spdl._processes._transport import Encoded, Link, LinkEnd
 from spdl.pipeline._engine._remote_calls import unpack_remote
-from spdl.pipeline._errors import WorkerDiedError
 
 from ._protocol import MovedCall
 

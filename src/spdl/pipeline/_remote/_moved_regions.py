@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from spdl._errors import WorkerDiedError
 from spdl._processes._child import Child, stop_all
 from spdl._processes._transport import Frame, LinkEnd, link_ends
-from spdl.pipeline._errors import WorkerDiedError
 from spdl.pipeline.defs import (
     ExecutorConfig,
     MergeConfig,

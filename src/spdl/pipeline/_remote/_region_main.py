@@ -14,6 +14,7 @@ from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._errors import PipelineFailure
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end, failure_of, serve_requests
 from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
@@ -23,7 +24,6 @@ from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._region_reader import RegionReader
 from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
-from spdl.pipeline._errors import PipelineFailure
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
+from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl._processes._child import Child
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._transport import NOTHING, Frame, Link, wait_readable
@@ -25,7 +26,6 @@ from spdl.pipeline._engine._region_workers import (
     Told,
     Unreadable,
 )
-from spdl.pipeline._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
+from spdl._errors import WorkerError
+from spdl._numbers import as_interval
 from spdl.pipeline._builder import PipelineBuilder
-from spdl.pipeline._errors import WorkerError
-from spdl.pipeline._numbers import as_interval
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 

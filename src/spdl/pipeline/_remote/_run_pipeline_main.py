@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from spdl._errors import PipelineError, PipelineFailure
 from spdl._reports import cause_of, name_of, notes_of, text_of
-from spdl.pipeline._errors import PipelineError, PipelineFailure
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import MergeConfig, PipelineConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 
 from ._stage import PathStage
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 
 __all__ = ["check_max_failures", "validate_max_failures"]
 

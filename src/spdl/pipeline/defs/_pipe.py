@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from spdl.pipeline._errors import InvalidOpError
-from spdl.pipeline._numbers import as_int, as_timeout
+from spdl._errors import InvalidOpError
+from spdl._numbers import as_int, as_timeout
 
 from ._arguments import check_max_failures
 from ._repr import describe_callable, describe_object, layers_of

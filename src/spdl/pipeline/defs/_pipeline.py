@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from spdl.pipeline._errors import UnsupportedPythonError
+from spdl._errors import UnsupportedPythonError
 
 from ._merge import MergeConfig
 from ._placement import InterpreterPoolExecutorConfig, MainProcess, PlacementConfig

@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from typing import Any, Final, final
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 
 from ._repr import describe_callable
 from ._stage import StageConfig

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from spdl.pipeline._numbers import as_finite, as_int
+from spdl._numbers import as_finite, as_int
 
 __all__ = ["Retry", "as_retry"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from spdl.pipeline._numbers import as_int
+from spdl._numbers import as_int
 
 __all__ = ["SinkConfig"]
 

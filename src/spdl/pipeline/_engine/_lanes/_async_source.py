@@ -7,9 +7,9 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl._errors import PipelineError
 from spdl._reports import log, name_of
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane

@@ -15,6 +15,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
 from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
 from spdl.pipeline._engine._joining import RunningCall, running_on, stack_of, stuck_in
@@ -23,7 +24,6 @@ from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely,
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._stages._timed import give_up
 from spdl.pipeline._engine._thread import EngineThread, Task
-from spdl.pipeline._errors import PipelineError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 from spdl._reports import add_note
 from spdl.pipeline._engine._remote_calls import Collected, as_error
 from spdl.pipeline._engine._stages._call import WrongParameters
 from spdl.pipeline._engine._ticket import CallSource, Ticket
-from spdl.pipeline._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 
 from ._jobs import JobQueue
 from ._pool import PoolLane

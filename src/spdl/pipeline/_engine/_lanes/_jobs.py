@@ -12,11 +12,11 @@ from spdl.pipeline._engine._stages._hooked import next_or_end
 from spdl.pipeline._engine._ticket import Ticket
 
 if TYPE_CHECKING:
+    from spdl._errors import StageTimeoutError
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._deadlines import Deadlines
     from spdl.pipeline._engine._lane import AsyncLane, CallLane
     from spdl.pipeline._engine._remote_calls import Collected
-    from spdl.pipeline._errors import StageTimeoutError
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["Job", "JobQueue", "TimedJobQueue"]

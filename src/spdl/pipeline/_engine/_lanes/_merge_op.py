@@ -7,9 +7,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from spdl._errors import PipelineError
 from spdl.pipeline._engine._channel import MARK, Channel
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._errors import PipelineError
 from spdl.pipeline._marks import EOF, EPOCH_END
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from spdl._errors import WorkerDiedError
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._core import Core, EngineState
 from spdl.pipeline._engine._failures import FailureRecord, log_failure
@@ -20,7 +21,6 @@ from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._origin import describe
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread, Task
-from spdl.pipeline._errors import WorkerDiedError
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining

@@ -20,13 +20,13 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from spdl._errors import PipelineError
 from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, path_of
 from spdl.pipeline._engine._ticket import Ticket
-from spdl.pipeline._errors import PipelineError
 from spdl.pipeline.defs import Outputs
 
 from ._call import CallStage

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from spdl._errors import StageTimeoutError
 from spdl._reports import log
-from spdl.pipeline._errors import StageTimeoutError
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo

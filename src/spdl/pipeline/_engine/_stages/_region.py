@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from spdl._errors import WorkerError
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit
@@ -19,7 +20,6 @@ from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
-from spdl.pipeline._errors import WorkerError
 
 from ._region_state import Held, Order, WorkerState
 

@@ -11,8 +11,8 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from spdl._errors import StageTimeoutError
 from spdl.pipeline._engine._failures import log_failure
-from spdl.pipeline._errors import StageTimeoutError
 
 from ._call import CallStage, begin
 from ._generator import GeneratorStage

@@ -6,13 +6,13 @@ import operator
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from spdl._errors import PipelineError
 from spdl._reports import add_note
 from spdl.pipeline._engine._channel import MARK, Channel
 from spdl.pipeline._engine._failures import short_repr
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, Origin, Part
 from spdl.pipeline._engine._ticket import Ticket
-from spdl.pipeline._errors import PipelineError
 
 from ._call import CallStage
 

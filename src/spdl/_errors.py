@@ -1,7 +1,8 @@
-"""Errors of ``spdl.pipeline``: one tree; some also derive from the builtin exception that fits.
+"""Errors of pipelines and of their child processes: one tree; some also derive from the builtin exception that fits.
 
-Imports no other module of the package. All errors pickle and keep their attributes and notes, so they can cross a
-process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not pickled.
+Public in ``spdl.pipeline``. Imports no other module of the package. All errors pickle and keep their attributes and
+notes, so they can cross a process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not
+pickled.
 """
 
 from collections.abc import Iterable, Sequence
