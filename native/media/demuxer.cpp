@@ -297,11 +297,11 @@ void Demuxer::demux_window(Packets& into) {
   const double first = start_of(from);
   // Two packets more, as their lengths are a guess; then ever further back.
   double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);
-  if (input_.has_reliable_times(into.stream_index)) {
+  if (Seeker::has_reliable_times(input_, into.stream_index)) {
     constexpr int kMostAttempts = 8;
     double step = 1;
     for (int attempt = 0; attempt < kMostAttempts && target > first; ++attempt) {
-      if (input_.seek(into.stream_index, to_ticks(target, into.time_base)) && try_from(false)) {
+      if (seeker_.seek(input_, into.stream_index, to_ticks(target, into.time_base)) && try_from(false)) {
         return;
       }
       target -= step;

@@ -14,6 +14,7 @@
 #include "media/input.h"
 #include "media/packets.h"
 #include "media/pts_filler.h"
+#include "media/seeker.h"
 
 namespace spdl {
 
@@ -64,6 +65,7 @@ class Demuxer {
   double start_of(const AVStream& from) const noexcept;  // in seconds
 
   Input input_;
+  Seeker seeker_;
   std::vector<std::int64_t> starts_;  // of the streams, in their time bases; 0 where it is not known
   CodecPtr full_codec_;  // of an input that has not been looked into
   // Incremental reading.

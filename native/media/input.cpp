@@ -21,7 +21,6 @@ extern "C" {
 #include "av/check.h"
 #include "av/log.h"
 #include "media/access.h"
-#include "media/mp3_rate.h"
 #include "media/packets.h"
 #include "media/recognize.h"
 #include "media/source_io.h"
@@ -279,18 +278,26 @@ bool Input::read_marked(AVPacket& packet) {
 bool Input::is_before_joint(const AVPacket& damaged) {
   std::vector<const AVPacket*> around = {&damaged};
   for (std::size_t i = 0; around.size() < kAroundJoint; ++i) {
-    if (i == ahead_.size()) {
-      av::PacketPtr next = av::new_packet();
-      if (!read_marked(*next)) {
-        break;
-      }
-      ahead_.push_back(std::move(next));
+    const AVPacket* next = peek(i);
+    if (next == nullptr) {
+      break;
     }
-    if (ahead_[i]->stream_index == damaged.stream_index) {
-      around.push_back(ahead_[i].get());
+    if (next->stream_index == damaged.stream_index) {
+      around.push_back(next);
     }
   }
   return is_joint(*context_, around);
+}
+
+const AVPacket* Input::peek(std::size_t index) {
+  while (ahead_.size() <= index) {
+    av::PacketPtr next = av::new_packet();
+    if (!read_marked(*next)) {
+      return nullptr;
+    }
+    ahead_.push_back(std::move(next));
+  }
+  return ahead_[index].get();
 }
 
 void Input::forget_ahead() noexcept {
@@ -339,108 +346,24 @@ void Input::expect_all_data() const {
   }
 }
 
-bool Input::seek(int stream, std::int64_t ticks) {
-  if (std::string_view(context_->iformat->name) == "mp3") {
-    return seek_mp3(ticks);
-  }
+bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int flags) {
   is_at_start_ = false;
   surroundings_->watch.restart();
   forget_ahead();
-  return avformat_seek_file(context_.get(), stream, INT64_MIN, ticks, ticks, 0) >= 0 &&
-         (std::string_view(context_->iformat->name) != "ogg" || has_next_page());
+  return avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
 }
 
-// The last page of an Ogg file tells when it ends, and not when its packets begin: those before it have to be read first.
-bool Input::has_next_page() {
-  for (;;) {
-    av::PacketPtr packet = av::new_packet();
-    if (!read_marked(*packet)) {
-      return false;
-    }
-    ahead_.push_back(std::move(packet));
-    if (ahead_.back()->pos != ahead_.front()->pos) {
-      return true;
-    }
-  }
-}
-
-Input::Mp3Frames Input::find_mp3_frames() {
-  if (!is_at_start_) {
-    reopen();
-  }
-  Mp3Frames frames;
-  av::PacketPtr first = av::new_packet();
-  AVIOContext& io = *context_->pb;
-  if ((io.seekable & AVIO_SEEKABLE_NORMAL) == 0 || !read_marked(*first) || first->pos < 0) {
-    return frames;
-  }
-  frames.position = first->pos;
-  frames.pts = first->pts;
-  frames.duration = first->duration;
-  if (first->size >= 3) {
-    std::copy_n(first->data, 3, frames.header.begin());
-    frames.header[2] &= 0xfd;  // all but the padding
-  }
-  const std::int64_t position = avio_tell(&io);
-  const std::int64_t from = std::max<std::int64_t>(first->pos - static_cast<std::int64_t>(kLongestMp3Frame), 0);
-  std::array<std::uint8_t, kLongestMp3Frame> room;
-  const auto size = static_cast<int>(first->pos - from);
-  if (avio_seek(&io, from, SEEK_SET) == from && avio_read(&io, room.data(), size) == size) {
-    frames.num_bytes = bytes_of_mp3_frame(std::span(room).first(static_cast<std::size_t>(size)),
-                                          {first->data, static_cast<std::size_t>(first->size)})
-                           .value_or(0);
-  }
-  avio_seek(&io, position, SEEK_SET);
-  return frames;
-}
-
-// None if there is no frame where it should be.
-std::optional<std::int64_t> Input::position_of_mp3_frame(std::int64_t number) {
-  AVIOContext& io = *context_->pb;
-  const auto about = mp3_frames_->position + static_cast<std::int64_t>(static_cast<double>(number) * mp3_frames_->num_bytes);
-  for (const std::int64_t position : {about, about - 1, about + 1}) {
-    std::array<std::uint8_t, 3> header;
-    if (avio_seek(&io, position, SEEK_SET) != position || avio_read(&io, header.data(), 3) != 3) {
-      return std::nullopt;
-    }
-    header[2] &= 0xfd;
-    if (header == mp3_frames_->header) {
-      return position;
-    }
-  }
-  return std::nullopt;
-}
-
-// libav counts frames from the beginning, unless it has been told where the wanted one is, and one after it.
-bool Input::seek_mp3(std::int64_t ticks) {
-  if (!mp3_frames_) {
-    mp3_frames_ = find_mp3_frames();
-  }
+std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) {
   is_at_start_ = false;
-  const Mp3Frames& frames = *mp3_frames_;
-  if (frames.num_bytes <= 0 || frames.duration <= 0 || ticks < frames.pts) {
-    return false;
-  }
-  const std::int64_t number = (ticks - frames.pts) / frames.duration;
-  std::int64_t position = 0;
-  for (const std::int64_t each : {number + 1, number}) {
-    const auto found = position_of_mp3_frame(each);
-    if (!found || av_add_index_entry(context_->streams[0], *found, frames.pts + each * frames.duration, 0, 0,
-                                     AVINDEX_KEYFRAME) < 0) {
-      return false;
-    }
-    position = *found;
-  }
-  forget_ahead();
   surroundings_->watch.restart();
-  const std::int64_t wanted = frames.pts + number * frames.duration;
-  av::PacketPtr packet = av::new_packet();
-  if (avformat_seek_file(context_.get(), 0, INT64_MIN, wanted, wanted, 0) < 0 || !read_marked(*packet) ||
-      packet->pos != position || packet->pts != wanted) {
-    return false;
+  AVIOContext* io = context_->pb;
+  if (avio_seek(io, position, SEEK_SET) != position) {
+    surroundings_->watch.throw_if_over(kRead, name_);
+    return 0;
   }
-  ahead_.push_back(std::move(packet));
-  return true;
+  const int size = avio_read(io, into.data(), static_cast<int>(into.size()));
+  surroundings_->watch.throw_if_over(kRead, name_);
+  return static_cast<std::size_t>(std::max(size, 0));
 }
 
 std::optional<AVRational> Input::asked_frame_rate() const {
@@ -456,20 +379,6 @@ bool Input::knows_display() const noexcept {
   static constexpr std::array<std::string_view, 8> kDoNot = {"avi",  "asf",  "asf_o", "h264",
                                                              "hevc", "m4v",  "vc1",   "mpegvideo"};
   return std::find(kDoNot.begin(), kDoNot.end(), context_->iformat->name) == kDoNot.end();
-}
-
-bool Input::has_reliable_times(int stream) const noexcept {
-  static constexpr std::array<std::string_view, 9> kReliable = {
-      "mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "mpegts", "flac", "w64", "aiff", "au", "caf", "mp3"};
-  const std::string_view name = context_->iformat->name;
-  const AVCodecID codec = context_->streams[stream]->codecpar->codec_id;
-  if (name == "wav") {
-    return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");  // blocks of ADPCM are taken for samples
-  }
-  if (name == "ogg") {
-    return codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS;
-  }
-  return std::find(kReliable.begin(), kReliable.end(), name) != kReliable.end();
 }
 
 }  // namespace spdl

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -58,11 +58,15 @@ class Input {
   // Whether nothing has been read since it was opened, so that `read` starts with the first packet.
   bool is_at_start() const noexcept { return is_at_start_; }
 
-  // Moves to a key frame of the stream at or before that time in its time base. False: this container cannot, or says so.
-  // Where it lands is for the caller to check.
-  bool seek(int stream, std::int64_t ticks);
-  // Whether time stamps of the stream after a seek are those that reading from the start gives.
-  bool has_reliable_times(int stream) const noexcept;
+  // The packet that comes `index` packets after the next one, which `read` still gives; null at the end. Valid until the next
+  // call. Throws as `read`, but for errors that are tolerated.
+  const AVPacket* peek(std::size_t index);
+  // libav's own seek, to the best place from `min_ticks` to `ticks`; `flags` are those of avformat_seek_file. False if it
+  // failed: before packets are read again, the input must be opened anew. The caller has to check where it lands.
+  bool seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int flags);
+  // Reads bytes of the source, fewer at its end and where reading fails. Before packets are read again, there must be a seek,
+  // or the input must be opened anew. Throws Error(kTimeout); Cancelled.
+  std::size_t read_at(std::int64_t position, std::span<std::uint8_t> into);
   // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
   bool knows_display() const noexcept;
   // Of a stream without times, what the options say.
@@ -91,19 +95,6 @@ class Input {
   std::unique_ptr<Surroundings> surroundings_;  // before the context
   av::InputPtr context_;
   void expect_no_failure() const;
-  // Where the frames of an MP3 file lie, if they are all of one length.
-  struct Mp3Frames {
-    std::int64_t position = 0;  // of the first one
-    std::int64_t pts = 0;       // likewise
-    std::int64_t duration = 0;
-    double num_bytes = 0;  // of each; 0 if they differ
-    std::array<std::uint8_t, 3> header = {};  // what all begin with, but for their padding
-  };
-
-  bool has_next_page();
-  bool seek_mp3(std::int64_t ticks);
-  Mp3Frames find_mp3_frames();
-  std::optional<std::int64_t> position_of_mp3_frame(std::int64_t number);
   bool read_next(AVPacket& packet);
   bool read_marked(AVPacket& packet);
   bool is_before_joint(const AVPacket& damaged);
@@ -112,7 +103,6 @@ class Input {
   Error damaged_packet() const;
 
   std::deque<av::PacketPtr> ahead_;             // read to judge one that is marked as damaged
-  std::optional<Mp3Frames> mp3_frames_;
   bool is_ended_ = false;                       // by an error that was tolerated
   int num_errors_ = 0;
   std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are
