@@ -357,6 +357,7 @@ std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) 
   is_at_start_ = false;
   surroundings_->watch.restart();
   AVIOContext* io = context_->pb;
+  io->update_checksum = nullptr;  // libav's MP3 demuxer may leave it on, and it takes longer than reading
   if (avio_seek(io, position, SEEK_SET) != position) {
     surroundings_->watch.throw_if_over(kRead, name_);
     return 0;

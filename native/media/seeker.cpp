@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string_view>
 
-#include "media/mp3_rate.h"
+#include "media/block_reader.h"
 #include "media/packets.h"
 
 namespace spdl {
@@ -52,41 +53,48 @@ bool Seeker::seek(Input& input, int stream, std::int64_t ticks) {
   return input.seek(stream, kAnyTime, ticks, 0) && (format_of(input) != "ogg" || has_next_page(input));
 }
 
-Seeker::Mp3Frames Seeker::find_mp3_frames(Input& input) {
+Seeker::Mp3File Seeker::look_into_mp3(Input& input) {
   if (!input.is_at_start()) {
     input.reopen();
   }
-  Mp3Frames frames;
+  Mp3File file;
   const AVPacket* first = input.peek(0);
-  if ((input.context().pb->seekable & AVIO_SEEKABLE_NORMAL) == 0 || first == nullptr || first->pos < 0) {
-    return frames;
+  if ((input.context().pb->seekable & AVIO_SEEKABLE_NORMAL) == 0 || first == nullptr || first->pos < 0 ||
+      bytes_of(*first).size() < file.header.size()) {
+    return file;
   }
-  frames.position = first->pos;
-  frames.pts = first->pts;
-  frames.duration = first->duration;
-  if (first->size >= 3) {
-    std::copy_n(first->data, 3, frames.header.begin());
-    frames.header[2] &= 0xfd;  // all but the padding
+  std::copy_n(first->data, file.header.size(), file.header.begin());
+  if (!parse_mpeg_audio(file.header)) {
+    return file;
   }
+  file.position = first->pos;
+  file.pts = first->pts;
+  file.duration = first->duration;
+  file.index.emplace(first->pos, file.header);
   const std::int64_t from = std::max<std::int64_t>(first->pos - static_cast<std::int64_t>(kLongestMp3Frame), 0);
   std::array<std::uint8_t, kLongestMp3Frame> room;
   const auto before = std::span(room).first(static_cast<std::size_t>(first->pos - from));
   if (input.read_at(from, before) == before.size()) {
-    frames.num_bytes = bytes_of_mp3_frame(before, bytes_of(*first)).value_or(0);
+    file.frame_bytes = constant_mp3_frame_bytes(before, file.header).value_or(0);
   }
-  return frames;
+  return file;
 }
 
 // None if there is no frame where it should be.
-std::optional<std::int64_t> Seeker::position_of_mp3_frame(Input& input, std::int64_t number) const {
-  const auto about = mp3_frames_->position + static_cast<std::int64_t>(static_cast<double>(number) * mp3_frames_->num_bytes);
+std::optional<std::int64_t> Seeker::computed_mp3_position(Input& input, std::int64_t number) const {
+  // Two bytes and the third up to the padding: what a constant bit rate leaves as it is.
+  constexpr std::array<std::uint8_t, 3> kMask = {0xff, 0xff, 0xfd};
+  const auto about = mp3_->position + static_cast<std::int64_t>(static_cast<double>(number) * mp3_->frame_bytes);
   for (const std::int64_t position : {about, about - 1, about + 1}) {
     std::array<std::uint8_t, 3> header;
     if (input.read_at(position, header) != header.size()) {
       return std::nullopt;
     }
-    header[2] &= 0xfd;
-    if (header == mp3_frames_->header) {
+    std::size_t num_equal = 0;
+    while (num_equal < header.size() && ((header[num_equal] ^ mp3_->header[num_equal]) & kMask[num_equal]) == 0) {
+      ++num_equal;
+    }
+    if (num_equal == header.size()) {
       return position;
     }
   }
@@ -94,30 +102,42 @@ std::optional<std::int64_t> Seeker::position_of_mp3_frame(Input& input, std::int
 }
 
 // libav counts frames from the beginning, unless its index has the wanted one and one after it.
-bool Seeker::seek_mp3(Input& input, std::int64_t ticks) {
-  if (!mp3_frames_) {
-    mp3_frames_ = find_mp3_frames(input);
-  }
-  const Mp3Frames& frames = *mp3_frames_;
-  if (frames.num_bytes <= 0 || frames.duration <= 0 || ticks < frames.pts) {
-    return false;
-  }
-  const std::int64_t number = (ticks - frames.pts) / frames.duration;
-  std::int64_t position = 0;
-  for (const std::int64_t each : {number + 1, number}) {
-    const auto found = position_of_mp3_frame(input, each);
-    if (!found || av_add_index_entry(input.context().streams[0], *found, frames.pts + each * frames.duration, 0, 0,
-                                     AVINDEX_KEYFRAME) < 0) {
-      return false;
-    }
-    position = *found;
-  }
-  const std::int64_t wanted = frames.pts + number * frames.duration;
-  if (!input.seek(0, kAnyTime, wanted, 0)) {
+bool Seeker::go_to_mp3_frame(Input& input, std::int64_t number, std::int64_t position, std::int64_t next) const {
+  AVStream* stream = input.context().streams[0];
+  const std::int64_t pts = mp3_->pts + number * mp3_->duration;
+  if (av_add_index_entry(stream, next, pts + mp3_->duration, 0, 0, AVINDEX_KEYFRAME) < 0 ||
+      av_add_index_entry(stream, position, pts, 0, 0, AVINDEX_KEYFRAME) < 0 || !input.seek(0, kAnyTime, pts, 0)) {
     return false;
   }
   const AVPacket* packet = input.peek(0);
-  return packet != nullptr && packet->pos == position && packet->pts == wanted;
+  return packet != nullptr && packet->pos == position && packet->pts == pts;
+}
+
+bool Seeker::seek_mp3(Input& input, std::int64_t ticks) {
+  if (!mp3_) {
+    mp3_ = look_into_mp3(input);
+  }
+  if (!mp3_->index || mp3_->duration <= 0 || ticks < mp3_->pts) {
+    return false;
+  }
+  std::int64_t number = (ticks - mp3_->pts) / mp3_->duration;
+  if (mp3_->frame_bytes > 0) {
+    const auto position = computed_mp3_position(input, number);
+    const auto next = computed_mp3_position(input, number + 1);
+    if (position && next && go_to_mp3_frame(input, number, *position, *next)) {
+      return true;
+    }
+  }
+  BlockReader reader([&](std::int64_t position, std::span<std::uint8_t> into) { return input.read_at(position, into); });
+  const BytesAt bytes_at = std::ref(reader);
+  auto position = mp3_->index->find(number, bytes_at);
+  auto next = mp3_->index->find(number + 1, bytes_at);
+  if (!next) {
+    number = mp3_->index->num_found() - 2;
+    position = mp3_->index->find(number, bytes_at);
+    next = mp3_->index->find(number + 1, bytes_at);
+  }
+  return position && next && go_to_mp3_frame(input, number, *position, *next);
 }
 
 }  // namespace spdl

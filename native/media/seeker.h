@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "media/input.h"
+#include "media/mp3_index.h"
+#include "media/mpeg_audio.h"
 
 namespace spdl {
 
@@ -23,20 +25,23 @@ class Seeker {
   static bool has_reliable_times(const Input& input, int stream) noexcept;
 
  private:
-  // Where the frames of an MP3 file lie, if they are all of one length.
-  struct Mp3Frames {
-    std::int64_t position = 0;  // of the first one
-    std::int64_t pts = 0;       // of the first one
-    std::int64_t duration = 0;
-    double num_bytes = 0;                     // of each; 0 if they differ
-    std::array<std::uint8_t, 3> header = {};  // what all begin with, but for their padding
+  struct Mp3File {
+    // Of the first frame.
+    std::int64_t position = 0;
+    std::int64_t pts = 0;
+    std::array<std::uint8_t, kMpegAudioHeader> header = {};
+
+    std::int64_t duration = 0;   // of each frame
+    double frame_bytes = 0;      // on average; 0 if the bit rate varies, or may vary
+    std::optional<Mp3Index> index;
   };
 
   bool seek_mp3(Input& input, std::int64_t ticks);
-  static Mp3Frames find_mp3_frames(Input& input);
-  std::optional<std::int64_t> position_of_mp3_frame(Input& input, std::int64_t number) const;
+  static Mp3File look_into_mp3(Input& input);
+  std::optional<std::int64_t> computed_mp3_position(Input& input, std::int64_t number) const;
+  bool go_to_mp3_frame(Input& input, std::int64_t number, std::int64_t position, std::int64_t next) const;
 
-  std::optional<Mp3Frames> mp3_frames_;
+  std::optional<Mp3File> mp3_;
 };
 
 }  // namespace spdl

@@ -54,9 +54,31 @@ def test_windows_in_any_order_are_exact(name: str) -> None:
             assert np.array_equal(array, whole[:, begin : begin + 22050]), start
 
 
-def test_mp3_of_varying_rate_is_exact() -> None:
-    """Where a place in the file does not tell the time."""
-    path = clip("vbr.mp3", *NOISE, "-c:a", "libmp3lame", "-q:a", "4")
+@pytest.mark.parametrize("name", ["vbr.mp3", "bare.mp3"])
+def test_mp3_without_a_constant_bit_rate_is_read_once(name: str) -> None:
+    """The first late window reads the headers before it, the later ones find their place by these."""
+    arguments = {"vbr.mp3": ("-q:a", "4"), "bare.mp3": ("-b:a", "320k", "-write_xing", "0")}[name]
+    path = clip(name, *NOISE, "-c:a", "libmp3lame", *arguments)
+    size = path.stat().st_size
     whole = spdl.io.to_numpy(spdl.io.load_audio(path))
-    part = spdl.io.to_numpy(spdl.io.load_audio(path, (55, 55.1)))
-    assert np.array_equal(part, whole[:, 55 * 44100 - 1105 :][:, :4410])
+    first = 1105 if name == "vbr.mp3" else 0
+    with spdl.io.Demuxer(path) as demuxer:
+        for start, most in ((55.0, size * 1.1), (56.25, 250_000), (31.0, 250_000), (0.5, 250_000), (59.5, 250_000)):
+            before = bytes_read()
+            packets = demuxer.demux_audio((start, start + 0.1))
+            assert bytes_read() - before < most, start
+            begin = int(start * 44100) - first
+            array = spdl.io.to_numpy(spdl.io.convert_frames(spdl.io.decode_packets(packets)))
+            assert np.array_equal(array, whole[:, begin : begin + 4410]), start
+
+
+def test_mp3_joined_from_two_files_is_exact(tmp_path: Path) -> None:
+    """Also behind the joint, and behind what is no frame."""
+    path = clip("plain.mp3", *NOISE, "-c:a", "libmp3lame", "-q:a", "6", "-id3v2_version", "0", "-t", "5")
+    joined = tmp_path / "joined.mp3"
+    joined.write_bytes(path.read_bytes() * 2)
+    whole = spdl.io.to_numpy(spdl.io.load_audio(joined))
+    for start in (4.0, 6.0, 9.5):
+        part = spdl.io.to_numpy(spdl.io.load_audio(joined, (start, start + 0.1)))
+        begin = int(start * 44100) - 1105
+        assert np.array_equal(part, whole[:, begin : begin + 4410]), start
