@@ -111,7 +111,22 @@ std::optional<std::size_t> AudioCollector::first_needed() const noexcept {
   if (first == times_.begin()) {
     return std::nullopt;
   }
-  return static_cast<std::size_t>(first - times_.begin()) - 1;
+  return first_with_bytes(static_cast<std::size_t>(first - times_.begin()) - 1);
+}
+
+std::optional<std::size_t> AudioCollector::first_with_bytes(std::size_t last) const noexcept {
+  if (preroll_.num_bytes == 0) {
+    return last;
+  }
+  std::size_t num_bytes = 0;
+  for (std::size_t i = num_before_ - std::min(num_before_, preroll_.num_after_bytes); i-- > 0;) {
+    const auto size = static_cast<std::size_t>(kept_[i]->size);
+    num_bytes += size - std::min(size, preroll_.overhead_per_packet);
+    if (num_bytes >= preroll_.num_bytes) {
+      return std::min(i, last);
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<av::PacketPtr> AudioCollector::finish() {
@@ -124,13 +139,24 @@ std::vector<av::PacketPtr> AudioCollector::finish() {
 }
 
 Preroll preroll_of(const AVCodecParameters& parameters) noexcept {
-  // Measured, as all against the whole: from then on samples are the same to the bit. Opus keeps on correcting its
-  // prediction of energies: 9e-3 off after 0.16 s, 3e-4 after 0.26 s, 8e-6 after 0.66 s, right after 1.16 s. MP3 may
-  // refer to 511 bytes of earlier packets, which are 96 bytes long at the lowest rate.
+  // Measured against decoding everything: from then on all samples are equal. Opus keeps on correcting its prediction of
+  // energies: 9e-3 off after 0.16 s, 3e-4 after 0.26 s, 8e-6 after 0.66 s, equal after 1.16 s.
+  Preroll preroll;
+  preroll.num_packets = 10;
   if (parameters.codec_id == AV_CODEC_ID_OPUS) {
-    return {10, 1.3};
+    preroll.seconds = 1.3;
   }
-  return {10, 0};
+  if (parameters.codec_id == AV_CODEC_ID_MP3) {
+    // A frame may begin up to 511 bytes before its packet, 255 at the lower sample rates, and only the bytes behind header,
+    // checksum and side information count (ISO/IEC 11172-3, 2.4.1.7; ISO/IEC 13818-3, 2.4.1.7). At low bit rates, that is
+    // many packets. Before the wanted frame, two others have to be right, as frames overlap.
+    const bool is_mono = parameters.ch_layout.nb_channels == 1;
+    const bool is_mpeg1 = parameters.sample_rate >= 32000;
+    preroll.overhead_per_packet = 6 + (is_mpeg1 ? (is_mono ? 17 : 32) : (is_mono ? 9 : 17));
+    preroll.num_bytes = is_mpeg1 ? 511 : 255;
+    preroll.num_after_bytes = 2;
+  }
+  return preroll;
 }
 
 }  // namespace spdl

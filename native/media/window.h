@@ -45,11 +45,14 @@ class VideoCollector {
   std::size_t num_needed_ = 0;
 };
 
-// What a decoder has to see before the first packet with wanted samples, to give the samples that it gives when it has
-// seen everything.
+// What a decoder needs before the first wanted packet, to give the same samples as if it had decoded the whole stream: packets,
+// a duration, and bytes of data, all of them.
 struct Preroll {
   std::size_t num_packets = 0;
   double seconds = 0;
+  std::size_t num_bytes = 0;
+  std::size_t overhead_per_packet = 0;  // bytes of each packet that do not count
+  std::size_t num_after_bytes = 0;      // packets between those bytes and the wanted packet
 };
 
 Preroll preroll_of(const AVCodecParameters& parameters) noexcept;
@@ -66,8 +69,10 @@ class AudioCollector {
   std::vector<av::PacketPtr> finish();
 
  private:
-  // Of kept_: where the pre-roll begins; none if it is not complete.
+  // The index in kept_ where the pre-roll begins; none if it is not complete.
   std::optional<std::size_t> first_needed() const noexcept;
+  // The last index in kept_ up to `last` from which on there are enough bytes; none if there are too few.
+  std::optional<std::size_t> first_with_bytes(std::size_t last) const noexcept;
 
   TimeWindow window_;
   AVRational time_base_;

@@ -72,6 +72,18 @@ def test_mp3_without_a_constant_bit_rate_is_read_once(name: str) -> None:
             assert np.array_equal(array, whole[:, begin : begin + 4410]), start
 
 
+@pytest.mark.parametrize("arguments", [("-b:a", "8k", "-ac", "1"), ("-q:a", "9", "-ac", "2")])
+def test_mp3_frames_with_data_in_many_earlier_packets_are_exact(arguments: tuple[str, ...]) -> None:
+    """At a low bit rate, the data of a loud frame after silence lies in the packets of a second."""
+    source = "anoisesrc=duration=20:sample_rate=24000:seed=1:amplitude=0.3,volume='gte(mod(t,5),2.5)':eval=frame"
+    path = clip(f"low{arguments[1]}.mp3", "-f", "lavfi", "-i", source, "-c:a", "libmp3lame", *arguments)
+    whole = spdl.io.to_numpy(spdl.io.load_audio(path))
+    for start in (2.5, 7.5, 12.5, 17.5):
+        part = spdl.io.to_numpy(spdl.io.load_audio(path, (start, start + 0.25)))
+        begin = int(start * 24000) - 1105
+        assert np.array_equal(part, whole[:, begin : begin + 6000]), start
+
+
 def test_mp3_joined_from_two_files_is_exact(tmp_path: Path) -> None:
     """Also behind the joint, and behind what is no frame."""
     path = clip("plain.mp3", *NOISE, "-c:a", "libmp3lame", "-q:a", "6", "-id3v2_version", "0", "-t", "5")
