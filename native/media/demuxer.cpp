@@ -291,7 +291,7 @@ void Demuxer::demux_window(Packets& into) {
       AudioCollector collector(window, into.time_base, preroll, from_start);
       return collect(collector, into, from_start);
     }
-    VideoCollector collector(window, into.time_base, *into.codec->parameters, from_start);
+    VideoCollector collector(window, *into.codec->parameters, {into.time_base, from_start, input_.has_reliable_dts()});
     return collect(collector, into, from_start);
   };
   const double first = start_of(from);

@@ -382,4 +382,6 @@ bool Input::knows_display() const noexcept {
   return std::find(kDoNot.begin(), kDoNot.end(), context_->iformat->name) == kDoNot.end();
 }
 
+bool Input::has_reliable_dts() const noexcept { return std::string_view(context_->iformat->name) != "flv"; }
+
 }  // namespace spdl

@@ -69,6 +69,8 @@ class Input {
   std::size_t read_at(std::int64_t position, std::span<std::uint8_t> into);
   // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
   bool knows_display() const noexcept;
+  // Whether no picture is displayed before its decoding time stamp. FLV has encoders that write such pictures.
+  bool has_reliable_dts() const noexcept;
   // Of a stream without times, what the options say.
   std::optional<AVRational> asked_frame_rate() const;
   // Opens it anew.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "media/block_reader.h"
+#include "media/flv_tags.h"
 #include "media/packets.h"
 
 namespace spdl {
@@ -30,6 +31,13 @@ bool has_next_page(Input& input) {
   }
 }
 
+// Whether more than one stream is of that type, so that the type of a tag does not tell its stream.
+bool has_several(const AVFormatContext& context, AVMediaType type) noexcept {
+  const std::span streams(context.streams, context.nb_streams);
+  return std::count_if(streams.begin(), streams.end(),
+                       [&](const AVStream* stream) { return stream->codecpar->codec_type == type; }) > 1;
+}
+
 }  // namespace
 
 bool Seeker::has_reliable_times(const Input& input, int stream) noexcept {
@@ -40,15 +48,40 @@ bool Seeker::has_reliable_times(const Input& input, int stream) noexcept {
   if (name == "wav") {
     return std::string_view(avcodec_get_name(codec)).starts_with("pcm_");  // libav counts blocks of ADPCM as samples
   }
+  if (name == "flv") {
+    // Packets of the others have no durations, so nothing tells how many of them end before a window.
+    return input.context().streams[stream]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO || codec == AV_CODEC_ID_AAC ||
+           codec == AV_CODEC_ID_MP3 || std::string_view(avcodec_get_name(codec)).starts_with("pcm_");
+  }
   if (name == "ogg") {
     return codec == AV_CODEC_ID_VORBIS || codec == AV_CODEC_ID_OPUS;
   }
   return std::find(kReliable.begin(), kReliable.end(), name) != kReliable.end();
 }
 
+// libav's FLV demuxer reads on at any tag, but without an index of key frames it does not find one.
+bool Seeker::seek_flv(Input& input, int stream, std::int64_t ticks) {
+  const AVFormatContext& context = input.context();
+  const AVMediaType type = context.streams[stream]->codecpar->codec_type;
+  if ((context.pb->seekable & AVIO_SEEKABLE_NORMAL) == 0 || has_several(context, type)) {
+    return false;
+  }
+  BlockReader reader([&](std::int64_t position, std::span<std::uint8_t> into) { return input.read_at(position, into); });
+  const auto place = find_flv_tag(type == AVMEDIA_TYPE_AUDIO ? FlvStream::kAudio : FlvStream::kVideo, ticks,
+                                  avio_size(context.pb), std::ref(reader));
+  if (!place || !input.seek(-1, kAnyTime, place->position, AVSEEK_FLAG_BYTE)) {
+    return false;
+  }
+  const AVPacket* packet = input.peek(0);
+  return packet != nullptr && packet->stream_index == stream && packet->pos == place->position;
+}
+
 bool Seeker::seek(Input& input, int stream, std::int64_t ticks) {
   if (format_of(input) == "mp3") {
     return seek_mp3(input, ticks);
+  }
+  if (format_of(input) == "flv") {
+    return seek_flv(input, stream, ticks);
   }
   return input.seek(stream, kAnyTime, ticks, 0) && (format_of(input) != "ogg" || has_next_page(input));
 }

@@ -36,6 +36,7 @@ class Seeker {
     std::optional<Mp3Index> index;
   };
 
+  static bool seek_flv(Input& input, int stream, std::int64_t ticks);
   bool seek_mp3(Input& input, std::int64_t ticks);
   static Mp3File look_into_mp3(Input& input);
   std::optional<std::int64_t> computed_mp3_position(Input& input, std::int64_t number) const;

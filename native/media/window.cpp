@@ -16,6 +16,19 @@ void VideoCollector::drop_before(std::size_t index) {
   }
 }
 
+// Whether no later packet has a picture in the window.
+bool VideoCollector::is_past_end(const AVPacket& packet) const noexcept {
+  if (!stream_.has_reliable_dts) {
+    // A picture is displayed before at most 16 of those that are decoded before it (ITU-T H.264, E.2.1:
+    // max_num_reorder_frames). Each may be in two packets, one for each field.
+    constexpr std::size_t kMostReordered = 32;
+    return num_late_ > kMostReordered;
+  }
+  // Nothing is displayed before it is decoded, so later packets are displayed no earlier than this one is decoded.
+  const AVRational time_base = stream_.time_base;
+  return packet.dts != AV_NOPTS_VALUE && to_seconds(packet.dts, time_base.num, time_base.den) >= window_.end;
+}
+
 // A key frame at or before the start: no picture at or after it needs one from before the place where decoding begins.
 void VideoCollector::begin_at_key(const AVPacket& key) {
   num_needed_ = 0;
@@ -38,7 +51,7 @@ void VideoCollector::begin_at_key(const AVPacket& key) {
 
 bool VideoCollector::offer(av::PacketPtr packet) {
   const bool has_pts = packet->pts != AV_NOPTS_VALUE;
-  const double pts = has_pts ? to_seconds(packet->pts, time_base_.num, time_base_.den) : 0;
+  const double pts = has_pts ? to_seconds(packet->pts, stream_.time_base.num, stream_.time_base.den) : 0;
   if ((packet->flags & AV_PKT_FLAG_KEY) != 0) {
     if (has_pts && pts <= window_.start) {
       begin_at_key(*packet);
@@ -51,8 +64,10 @@ bool VideoCollector::offer(av::PacketPtr packet) {
   if (!has_key_) {
     return true;
   }
-  // Nothing is displayed before it is decoded, so later packets are displayed no earlier than this.
-  if (packet->dts != AV_NOPTS_VALUE && to_seconds(packet->dts, time_base_.num, time_base_.den) >= window_.end) {
+  if (has_pts && pts >= window_.end) {
+    ++num_late_;
+  }
+  if (is_past_end(*packet)) {
     return false;
   }
   // A second field has no time of its own.

@@ -18,31 +18,37 @@ namespace spdl {
 // window, in decoding order.
 class VideoCollector {
  public:
-  // `from_start`: packets come from the beginning of the stream; else from somewhere after a seek. The parameters must
-  // outlive the collector.
-  VideoCollector(TimeWindow window, AVRational time_base, const AVCodecParameters& parameters, bool from_start)
-      : window_(window), time_base_(time_base), parameters_(parameters), from_start_(from_start), has_key_(from_start) {}
+  struct Stream {
+    AVRational time_base;
+    bool from_start = true;         // packets come from the beginning; else from somewhere after a seek
+    bool has_reliable_dts = true;   // no picture is displayed before its dts
+  };
+
+  // The parameters must outlive the collector.
+  VideoCollector(TimeWindow window, const AVCodecParameters& parameters, const Stream& stream)
+      : window_(window), parameters_(parameters), stream_(stream), has_key_(stream.from_start) {}
 
   // False once no later packet can matter.
   bool offer(av::PacketPtr packet);
   // Whether what came begins too late to decode the window, so that one has to seek further back.
-  bool began_too_late() const noexcept { return began_too_late_ || !has_key_ || (!from_start_ && !begins_clean_); }
+  bool began_too_late() const noexcept { return began_too_late_ || !has_key_ || (!stream_.from_start && !begins_clean_); }
   std::vector<av::PacketPtr> finish();
 
  private:
+  bool is_past_end(const AVPacket& packet) const noexcept;
   void begin_at_key(const AVPacket& key);
   void drop_before(std::size_t index);
 
   TimeWindow window_;
-  AVRational time_base_;
   const AVCodecParameters& parameters_;
-  bool from_start_;
+  Stream stream_;
   bool has_key_;
   bool began_too_late_ = false;
   bool begins_clean_ = false;      // whether pictures from the start on are right
   std::vector<av::PacketPtr> kept_;
   std::vector<std::size_t> keys_;  // of kept_: key frames at or before the start
   std::size_t num_needed_ = 0;
+  std::size_t num_late_ = 0;  // pictures that are displayed after the window
 };
 
 // What a decoder needs before the first wanted packet, to give the same samples as if it had decoded the whole stream: packets,
