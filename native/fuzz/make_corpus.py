@@ -127,10 +127,33 @@ def heif(version: int) -> bytes:
     return box(b"ftyp", b"heic\0\0\0\0mif1") + box(b"meta", bytes(4) + pitm + box(b"iprp", ipco + ipma))
 
 
+def flv_tags(dts: int) -> bytes:
+    """A key frame, sound, and a picture; the first two bytes say how often to repeat them, and the wanted time."""
+
+    def tag(kind: int, data: bytes, dts: int) -> bytes:
+        header = struct.pack(">B", kind) + len(data).to_bytes(3, "big") + dts.to_bytes(3, "big") + bytes(4)
+        return header + data + struct.pack(">I", 11 + len(data))
+
+    tags = tag(9, b"\x17\1" + bytes(300), dts) + tag(8, b"\xaf\1" + bytes(100), dts) + tag(9, b"\x27\1abc", dts + 40)
+    return b"\x3f\5" + tag(18, b"\2\0\1m", 0) + tags
+
+
+def mp3_frames() -> bytes:
+    """MPEG-2 layer III at 24 kHz, at all bit rates (in kbit/s), with and without padding."""
+    rates = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
+    return b"".join(
+        bytes([0xFF, 0xF3, (index + 1) << 4 | 4 | padding << 1, 0xC4]).ljust(3 * rate + padding, b"a")
+        for index, rate in enumerate(rates)
+        for padding in range(2)
+    )
+
+
 FILES = {
     "file/empty": b"",
     "file/page": bytes(4095),
     "file/start": b"\xff\xd8\xff" + bytes(61),
+    "flv/key_frames": flv_tags(100),
+    "flv/late": flv_tags(1 << 23),
     "frames/gray": frames("gray"),
     "frames/samples": sound_frames(),
     "frames/yuv420p": frames("yuv420p"),
@@ -165,6 +188,8 @@ FILES = {
     "tar/gnu_long": tar(tarfile.GNU_FORMAT, "n" * 120, is_link=True),
     "tar/pax": tar(tarfile.PAX_FORMAT, "ü" * 60),
     "tar/ustar_prefix": tar(tarfile.USTAR_FORMAT, "folder/" * 20 + "name"),
+    "mp3/all_rates": mp3_frames(),
+    "mp3/tagged": mp3_frames()[:1000] + b"TAG".ljust(128, b"\0"),
     "npy/fortran": npy(np.asfortranarray(np.zeros((2, 3), ">f4"))),
     "npy/scalar": npy(np.float64(1)),
     "npy/time": npy(np.zeros(2, "M8[25s]")),

@@ -159,18 +159,23 @@ class Tags {
     return true;
   }
 
-  // The first position from there on that looks as if a tag began; `limit` if there is none.
+  // The first position from there on that looks as if a tag began behind another one; `limit` if there is none.
   std::int64_t next_candidate(std::int64_t position, std::int64_t limit) const {
     constexpr std::size_t kStep = 4096;
+    constexpr std::size_t kNeeded = kBackPointer + kHeader;
     while (position < limit) {
-      const auto bytes = bytes_at_(position, kStep);
-      if (bytes.size() < kHeader) {
+      const auto bytes = bytes_at_(position - kBackPointer, kStep);
+      if (bytes.size() < kNeeded) {
         break;
       }
-      const std::size_t count = bytes.size() - kHeader + 1;
+      const std::size_t count = bytes.size() - kNeeded + 1;
       for (std::size_t i = 0; i < count; ++i) {
-        if (may_begin(bytes.subspan(i, kHeader))) {
-          return std::min(position + static_cast<std::int64_t>(i), limit);
+        if (may_begin(bytes.subspan(i + kBackPointer, kHeader))) {
+          const std::int64_t at = position + static_cast<std::int64_t>(i);
+          const std::int64_t size_before = big_endian(bytes.subspan(i, kBackPointer));
+          if (size_before >= kHeader && size_before < at) {
+            return std::min(at, limit);
+          }
         }
       }
       position += static_cast<std::int64_t>(count);

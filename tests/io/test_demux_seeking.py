@@ -19,6 +19,8 @@ CLIPS = {
     "mp3.mp3": ("-c:a", "libmp3lame", "-b:a", "320k"),
     "vorbis.ogg": ("-c:a", "libvorbis", "-q:a", "9"),
     "opus.ogg": ("-c:a", "libopus", "-b:a", "200k"),
+    "aac.flv": ("-c:a", "aac", "-b:a", "256k", "-aac_pns", "0"),
+    "mp3.flv": ("-c:a", "libmp3lame", "-b:a", "320k"),
 }
 
 
@@ -40,7 +42,7 @@ def test_a_late_window_reads_little_and_is_exact(name: str) -> None:
     assert np.array_equal(part, whole[:, 55 * rate - first : 55 * rate - first + rate // 10])
 
 
-@pytest.mark.parametrize("name", ["pcm.wav", "flac.flac", "mp3.mp3", "vorbis.ogg"])
+@pytest.mark.parametrize("name", ["pcm.wav", "flac.flac", "mp3.mp3", "vorbis.ogg", "aac.flv", "mp3.flv"])
 def test_windows_in_any_order_are_exact(name: str) -> None:
     """Of one demuxer, also the last samples."""
     path = clip(name, *NOISE, *CLIPS[name])
@@ -94,3 +96,50 @@ def test_mp3_joined_from_two_files_is_exact(tmp_path: Path) -> None:
         part = spdl.io.to_numpy(spdl.io.load_audio(joined, (start, start + 0.1)))
         begin = int(start * 44100) - 1105
         assert np.array_equal(part, whole[:, begin : begin + 4410]), start
+
+
+FILM = ("-f", "lavfi", "-i", "testsrc2=s=128x96:r=25:d=40,noise=alls=60", "-f", "lavfi", "-i", "sine=d=40", "-g", "50")
+FILMS = {
+    "h264.flv": ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "3"),
+    "open.flv": ("-c:v", "libx264", "-preset", "superfast", "-bf", "3", "-x264-params", "open-gop=1"),
+    "index.flv": ("-c:v", "flv1", "-flvflags", "add_keyframe_index"),
+    "bare.flv": ("-c:v", "flv1", "-flvflags", "no_duration_filesize"),
+}
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_a_late_window_of_a_film_in_flv_reads_little_and_is_exact(name: str) -> None:
+    """With and without an index of key frames, and also where pictures refer to what is before a key frame."""
+    path = clip(name, *FILM, *FILMS[name], "-pix_fmt", "yuv420p", "-b:v", "1500k", "-c:a", "aac")
+    frames = spdl.io.decode_packets(spdl.io.demux_video(path))
+    times = np.asarray(frames.get_timestamps())
+    whole = spdl.io.to_numpy(spdl.io.convert_frames(frames))
+    most = path.stat().st_size * (0.6 if name == "open.flv" else 0.4)  # there, two key frames are needed
+    with spdl.io.Demuxer(path) as demuxer:
+        for start, end in ((38.3, 38.7), (21.0, 21.25), (39.9, 50.0), (3.1, 3.15), (0.0, 0.2)):
+            before = bytes_read()
+            packets = demuxer.demux_video((start, end))
+            assert bytes_read() - before < most, start
+            part = spdl.io.to_numpy(spdl.io.convert_frames(spdl.io.decode_packets(packets)))
+            assert np.array_equal(part, whole[(start <= times) & (times < end)]), start
+
+
+def test_flv_whose_pictures_are_displayed_before_their_decoding_time_is_exact(tmp_path: Path) -> None:
+    """Some encoders write composition times below zero. No picture at the end of a window is left out."""
+    path = clip("early.flv", *FILM, *FILMS["h264.flv"], "-pix_fmt", "yuv420p", "-an")
+    data = bytearray(path.read_bytes())
+    position = 13
+    while position < len(data):
+        size = int.from_bytes(data[position + 1 : position + 4], "big")
+        if data[position] == 9 and data[position + 12] == 1:
+            composition = int.from_bytes(data[position + 13 : position + 16], "big") - 80
+            data[position + 13 : position + 16] = (composition & 0xFFFFFF).to_bytes(3, "big")
+        position += size + 15
+    early = tmp_path / "early.flv"
+    early.write_bytes(data)
+    frames = spdl.io.decode_packets(spdl.io.demux_video(early))
+    times = np.asarray(frames.get_timestamps())
+    whole = spdl.io.to_numpy(spdl.io.convert_frames(frames))
+    for start in np.arange(20.01, 22.0, 0.13):
+        part = spdl.io.to_numpy(spdl.io.load_video(early, (start, start + 0.2)))
+        assert np.array_equal(part, whole[(start <= times) & (times < start + 0.2)]), start
