@@ -15,9 +15,9 @@ extern "C" {
 #include "av/names.h"
 #include "bind/gil.h"
 #include "bind/objects.h"
-#include "bind/parts.h"
+#include "bind/shared_bytes.h"
 #include "bind/registration.h"
-#include "media/frame_parts.h"
+#include "media/serialize_frames.h"
 #include "media/frames.h"
 
 namespace nb = nanobind;
@@ -133,23 +133,23 @@ void refuse_to_pickle(const Self&, nb::object) {
 // For the way to another process of the same program. They stay what they are, as with a clone.
 template <class Self>
 nb::tuple reduce_transport(const Self& self) {
-  Parts parts;
+  Serialized serialized;
   {
     const auto frames = self.read(kWhat);
     const GilReleased released;
-    parts = take_apart(*frames);
+    serialized = serialize(*frames);
   }
   return nb::make_tuple(nb::module_::import_("spdl.io._restore").attr("restore_frames"),
-                        as_pickle_buffers(std::move(parts)));
+                        as_pickle_buffers(std::move(serialized)));
 }
 
-nb::object restore_frames(nb::handle joined_object, const nb::args& others) {
-  const Part joined = part_of(joined_object, "data");
-  const std::vector<Part> beside = parts_of(others, "data");
+nb::object restore_frames(nb::handle in_band_object, const nb::args& others) {
+  const SharedBytes in_band = share(in_band_object, "data");
+  const std::vector<SharedBytes> out_of_band = share_all(others, "data");
   Frames frames;
   {
     const GilReleased released;
-    frames = put_together(joined, beside);
+    frames = deserialize_frames(in_band, out_of_band);
   }
   return wrap(std::move(frames));
 }

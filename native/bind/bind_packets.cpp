@@ -12,11 +12,11 @@
 #include "av/names.h"
 #include "bind/gil.h"
 #include "bind/objects.h"
-#include "bind/parts.h"
+#include "bind/shared_bytes.h"
 #include "bind/registration.h"
 #include "media/measure.h"
 #include "media/repr.h"
-#include "media/serialize.h"
+#include "media/serialize_packets.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -112,10 +112,10 @@ nb::bytes as_bytes(const Packets& packets) {
 
 // Packets whose data is the object's memory. `is_view`: it is not theirs alone.
 Packets from_memory(nb::handle object, bool is_view, const nb::args& others = nb::args()) {
-  const Part joined = part_of(object, "data");
-  const std::vector<Part> beside = parts_of(others, "data");
+  const SharedBytes in_band = share(object, "data");
+  const std::vector<SharedBytes> out_of_band = share_all(others, "data");
   const GilReleased released;
-  Packets packets = deserialize(joined, beside);
+  Packets packets = deserialize_packets(in_band, out_of_band);
   packets.is_view = is_view;
   return packets;
 }
@@ -129,7 +129,7 @@ nb::object of_type(Packets packets) {
   return wrap(std::move(packets));
 }
 
-// For pickle: from protocol 5 on the bytes may travel beside the pickle.
+// For pickle: from protocol 5 on, the bytes may go out of band.
 template <class Self>
 nb::tuple reduce(const Self& self, int protocol) {
   const nb::object restore = nb::module_::import_("spdl.io._restore").attr("restore_packets");
@@ -137,12 +137,12 @@ nb::tuple reduce(const Self& self, int protocol) {
   if (protocol < 5) {
     return nb::make_tuple(restore, nb::make_tuple(as_bytes(*packets)));
   }
-  Parts parts;
+  Serialized serialized;
   {
     const GilReleased released;
-    parts = take_apart(*packets);
+    serialized = serialize(*packets);
   }
-  return nb::make_tuple(restore, as_pickle_buffers(std::move(parts)));
+  return nb::make_tuple(restore, as_pickle_buffers(std::move(serialized)));
 }
 
 template <MediaType type>

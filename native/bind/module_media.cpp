@@ -7,7 +7,7 @@
 #include "av/log.h"
 #include "base/own_call.h"
 #include "bind/errors.h"
-#include "bind/parts.h"
+#include "bind/shared_bytes.h"
 #include "bind/registration.h"
 
 NB_MODULE(_media, module) {
@@ -19,7 +19,7 @@ NB_MODULE(_media, module) {
   spdl::OwnCall::on_begin = &spdl::av::listen;
   spdl::bind::register_errors();
   spdl::bind::register_library(module);
-  spdl::bind::register_parts(module);
+  spdl::bind::register_shared_bytes(module);
   spdl::bind::register_packets(module);
   spdl::bind::register_demuxer(module);
   spdl::bind::register_bsf(module);

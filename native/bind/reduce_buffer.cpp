@@ -93,7 +93,7 @@ nb::object restore_buffer(const nb::object& memory, const nb::tuple& sides, cons
 
 nb::tuple reduce_buffer(nb::handle self, int protocol) {
   const CpuBuffer& buffer = buffer_in(self);
-  // Before protocol 5 there are no buffers beside the pickle, and a copy is part of it.
+  // Before protocol 5 there are no out-of-band buffers, and the pickle has a copy.
   const nb::object memory = protocol >= 5 ? nb::module_::import_("pickle").attr("PickleBuffer")(self)
                                           : nb::module_::import_("builtins").attr("bytearray")(self);
   const std::string typestr = buffer.type() == kBfloat16 ? name_of(buffer.type()) : typestr_of(buffer.type());

@@ -1,4 +1,4 @@
-// CPUBuffer to a pickle and back; its memory may travel beside it. The GIL is held in all of it.
+// CPUBuffer to a pickle and back; its memory may go out of band. The GIL is held in all of it.
 
 #pragma once
 

@@ -21,7 +21,7 @@ spdl._processes.lib._memory.Exporter.__buffer__:
 spdl._processes.lib._memory.Exporter.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-spdl.io.lib._media.MemoryPart.__buffer__:
+spdl.io.lib._media.SharedBytes.__buffer__:
 
-spdl.io.lib._media.MemoryPart.__suffix__:
+spdl.io.lib._media.SharedBytes.__suffix__:
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -1,4 +1,4 @@
-// Frames that were parts: whatever they are, the planes of what comes out lie inside of them.
+// Frames that were serialized: whatever the bytes are, the planes of the result lie inside of them.
 
 extern "C" {
 #include <libavutil/imgutils.h>
@@ -7,9 +7,9 @@ extern "C" {
 
 #include <cstdlib>
 
-#include "fuzz/parts.h"
+#include "fuzz/serialized.h"
 #include "fuzz/target.h"
-#include "media/frame_parts.h"
+#include "media/serialize_frames.h"
 
 namespace {
 
@@ -41,14 +41,14 @@ void touch_samples(const AVFrame& frame) {
 }  // namespace
 
 void fuzz(std::span<const std::uint8_t> data) {
-  const spdl::FuzzParts parts = spdl::split(data);
-  const spdl::Frames frames = spdl::put_together(parts.joined, parts.beside);
+  const spdl::FuzzInput input = spdl::split(data);
+  const spdl::Frames frames = spdl::deserialize_frames(input.in_band, input.out_of_band);
   for (const auto& frame : frames.frames) {
     frames.type == spdl::MediaType::kAudio ? touch_samples(*frame) : touch_picture(*frame);
   }
   const spdl::Frames copy = frames.clone();
-  const spdl::Parts apart = spdl::take_apart(copy);
-  if (spdl::put_together(apart.joined, apart.beside).frames.size() != frames.frames.size()) {
+  const spdl::Serialized again = spdl::serialize(copy);
+  if (spdl::deserialize_frames(again.in_band, again.out_of_band).frames.size() != frames.frames.size()) {
     std::abort();
   }
 }

@@ -2,14 +2,14 @@
 
 #include <cstdlib>
 
-#include "fuzz/parts.h"
+#include "fuzz/serialized.h"
 #include "fuzz/target.h"
 #include "media/packets.h"
-#include "media/serialize.h"
+#include "media/serialize_packets.h"
 
 void fuzz(std::span<const std::uint8_t> data) {
-  const spdl::FuzzParts parts = spdl::split(data);
-  const spdl::Packets packets = spdl::deserialize(parts.joined, parts.beside);
+  const spdl::FuzzInput input = spdl::split(data);
+  const spdl::Packets packets = spdl::deserialize_packets(input.in_band, input.out_of_band);
   for (const auto& packet : packets.packets) {
     spdl::fuzz_touch({packet->data, static_cast<std::size_t>(packet->size) + AV_INPUT_BUFFER_PADDING_SIZE});
     static_cast<void>(spdl::is_in_window(packets, *packet));
@@ -19,11 +19,11 @@ void fuzz(std::span<const std::uint8_t> data) {
   const spdl::Packets copy = packets.clone();
   std::vector<std::uint8_t> again(spdl::serialized_size(copy));
   spdl::serialize(copy, again.data());
-  if (spdl::deserialize(spdl::fuzz_part(again), {}).packets.size() != packets.packets.size()) {
+  if (spdl::deserialize_packets(spdl::fuzz_bytes(again), {}).packets.size() != packets.packets.size()) {
     std::abort();
   }
-  const spdl::Parts apart = spdl::take_apart(copy);
-  if (spdl::deserialize(apart.joined, apart.beside).packets.size() != packets.packets.size()) {
+  const spdl::Serialized sent = spdl::serialize(copy);
+  if (spdl::deserialize_packets(sent.in_band, sent.out_of_band).packets.size() != packets.packets.size()) {
     std::abort();
   }
 }

@@ -85,18 +85,18 @@ def animation(name: str, **options: Any) -> bytes:
     return image(name, save_all=True, append_images=more, duration=100, **options)
 
 
-def joined(reduced: tuple[Any, ...]) -> bytes:
+def in_band(reduced: tuple[Any, ...]) -> bytes:
     """The first buffer of packets or frames on their way to another process."""
     _, arguments, *_ = reduced
     return next(bytes(argument.raw()) for argument in arguments if isinstance(argument, pickle.PickleBuffer))
 
 
 def packets() -> bytes:
-    return joined(spdl.io.demux_image(image("PNG")).__reduce_ex__(5))
+    return in_band(spdl.io.demux_image(image("PNG")).__reduce_ex__(5))
 
 
-def packets_beside() -> bytes:
-    """The same with the data beside, and behind it where that begins."""
+def packets_out_of_band() -> bytes:
+    """The same with the data out of band, followed by the offset where it begins."""
     state = packets()
     end = 24 + struct.unpack_from("<Q", state, 8)[0]
     front = state[:7] + b"\2" + state[8:end] + b"\1"
@@ -105,11 +105,11 @@ def packets_beside() -> bytes:
 
 def frames(pix_fmt: str) -> bytes:
     decoded = spdl.io.decode_packets(spdl.io.demux_image(image("PNG")), f"format=pix_fmts={pix_fmt}")
-    return joined(decoded.__reduce_transport__())
+    return in_band(decoded.__reduce_transport__())
 
 
 def sound_frames() -> bytes:
-    return joined(spdl.io.decode_packets(spdl.io.demux_audio(wav(2, 2)), None).__reduce_transport__())
+    return in_band(spdl.io.decode_packets(spdl.io.demux_audio(wav(2, 2)), None).__reduce_transport__())
 
 
 def box(name: bytes, contents: bytes) -> bytes:
@@ -176,8 +176,8 @@ FILES = {
     "orientation/png": image("PNG", turned=True),
     "orientation/tiff": image("TIFF", turned=True),
     "orientation/webp": image("WEBP", turned=True),
-    "packets/beside": packets_beside(),
-    "packets/joined": packets(),
+    "packets/out_of_band": packets_out_of_band(),
+    "packets/in_band": packets(),
     "packets/video": spdl.io.demux_video(image("GIF")).__getstate__(),
     "tiff/gray": image("TIFF", "L"),
     "tiff/lzw": image("TIFF", compression="tiff_lzw"),

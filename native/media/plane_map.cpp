@@ -14,13 +14,13 @@ extern "C" {
 #include "base/buffer.h"
 #include "base/error.h"
 #include "media/overread.h"
-#include "media/part.h"
+#include "media/shared_bytes.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kAction = "send frames to another process";
-// Planes with less between them are one stretch.
+// Planes with less between them are one range.
 constexpr std::uintptr_t kGap = 4096;
 
 std::uintptr_t address(const std::uint8_t* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -88,61 +88,61 @@ const AVBufferRef* find_reference(const AVFrame& frame, std::uintptr_t begin, st
 }
 
 // Where the plane is, with what may be read beyond its end and is there.
-Stretch stretch_of(const AVFrame& frame, std::size_t plane, const Extent& extent) {
-  Stretch stretch;
-  stretch.begin = address(frame.extended_data[plane]) - extent.before;
-  stretch.planes_end = stretch.begin + extent.size;
-  stretch.reference = find_reference(frame, stretch.begin, stretch.planes_end);
-  if (stretch.reference == nullptr) {
+MemoryRange range_of(const AVFrame& frame, std::size_t plane, const Extent& extent) {
+  MemoryRange range;
+  range.begin = address(frame.extended_data[plane]) - extent.before;
+  range.planes_end = range.begin + extent.size;
+  range.reference = find_reference(frame, range.begin, range.planes_end);
+  if (range.reference == nullptr) {
     throw Error(ErrorKind::kMedia, kAction, "their memory is not reference-counted");
   }
-  const std::uintptr_t limit = address(stretch.reference->data) + stretch.reference->size;
-  stretch.is_joined = limit - stretch.planes_end < kPromisedOverread;
-  stretch.end = std::min(stretch.begin + extent.with_padding + kOverread, limit);
-  return stretch;
+  const std::uintptr_t limit = address(range.reference->data) + range.reference->size;
+  range.is_in_band = limit - range.planes_end < kPromisedOverread;
+  range.end = std::min(range.begin + extent.with_padding + kOverread, limit);
+  return range;
 }
 
-// One stretch for all that overlap or nearly touch in the same memory, from an address on that is aligned if it can be.
-PlaneMap merge(const std::vector<Stretch>& planes) {
+// One range for all that overlap or nearly touch in the same memory, from an address on that is aligned if it can be.
+PlaneMap merge(const std::vector<MemoryRange>& planes) {
   std::vector<std::size_t> order(planes.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     order[i] = i;
   }
   const auto key = [&](std::size_t i) {
     // What has to be copied is not mixed with the rest.
-    return std::tuple(reinterpret_cast<std::uintptr_t>(planes[i].reference->buffer), planes[i].is_joined,
+    return std::tuple(reinterpret_cast<std::uintptr_t>(planes[i].reference->buffer), planes[i].is_in_band,
                       planes[i].begin);
   };
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   PlaneMap map;
   map.of_plane.resize(planes.size());
   for (const std::size_t i : order) {
-    const Stretch& plane = planes[i];
-    Stretch* last = map.stretches.empty() ? nullptr : &map.stretches.back();
-    if (last == nullptr || last->reference->buffer != plane.reference->buffer || last->is_joined != plane.is_joined ||
+    const MemoryRange& plane = planes[i];
+    MemoryRange* last = map.ranges.empty() ? nullptr : &map.ranges.back();
+    if (last == nullptr || last->reference->buffer != plane.reference->buffer || last->is_in_band != plane.is_in_band ||
         plane.begin > last->end + kGap) {
-      last = &map.stretches.emplace_back(plane);
+      last = &map.ranges.emplace_back(plane);
       last->begin = std::max(plane.begin & ~(kAlignment - 1), address(plane.reference->data));
     }
     last->end = std::max(last->end, plane.end);
     last->planes_end = std::max(last->planes_end, plane.planes_end);
-    map.of_plane[i] = map.stretches.size() - 1;
+    map.of_plane[i] = map.ranges.size() - 1;
   }
-  for (Stretch& stretch : map.stretches) {
-    stretch.is_joined |= stretch.end - stretch.begin < kWorthAPart;
+  for (MemoryRange& range : map.ranges) {
+    range.is_in_band |= range.end - range.begin < kMinOutOfBand;
   }
   return map;
 }
 
-// A frame refers to at most so many parts: they fit into AVFrame::buf.
-void join_where_too_many(PlaneMap& map, std::size_t first_plane, std::size_t num_planes) {
+// A frame can refer to AV_NUM_DATA_POINTERS buffers, the size of AVFrame::buf.
+void move_in_band_where_too_many(PlaneMap& map, std::size_t first_plane, std::size_t num_planes) {
   const auto begin = map.of_plane.begin() + static_cast<std::ptrdiff_t>(first_plane);
   std::vector<std::size_t> used(begin, begin + static_cast<std::ptrdiff_t>(num_planes));
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   if (used.size() > AV_NUM_DATA_POINTERS) {
-    for (const std::size_t stretch : used) {
-      map.stretches[stretch].is_joined = true;
+    for (const std::size_t range : used) {
+      map.ranges[range].is_in_band = true;
     }
   }
 }
@@ -165,7 +165,7 @@ std::vector<Extent> extents_of(const AVFrame& frame, MediaType type) {
 }
 
 PlaneMap map_planes(const Frames& frames) {
-  std::vector<Stretch> planes;
+  std::vector<MemoryRange> planes;
   std::vector<std::size_t> num_planes;
   for (const auto& frame : frames.frames) {
     refuse_hardware(*frame, frames.source);
@@ -174,27 +174,27 @@ PlaneMap map_planes(const Frames& frames) {
       throw Error(ErrorKind::kMedia, kAction, "the memory layout of their format is unknown").in(frames.source);
     }
     for (std::size_t i = 0; i < extents.size(); ++i) {
-      planes.push_back(stretch_of(*frame, i, extents[i]));
+      planes.push_back(range_of(*frame, i, extents[i]));
     }
     num_planes.push_back(extents.size());
   }
   PlaneMap map = merge(planes);
   std::size_t first = 0;
   for (const std::size_t count : num_planes) {
-    join_where_too_many(map, first, count);
+    move_in_band_where_too_many(map, first, count);
     first += count;
   }
-  for (const Stretch& plane : planes) {
+  for (const MemoryRange& plane : planes) {
     map.begins.push_back(plane.begin);
   }
   map.num_planes = std::move(num_planes);
-  std::size_t num_beside = 0;
-  for (Stretch& stretch : map.stretches) {
-    if (stretch.is_joined) {
-      stretch.offset = map.joined_size;
-      map.joined_size += round_up(stretch.end - stretch.begin + kOverread, kAlignment);
+  std::size_t num_out_of_band = 0;
+  for (MemoryRange& range : map.ranges) {
+    if (range.is_in_band) {
+      range.offset = map.in_band_size;
+      map.in_band_size += round_up(range.end - range.begin + kOverread, kAlignment);
     } else {
-      stretch.part = ++num_beside;
+      range.buffer = ++num_out_of_band;
     }
   }
   return map;

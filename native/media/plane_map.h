@@ -1,6 +1,6 @@
-// Where the planes of frames lie in memory, as stretches that are to be sent once for all frames that share them.
+// Where the planes of frames lie in memory: ranges, each of which is sent once for all frames that share it.
 //
-// Values, which do not keep the frames: they are good as long as the frames are.
+// Values that do not keep the frames: they are valid as long as the frames are.
 
 #pragma once
 
@@ -23,24 +23,24 @@ struct Extent {
 // Of each plane; none if the frame's fields do not fit together, or it has no planes in memory.
 std::vector<Extent> extents_of(const AVFrame& frame, MediaType type);
 
-// A stretch of memory in which planes are.
-struct Stretch {
+// A range of memory with planes.
+struct MemoryRange {
   const AVBufferRef* reference = nullptr;
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;         // with what may be read beyond
   std::uintptr_t planes_end = 0;  // without
-  bool is_joined = false;
-  std::size_t part = 0;    // 0 is the joined one
-  std::size_t offset = 0;  // in there
+  bool is_in_band = false;
+  std::size_t buffer = 0;  // that it is sent in; 0 is the one in band
+  std::size_t offset = 0;  // in that buffer
 };
 
-// The stretches of all planes, in their order, and for each plane the one that it is in.
+// The ranges in the order of their addresses, and the range that each plane is in.
 struct PlaneMap {
-  std::vector<Stretch> stretches;
+  std::vector<MemoryRange> ranges;
   std::vector<std::size_t> of_plane;
   std::vector<std::uintptr_t> begins;       // of each plane
   std::vector<std::size_t> num_planes;      // of each frame
-  std::size_t joined_size = 0;              // of the stretches that are joined
+  std::size_t in_band_size = 0;              // of the ranges that are in band
 };
 
 // Throws Error: kUnsupportedFormat for frames in memory of a GPU, kMedia for what has no planes that libav counts the

@@ -43,7 +43,7 @@ def log_level() -> int:
 def set_log_level(level: int) -> None:
     """Sets FFmpeg's log level, for the whole process."""
 
-class MemoryPart:
+class SharedBytes:
     """
     Memory of packets or frames in transport to another process: a read-only buffer of bytes.
     """

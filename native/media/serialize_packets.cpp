@@ -1,4 +1,4 @@
-#include "media/serialize.h"
+#include "media/serialize_packets.h"
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -26,8 +26,8 @@ using Bytes = std::span<const std::uint8_t>;
 
 constexpr const char* kAction = "restore packets from bytes";
 constexpr std::array<std::uint8_t, 7> kName = {'S', 'P', 'D', 'L', 'P', 'K', 'T'};
-constexpr std::uint8_t kAllJoined = 1;
-constexpr std::uint8_t kSomeBeside = 2;
+constexpr std::uint8_t kAllInBand = 1;
+constexpr std::uint8_t kSomeOutOfBand = 2;
 constexpr std::size_t kHeaderBytes = kName.size() + 1 + 2 * sizeof(std::uint64_t);
 constexpr std::size_t kPadding = AV_INPUT_BUFFER_PADDING_SIZE;
 
@@ -220,9 +220,9 @@ Packets read_description(Bytes description) {
 }
 
 // Makes the packet's data what is there, shared and never written to.
-void attach(AVPacket& packet, Bytes data, const Part& part) {
+void attach(AVPacket& packet, Bytes data, const SharedBytes& owner) {
   packet.data = const_cast<std::uint8_t*>(data.data());
-  packet.buf = reference_to(part, data).release();
+  packet.buf = reference_to(owner, data).release();
 }
 
 bool is_zero(Bytes data) noexcept {
@@ -234,9 +234,9 @@ Bytes padded(const AVPacket& packet) noexcept {
   return {packet.data, static_cast<std::size_t>(packet.size) + kPadding};
 }
 
-// Whether its data is worth a part of its own, and can be one as it lies: padded as the description promises.
-bool goes_beside(const AVPacket& packet) noexcept {
-  if (packet.buf == nullptr || static_cast<std::size_t>(packet.size) < kWorthAPart) {
+// Whether its data is large enough to go out of band, and is padded as it has to be.
+bool is_out_of_band(const AVPacket& packet) noexcept {
+  if (packet.buf == nullptr || static_cast<std::size_t>(packet.size) < kMinOutOfBand) {
     return false;
   }
   const auto before = packet.data - packet.buf->data;
@@ -244,38 +244,38 @@ bool goes_beside(const AVPacket& packet) noexcept {
          is_zero(padded(packet).last(kPadding));
 }
 
-// One for each packet: 1 if its data is beside. Empty: none is.
-using Places = std::vector<std::uint8_t>;
+// One for each packet: 1 if its data is out of band. Empty if all is in band.
+using BandFlags = std::vector<std::uint8_t>;
 
-void write(ByteWriter& out, const Packets& packets, const Places& places, std::size_t description_size,
+void write(ByteWriter& out, const Packets& packets, const BandFlags& is_outside, std::size_t description_size,
            std::uint64_t description_hash) {
   out.bytes(kName);
-  out.number(places.empty() ? kAllJoined : kSomeBeside);
+  out.number(is_outside.empty() ? kAllInBand : kSomeOutOfBand);
   out.number(static_cast<std::uint64_t>(description_size));
   out.number(description_hash);
   write_description(out, packets);
-  out.bytes(places);
+  out.bytes(is_outside);
   for (std::size_t i = 0; i < packets.packets.size(); ++i) {
     const AVPacket& packet = *packets.packets[i];
-    if (places.empty() || places[i] == 0) {
+    if (is_outside.empty() || is_outside[i] == 0) {
       out.bytes({packet.data, static_cast<std::size_t>(packet.size)});
       out.zeros(kPadding);
     }
   }
 }
 
-std::size_t size_of(const Packets& packets, const Places& places) {
+std::size_t size_of(const Packets& packets, const BandFlags& is_outside) {
   ByteWriter counter(nullptr);
-  write(counter, packets, places, 0, 0);
+  write(counter, packets, is_outside, 0, 0);
   return counter.size();
 }
 
 // Writes `size_of` bytes.
-void write(std::uint8_t* out, const Packets& packets, const Places& places) {
+void write(std::uint8_t* out, const Packets& packets, const BandFlags& is_outside) {
   ByteWriter description(out + kHeaderBytes);
   write_description(description, packets);
   ByteWriter all(out);
-  write(all, packets, places, description.size(), hash_of({out + kHeaderBytes, description.size()}));
+  write(all, packets, is_outside, description.size(), hash_of({out + kHeaderBytes, description.size()}));
 }
 
 }  // namespace
@@ -284,34 +284,34 @@ std::size_t serialized_size(const Packets& packets) { return size_of(packets, {}
 
 void serialize(const Packets& packets, std::uint8_t* out) { write(out, packets, {}); }
 
-Parts take_apart(const Packets& packets) {
-  Parts parts;
-  Places places;
+Serialized serialize(const Packets& packets) {
+  Serialized serialized;
+  BandFlags is_outside;
   for (const auto& packet : packets.packets) {
-    places.push_back(goes_beside(*packet) ? 1 : 0);
-    if (places.back() != 0) {
-      parts.beside.push_back(part_of(*packet->buf, padded(*packet)));
+    is_outside.push_back(is_out_of_band(*packet) ? 1 : 0);
+    if (is_outside.back() != 0) {
+      serialized.out_of_band.push_back(share(*packet->buf, padded(*packet)));
     }
   }
-  if (parts.beside.empty()) {
-    places.clear();
+  if (serialized.out_of_band.empty()) {
+    is_outside.clear();
   }
-  const std::size_t size = size_of(packets, places);
+  const std::size_t size = size_of(packets, is_outside);
   Buffer memory(size);
-  write(memory.data(), packets, places);
-  parts.joined = part_of(std::move(memory), size);
-  return parts;
+  write(memory.data(), packets, is_outside);
+  serialized.in_band = share(std::move(memory), size);
+  return serialized;
 }
 
-Packets deserialize(const Part& joined, std::span<const Part> beside) {
-  ByteReader in(joined.bytes, kAction);
-  const Bytes name = joined.bytes.first(std::min(joined.bytes.size(), kName.size()));
+Packets deserialize_packets(const SharedBytes& in_band, std::span<const SharedBytes> out_of_band) {
+  ByteReader in(in_band.bytes, kAction);
+  const Bytes name = in_band.bytes.first(std::min(in_band.bytes.size(), kName.size()));
   if (!std::equal(name.begin(), name.end(), kName.begin(), kName.end())) {
     in.refuse("the data does not begin with the signature of packets");
   }
   in.bytes(kName.size());
   const auto version = in.number<std::uint8_t>();
-  if (version != kAllJoined && version != kSomeBeside) {
+  if (version != kAllInBand && version != kSomeOutOfBand) {
     in.refuse("they have an unsupported version");
   }
   const auto description_size = in.number<std::uint64_t>();
@@ -324,28 +324,28 @@ Packets deserialize(const Part& joined, std::span<const Part> beside) {
     in.refuse("the data is damaged");
   }
   Packets packets = read_description(description);
-  const Bytes places = version == kSomeBeside ? in.bytes(packets.packets.size()) : Bytes();
+  const Bytes is_outside = version == kSomeOutOfBand ? in.bytes(packets.packets.size()) : Bytes();
   for (std::size_t i = 0; i < packets.packets.size(); ++i) {
     AVPacket& packet = *packets.packets[i];
     const std::size_t size = static_cast<std::size_t>(packet.size) + kPadding;
-    const Part* part = &joined;
+    const SharedBytes* owner = &in_band;
     Bytes data;
-    if (places.empty() || places[i] == 0) {
+    if (is_outside.empty() || is_outside[i] == 0) {
       data = in.bytes(size);
     } else {
-      if (beside.empty() || beside.front().bytes.size() != size) {
+      if (out_of_band.empty() || out_of_band.front().bytes.size() != size) {
         in.refuse("an out-of-band buffer belongs to other packets");
       }
-      part = &beside.front();
-      data = part->bytes;
-      beside = beside.subspan(1);
+      owner = &out_of_band.front();
+      data = owner->bytes;
+      out_of_band = out_of_band.subspan(1);
     }
     if (!is_zero(data.last(kPadding))) {
       in.refuse("the data is damaged");
     }
-    attach(packet, data, *part);
+    attach(packet, data, *owner);
   }
-  if (in.num_left() != 0 || !beside.empty()) {
+  if (in.num_left() != 0 || !out_of_band.empty()) {
     in.refuse("there is trailing data");
   }
   return packets;

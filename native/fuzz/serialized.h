@@ -1,4 +1,4 @@
-// Packets and frames in parts, as a fuzz target gets them: one joined part and, behind it, others.
+// Serialized packets and frames as a fuzz target gets them: in-band bytes and at most one out-of-band buffer.
 
 #pragma once
 
@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "media/byte_stream.h"
-#include "media/part.h"
+#include "media/shared_bytes.h"
 
 namespace spdl {
 
 // In memory of exactly its size.
-inline Part fuzz_part(std::span<const std::uint8_t> data) {
+inline SharedBytes fuzz_bytes(std::span<const std::uint8_t> data) {
   auto owner = std::make_shared<std::vector<std::uint8_t>>(data.begin(), data.end());
   owner->shrink_to_fit();
   return {*owner, owner};
@@ -37,26 +37,26 @@ inline std::vector<std::uint8_t> with_hash(std::span<const std::uint8_t> data) {
   return fixed;
 }
 
-// The last four bytes say where the joined part ends, and the rest is one beside it; none if they lead nowhere.
-struct FuzzParts {
-  Part joined;
-  std::vector<Part> beside;
+// The last four bytes say where the in-band bytes end; the rest is out of band. All is in band if they are no valid offset.
+struct FuzzInput {
+  SharedBytes in_band;
+  std::vector<SharedBytes> out_of_band;
 };
 
-inline FuzzParts split(std::span<const std::uint8_t> data) {
+inline FuzzInput split(std::span<const std::uint8_t> data) {
   std::uint32_t at = 0;
   if (data.size() >= sizeof(at)) {
     std::memcpy(&at, data.data() + data.size() - sizeof(at), sizeof(at));
     if (at > 0 && at <= data.size() - sizeof(at)) {
       const auto rest = data.subspan(at, data.size() - sizeof(at) - at);
-      FuzzParts parts{fuzz_part(with_hash(data.first(at))), {}};
+      FuzzInput input{fuzz_bytes(with_hash(data.first(at))), {}};
       if (!rest.empty()) {
-        parts.beside.push_back(fuzz_part(rest));
+        input.out_of_band.push_back(fuzz_bytes(rest));
       }
-      return parts;
+      return input;
     }
   }
-  return {fuzz_part(with_hash(data)), {}};
+  return {fuzz_bytes(with_hash(data)), {}};
 }
 
 }  // namespace spdl

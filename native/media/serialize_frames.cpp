@@ -1,4 +1,4 @@
-#include "media/frame_parts.h"
+#include "media/serialize_frames.h"
 
 extern "C" {
 #include <libavutil/dict.h>
@@ -27,7 +27,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr const char* kPutTogether = "make frames of what another process sent";
+constexpr const char* kAction = "make frames of what another process sent";
 constexpr std::array<std::uint8_t, 8> kMagic = {'S', 'P', 'D', 'L', 'F', 'R', 'M', 1};
 // Kinds of side data are numbered from 0 on, and there are fewer than that.
 constexpr std::int32_t kMostSideDataType = 255;
@@ -77,7 +77,7 @@ void read_dictionary(ByteReader& in, AVDictionary** dictionary) {
   for (std::size_t left = in.size(); left > 0; --left) {
     const std::string key = in.text();
     const std::string value = in.text();
-    av::check(av_dict_set(dictionary, key.c_str(), value.c_str(), AV_DICT_MULTIKEY), ErrorKind::kMedia, kPutTogether);
+    av::check(av_dict_set(dictionary, key.c_str(), value.c_str(), AV_DICT_MULTIKEY), ErrorKind::kMedia, kAction);
   }
 }
 
@@ -145,14 +145,14 @@ void write_description(ByteWriter& out, const Frames& frames, const PlaneMap& ma
   out.text(frames.source);
   write_rational(out, frames.time_base);
   out.number(static_cast<std::int32_t>(frames.num_errors));
-  out.number(static_cast<std::uint64_t>(map.joined_size));
-  const auto is_beside = [](const Stretch& stretch) { return !stretch.is_joined; };
-  out.number(static_cast<std::uint64_t>(std::count_if(map.stretches.begin(), map.stretches.end(), is_beside)));
-  for (const Stretch& stretch : map.stretches) {
-    if (is_beside(stretch)) {
-      out.number(static_cast<std::uint64_t>(stretch.end - stretch.begin));
-      out.number(static_cast<std::uint64_t>(stretch.planes_end - stretch.begin));
-      out.number(alignment_of(stretch.begin));
+  out.number(static_cast<std::uint64_t>(map.in_band_size));
+  const auto is_out_of_band = [](const MemoryRange& range) { return !range.is_in_band; };
+  out.number(static_cast<std::uint64_t>(std::count_if(map.ranges.begin(), map.ranges.end(), is_out_of_band)));
+  for (const MemoryRange& range : map.ranges) {
+    if (is_out_of_band(range)) {
+      out.number(static_cast<std::uint64_t>(range.end - range.begin));
+      out.number(static_cast<std::uint64_t>(range.planes_end - range.begin));
+      out.number(alignment_of(range.begin));
     }
   }
   out.number(static_cast<std::uint64_t>(frames.frames.size()));
@@ -160,52 +160,52 @@ void write_description(ByteWriter& out, const Frames& frames, const PlaneMap& ma
   for (std::size_t i = 0; i < frames.frames.size(); ++i) {
     write_frame(out, *frames.frames[i], map.num_planes[i]);
     for (const std::size_t end = plane + map.num_planes[i]; plane < end; ++plane) {
-      const Stretch& stretch = map.stretches[map.of_plane[plane]];
-      out.number(static_cast<std::uint64_t>(stretch.part));
-      out.number(static_cast<std::uint64_t>(stretch.offset + (map.begins[plane] - stretch.begin)));
+      const MemoryRange& range = map.ranges[map.of_plane[plane]];
+      out.number(static_cast<std::uint64_t>(range.buffer));
+      out.number(static_cast<std::uint64_t>(range.offset + (map.begins[plane] - range.begin)));
     }
   }
 }
 
-// ------------------------------------------------------------------------------------------------------ from parts
+// ------------------------------------------------------------------------------------------------- deserialization
 
 // The same bytes where libav may read beyond the planes' end, at an address that is a multiple of `alignment`.
-Part grounded(const Part& part, std::size_t planes_end, std::size_t alignment) {
-  const Bytes bytes = part.bytes;
+SharedBytes with_room(const SharedBytes& sent, std::size_t planes_end, std::size_t alignment) {
+  const Bytes bytes = sent.bytes;
   const bool has_room = bytes.size() >= planes_end + kOverread || !may_be_followed_by_nothing(bytes.data() + bytes.size());
   if (has_room && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0) {
-    return part;
+    return sent;
   }
   Buffer memory(bytes.size() + kOverread);
   std::memcpy(memory.data(), bytes.data(), bytes.size());
   std::memset(memory.data() + bytes.size(), 0, kOverread);
-  return part_of(std::move(memory), bytes.size() + kOverread);
+  return share(std::move(memory), bytes.size() + kOverread);
 }
 
-// The parts that planes are in, as the description says they are. `joined` is what follows the description.
-std::vector<Part> read_grounds(ByteReader& in, const Part& joined, std::span<const Part> beside) {
-  std::vector<Part> grounds;
-  if (in.number<std::uint64_t>() != joined.bytes.size()) {
+// The buffers that the description refers to. `in_band` is what follows the description.
+std::vector<SharedBytes> read_buffers(ByteReader& in, const SharedBytes& in_band, std::span<const SharedBytes> out_of_band) {
+  std::vector<SharedBytes> buffers;
+  if (in.number<std::uint64_t>() != in_band.bytes.size()) {
     in.refuse("the data ends early");
   }
-  // Planes are followed by room in there.
-  grounds.push_back(joined.bytes.empty() ? Part() : grounded(joined, 0, kAlignment));
-  if (in.size() != beside.size()) {
+  // In buffer 0, each plane is followed by room.
+  buffers.push_back(in_band.bytes.empty() ? SharedBytes() : with_room(in_band, 0, kAlignment));
+  if (in.size() != out_of_band.size()) {
     in.refuse("the number of buffers is wrong");
   }
-  for (const Part& part : beside) {
+  for (const SharedBytes& sent : out_of_band) {
     const auto size = in.number<std::uint64_t>();
     const auto planes_end = in.number<std::uint64_t>();
     const auto alignment = in.number<std::uint8_t>();
-    if (size != part.bytes.size() || planes_end > size || alignment == 0) {
+    if (size != sent.bytes.size() || planes_end > size || alignment == 0) {
       in.refuse("a buffer belongs to other frames");
     }
-    grounds.push_back(grounded(part, static_cast<std::size_t>(planes_end), alignment));
+    buffers.push_back(with_room(sent, static_cast<std::size_t>(planes_end), alignment));
   }
-  return grounds;
+  return buffers;
 }
 
-void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t num_planes, std::span<const Part> grounds) {
+void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t num_planes, std::span<const SharedBytes> buffers) {
   const std::vector<Extent> extents = extents_of(frame, type);
   if (extents.empty() || extents.size() != num_planes) {
     in.refuse("a frame's format, size and planes do not match");
@@ -221,12 +221,12 @@ void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t nu
   for (std::size_t plane = 0; plane < num_planes; ++plane) {
     const auto index = in.number<std::uint64_t>();
     const auto offset = in.number<std::uint64_t>();
-    if (index >= grounds.size() || offset > grounds[index].bytes.size() ||
-        extents[plane].size > grounds[index].bytes.size() - offset) {
+    if (index >= buffers.size() || offset > buffers[index].bytes.size() ||
+        extents[plane].size > buffers[index].bytes.size() - offset) {
       in.refuse("a plane lies outside of the data");
     }
-    const Part& ground = grounds[index];
-    auto* data = const_cast<std::uint8_t*>(ground.bytes.data()) + offset + extents[plane].before;
+    const SharedBytes& buffer = buffers[index];
+    auto* data = const_cast<std::uint8_t*>(buffer.bytes.data()) + offset + extents[plane].before;
     frame.extended_data[plane] = data;
     if (plane < AV_NUM_DATA_POINTERS) {
       frame.data[plane] = data;
@@ -235,14 +235,14 @@ void place_planes(ByteReader& in, AVFrame& frame, MediaType type, std::size_t nu
       if (used.size() == AV_NUM_DATA_POINTERS) {
         in.refuse("a frame has too many buffers");
       }
-      frame.buf[used.size()] = reference_to(ground, ground.bytes).release();
+      frame.buf[used.size()] = reference_to(buffer, buffer.bytes).release();
       used.push_back(static_cast<std::size_t>(index));
     }
   }
 }
 
-Frames read_description(Bytes description, const Part& joined, std::span<const Part> beside) {
-  ByteReader in(description, kPutTogether);
+Frames read_description(Bytes description, const SharedBytes& in_band, std::span<const SharedBytes> out_of_band) {
+  ByteReader in(description, kAction);
   Frames frames;
   const auto type = in.number<std::uint8_t>();
   if (type > static_cast<std::uint8_t>(MediaType::kImage)) {
@@ -252,13 +252,13 @@ Frames read_description(Bytes description, const Part& joined, std::span<const P
   frames.source = in.text();
   frames.time_base = read_rational(in);
   frames.num_errors = in.number<std::int32_t>();
-  const std::vector<Part> grounds = read_grounds(in, joined, beside);
+  const std::vector<SharedBytes> buffers = read_buffers(in, in_band, out_of_band);
   const std::size_t count = in.size();
   frames.frames.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     av::FramePtr frame = av::new_frame();
     const std::size_t num_planes = read_frame(in, *frame);
-    place_planes(in, *frame, frames.type, num_planes, grounds);
+    place_planes(in, *frame, frames.type, num_planes, buffers);
     frames.frames.push_back(std::move(frame));
   }
   if (in.num_left() != 0) {
@@ -269,35 +269,35 @@ Frames read_description(Bytes description, const Part& joined, std::span<const P
 
 }  // namespace
 
-Parts take_apart(const Frames& frames) {
+Serialized serialize(const Frames& frames) {
   const PlaneMap map = map_planes(frames);
   ByteWriter counter(nullptr);
   write_description(counter, frames, map);
-  const std::size_t ground = round_up(kHeaderBytes + counter.size(), kAlignment);
-  Buffer memory(ground + map.joined_size);
-  std::memset(memory.data(), 0, ground + map.joined_size);
+  const std::size_t planes_offset = round_up(kHeaderBytes + counter.size(), kAlignment);
+  Buffer memory(planes_offset + map.in_band_size);
+  std::memset(memory.data(), 0, planes_offset + map.in_band_size);
   ByteWriter description(memory.data() + kHeaderBytes);
   write_description(description, frames, map);
   ByteWriter header(memory.data());
   header.bytes(kMagic);
   header.number(static_cast<std::uint64_t>(description.size()));
   header.number(hash_of({memory.data() + kHeaderBytes, description.size()}));
-  Parts parts;
-  for (const Stretch& stretch : map.stretches) {
-    const Bytes bytes(reinterpret_cast<const std::uint8_t*>(stretch.begin), stretch.end - stretch.begin);
-    if (stretch.is_joined) {
-      std::copy(bytes.begin(), bytes.end(), memory.data() + ground + stretch.offset);
+  Serialized serialized;
+  for (const MemoryRange& range : map.ranges) {
+    const Bytes bytes(reinterpret_cast<const std::uint8_t*>(range.begin), range.end - range.begin);
+    if (range.is_in_band) {
+      std::copy(bytes.begin(), bytes.end(), memory.data() + planes_offset + range.offset);
     } else {
-      parts.beside.push_back(part_of(*stretch.reference, bytes));
+      serialized.out_of_band.push_back(share(*range.reference, bytes));
     }
   }
-  parts.joined = part_of(std::move(memory), ground + map.joined_size);
-  return parts;
+  serialized.in_band = share(std::move(memory), planes_offset + map.in_band_size);
+  return serialized;
 }
 
-Frames put_together(const Part& joined, std::span<const Part> beside) {
-  ByteReader in(joined.bytes, kPutTogether);
-  const Bytes magic = joined.bytes.first(std::min(joined.bytes.size(), kMagic.size()));
+Frames deserialize_frames(const SharedBytes& in_band, std::span<const SharedBytes> out_of_band) {
+  ByteReader in(in_band.bytes, kAction);
+  const Bytes magic = in_band.bytes.first(std::min(in_band.bytes.size(), kMagic.size()));
   if (!std::equal(magic.begin(), magic.end(), kMagic.begin(), kMagic.end())) {
     in.refuse("the data does not begin with the signature of frames");
   }
@@ -311,8 +311,8 @@ Frames put_together(const Part& joined, std::span<const Part> beside) {
   if (hash_of(description) != expected) {
     in.refuse("the data is damaged");
   }
-  const std::size_t ground = std::min(round_up(kHeaderBytes + description.size(), kAlignment), joined.bytes.size());
-  return read_description(description, {joined.bytes.subspan(ground), joined.owner}, beside);
+  const std::size_t planes_offset = std::min(round_up(kHeaderBytes + description.size(), kAlignment), in_band.bytes.size());
+  return read_description(description, {in_band.bytes.subspan(planes_offset), in_band.owner}, out_of_band);
 }
 
 }  // namespace spdl
