@@ -116,7 +116,7 @@ TarParser::Step TarParser::read_header(Block block, std::uint64_t position) {
     if (has_local_) {
       throw damage("it ends after an extension header, before the member that the header describes");
     }
-    return {Follows::kNothing, 0};
+    return {DataKind::kEnd, 0};
   }
   if (!is_checksum_right(block)) {
     if (position == 0) {
@@ -142,7 +142,7 @@ TarParser::Step TarParser::read_header(Block block, std::uint64_t position) {
       }
       extension_ = type;
       has_local_ = has_local_ || type != 'g';
-      return {Follows::kExtension, *stated};
+      return {DataKind::kExtension, *stated};
     default:
       return announce(block, *stated, type);
   }
@@ -154,16 +154,16 @@ TarParser::Step TarParser::announce(Block block, std::uint64_t stated, char type
   has_local_ = false;
   const std::uint64_t size = local.size ? *local.size : global_.size ? *global_.size : stated;
   if (type >= '1' && type <= '6') {  // links, devices, directories, pipes: a size they state is of nothing that follows
-    return {Follows::kSkip, 0};
+    return {DataKind::kIgnored, 0};
   }
   // V7 knows directories by the end of their name.
   const std::string_view name = text_of(block, kName);
   if (type == '\0' && name.ends_with('/')) {
-    return {Follows::kSkip, 0};
+    return {DataKind::kIgnored, 0};
   }
   const bool is_sparse = type == 'S' || local.is_sparse || global_.is_sparse;
   if (type != '0' && type != '\0' && type != '7' && !is_sparse) {
-    return {Follows::kSkip, size};
+    return {DataKind::kIgnored, size};
   }
   if (local.path) {
     name_ = *local.path;
@@ -184,7 +184,7 @@ TarParser::Step TarParser::announce(Block block, std::uint64_t stated, char type
   if (is_sparse) {
     throw damage("its member '" + name_ + "' is stored as a sparse file, which is not supported; make the archive without --sparse");
   }
-  return {Follows::kMember, size};
+  return {DataKind::kMember, size};
 }
 
 void TarParser::read_extension(std::span<const std::uint8_t> data) {
@@ -247,7 +247,7 @@ bool TarReader::next(TarMember& member) {
                            (position_ == 0 ? describe_beginning(data_) : ""));
     }
     const TarParser::Step step = parser_.read_header(data_.subspan(position_).first<kTarBlock>(), position_);
-    if (step.follows == TarParser::Follows::kNothing) {
+    if (step.kind == TarParser::DataKind::kEnd) {
       position_ = data_.size();
       return false;
     }
@@ -259,9 +259,9 @@ bool TarReader::next(TarMember& member) {
     }
     const auto size = static_cast<std::size_t>(step.size);
     const std::span<const std::uint8_t> data = data_.subspan(position_, size);
-    if (step.follows == TarParser::Follows::kExtension) {
+    if (step.kind == TarParser::DataKind::kExtension) {
       parser_.read_extension(data);
-    } else if (step.follows == TarParser::Follows::kMember) {
+    } else if (step.kind == TarParser::DataKind::kMember) {
       std::swap(member.name, parser_.name());
       member.offset = position_;
       member.size = size;
@@ -271,7 +271,7 @@ bool TarReader::next(TarMember& member) {
     const auto padding = static_cast<std::size_t>(tar_padding(size));
     is_cut_ = padding > data_.size() - position_;
     position_ += std::min(padding, data_.size() - position_);
-    if (step.follows == TarParser::Follows::kMember) {
+    if (step.kind == TarParser::DataKind::kMember) {
       return true;
     }
   }

@@ -29,14 +29,15 @@ Error tar_ends_early(const std::string& detail);
 // Headers, one after the other, wherever their bytes come from.
 class TarParser {
  public:
-  enum class Follows {
+  // What follows a header.
+  enum class DataKind {
     kMember,     // the data of the regular file `name()`
-    kSkip,       // data of something else
+    kIgnored,    // data of anything else
     kExtension,  // data for `read_extension`
-    kNothing,    // the archive has ended
+    kEnd,        // nothing: the archive has ended
   };
   struct Step {
-    Follows follows;
+    DataKind kind;
     std::uint64_t size;  // of the data, without its padding
   };
 

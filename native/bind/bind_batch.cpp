@@ -43,11 +43,11 @@ Args:
     replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
     max_pixels: The largest number of pixels that a picture may have.
     num_threads: The number of threads, including the caller's; 0 means the caller's alone.
-    general_way: ``_media.general_way()``, the loader for other formats; None; or why there is none, as text, which is
+    fallback_loader: ``_media.fallback_loader()``, the loader for other formats; None; or why there is none, as text, which is
         then the reason of each failure.
 
 Returns:
-    The failures. None if a source needs the other loader and ``general_way`` is None.
+    The failures. None if a source needs the other loader and ``fallback_loader`` is None.
 
 Releases the GIL; thread-safe for different slots.)";
 
@@ -88,13 +88,13 @@ Inputs collect(const nb::list& sources) {
   return inputs;
 }
 
-Fallback parse_fallback(nb::handle general_way) {
+Fallback parse_fallback(nb::handle fallback_loader) {
   Fallback fallback;
-  if (nb::isinstance<nb::str>(general_way)) {
-    fallback.unavailable_because = nb::cast<std::string>(general_way);
-  } else if (!general_way.is_none()) {
+  if (nb::isinstance<nb::str>(fallback_loader)) {
+    fallback.unavailable_because = nb::cast<std::string>(fallback_loader);
+  } else if (!fallback_loader.is_none()) {
     fallback.loader =
-        static_cast<const FallbackLoader*>(PyCapsule_GetPointer(general_way.ptr(), kFallbackLoaderCapsule));
+        static_cast<const FallbackLoader*>(PyCapsule_GetPointer(fallback_loader.ptr(), kFallbackLoaderCapsule));
     if (fallback.loader == nullptr) {
       throw nb::python_error();
     }
@@ -145,7 +145,7 @@ nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::obj
 
 nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, const nb::list& sources,
                 const nb::list& labels, std::size_t first_index, const Transform& transform, const nb::object& seeds,
-                const nb::object& replay, std::int64_t max_pixels, int num_threads, const nb::object& general_way) {
+                const nb::object& replay, std::int64_t max_pixels, int num_threads, const nb::object& fallback_loader) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
   const Inputs inputs = collect(sources);
@@ -173,7 +173,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     }
     return interrupt.has_value();
   };
-  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_fallback(general_way),
+  const Job job{inputs.sources, places, transform, all_seeds, plans, parse_fallback(fallback_loader),
                 max_pixels,     num_threads, is_interrupted};
   std::optional<std::vector<Outcome>> loaded;
   {
@@ -265,12 +265,12 @@ void register_batch(nb::module_& module) {
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),
              kNewDoc);
   module.def("load_slots", &load, "buffer"_a, "slots"_a, "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
-             "transform"_a, "seeds"_a.none(), "replay"_a.none(), "max_pixels"_a, "num_threads"_a, "general_way"_a.none(),
+             "transform"_a, "seeds"_a.none(), "replay"_a.none(), "max_pixels"_a, "num_threads"_a, "fallback_loader"_a.none(),
              nb::sig("def load_slots(buffer: CPUBuffer, slots: list[int], "
                      "sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "labels: list[typing.Any], *, first_index: int, transform: Transform, seeds: list[int] | None, "
                      "replay: list[tuple[typing.Any, ...]] | None, max_pixels: int, num_threads: int, "
-                     "general_way: object | str | None) -> tuple[spdl.io._types.LoadFailure, ...] | None"),
+                     "fallback_loader: object | str | None) -> tuple[spdl.io._types.LoadFailure, ...] | None"),
              kLoadDoc);
   module.def(
       "is_url",

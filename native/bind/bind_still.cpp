@@ -122,8 +122,8 @@ void check_pix_fmt(const std::string& pix_fmt, int width, int height) {
 
 void register_still(nb::module_& module) {
   module.def(
-      "general_way", [] { return nb::capsule(&fallback_loader(), kFallbackLoaderCapsule); },
-      nb::sig("def general_way() -> object"), "The loader of images that are not JPEG, for ``_core.load_slots``.");
+      "fallback_loader", [] { return nb::capsule(&fallback_loader(), kFallbackLoaderCapsule); },
+      nb::sig("def fallback_loader() -> object"), "The loader of images that are not JPEG, for ``_core.load_slots``.");
   module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
              "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "

@@ -186,15 +186,15 @@ class TarStream {
       const TarParser::Step step = parser_.read_header(bytes.subspan(behind).first<kTarBlock>(), position_);
       position_ += kTarBlock + step.size;
       padding_ = tar_padding(step.size);
-      switch (step.follows) {
-        case TarParser::Follows::kNothing:
+      switch (step.kind) {
+        case TarParser::DataKind::kEnd:
           return {};
-        case TarParser::Follows::kMember:
+        case TarParser::DataKind::kMember:
           return pair_of(parser_.name(), fetch_all(step.size));
-        case TarParser::Follows::kExtension:
+        case TarParser::DataKind::kExtension:
           parser_.read_extension(span_of(fetch_all(step.size)));
           break;
-        case TarParser::Follows::kSkip:
+        case TarParser::DataKind::kIgnored:
           for (std::uint64_t left = step.size; left > 0;) {
             const std::uint64_t part = std::min(left, kSkipRead);
             fetch(part, false);

@@ -60,6 +60,6 @@ class FallbackLoader {
 };
 
 // Name of the Python capsule that holds a `const FallbackLoader*`.
-inline constexpr const char* kFallbackLoaderCapsule = "spdl.io.lib.general_way";
+inline constexpr const char* kFallbackLoaderCapsule = "spdl.io.lib.fallback_loader";
 
 }  // namespace spdl

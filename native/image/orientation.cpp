@@ -101,10 +101,10 @@ Bytes find_box(Bytes boxes, std::string_view name) noexcept {
 }
 
 // ISO/IEC 23008-12, 6.5.10 and 6.5.12, and all others.
-enum class Turning : std::uint8_t { kNone, kTurn, kFlip };
+enum class Transformation : std::uint8_t { kNone, kRotate, kMirror };
 
 struct Property {
-  Turning turning = Turning::kNone;
+  Transformation transformation = Transformation::kNone;
   std::uint8_t value = 0;
 };
 
@@ -120,9 +120,9 @@ void read_properties(Bytes boxes, Properties& properties) noexcept {
     }
     const auto value = static_cast<std::uint8_t>(byte_at(box->contents, 0));
     if (has_name(box->name, 0, "irot")) {
-      properties[number] = {Turning::kTurn, value};
+      properties[number] = {Transformation::kRotate, value};
     } else if (has_name(box->name, 0, "imir")) {
-      properties[number] = {Turning::kFlip, value};
+      properties[number] = {Transformation::kMirror, value};
     }
   }
 }
@@ -146,8 +146,8 @@ int of_heif(Bytes data) noexcept {
   const Bytes pitm = find_box(meta, "pitm");
   const std::uint32_t primary = big_endian(pitm, kFullBox, big_endian(pitm, 0, 1) == 0 ? 2 : 4);
   Bytes properties = find_box(meta, "iprp");
-  Properties turnings{};
-  read_properties(find_box(properties, "ipco"), turnings);
+  Properties transformations{};
+  read_properties(find_box(properties, "ipco"), transformations);
   std::uint32_t turns = 0;
   std::optional<bool> flip;
   while (const auto box = next_box(properties)) {
@@ -165,10 +165,10 @@ int of_heif(Bytes data) noexcept {
       const std::uint32_t num_properties = big_endian(ipma, at + id_size, 1);
       at += id_size + 1;
       for (std::uint32_t i = 0; id == primary && i < num_properties; ++i) {
-        const Property property = turnings[big_endian(ipma, at + i * index_size, index_size) & index_mask];
-        if (property.turning == Turning::kTurn) {
+        const Property property = transformations[big_endian(ipma, at + i * index_size, index_size) & index_mask];
+        if (property.transformation == Transformation::kRotate) {
           turns = property.value & 3U;
-        } else if (property.turning == Turning::kFlip) {
+        } else if (property.transformation == Transformation::kMirror) {
           flip = (property.value & 1U) != 0;
         }
       }

@@ -215,7 +215,7 @@ bool Demuxer::collect(Collector& collector, Packets& into, bool from_start) {
 
 namespace {
 
-struct Everything {
+struct AllPackets {
   std::vector<av::PacketPtr> packets;
 
   bool offer(av::PacketPtr packet) {
@@ -270,8 +270,8 @@ void Demuxer::demux_picture(Packets& into) {
 void Demuxer::demux_all(Packets& into) {
   go_to_start();
   select({into.stream_index});
-  Everything everything;
-  collect(everything, into, true);
+  AllPackets all;
+  collect(all, into, true);
 }
 
 void Demuxer::demux_window(Packets& into) {

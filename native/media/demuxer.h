@@ -1,6 +1,6 @@
-// From an opened container to packets.
+// Reads packets from an opened container.
 //
-// Owns the Input. Each demux_* seeks, so they can be called in any order, again and again. One thread per object.
+// Owns the Input. Each call of `demux` seeks, so the calls may come in any order. One thread per object.
 
 #pragma once
 
@@ -22,29 +22,29 @@ class Demuxer {
  public:
   Demuxer(MediaSource source, std::string name, DemuxConfig config);
 
-  // The packets of the best stream of that type; with a window, those that decoding it needs.
+  // The packets of the best stream of that type: all, or those that are needed to decode the window.
   // Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated), kFilter (bit stream filter).
   Packets demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf);
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
-  // From when to when it lasts, in seconds, as the container tells; none if it does not. Throws Error(kStreamNotFound).
+  // From when to when the stream lasts, in seconds, according to the container; none if it does not say. Throws
+  // Error(kStreamNotFound).
   std::optional<TimeWindow> extent(MediaType type) const;
   CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
   int num_streams() const noexcept;
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
   const std::string& name() const noexcept { return input_.name(); }
 
-  // Incremental reading. `start_reading` seeks to the beginning, and returns the token for `read_some`: any other use
-  // of the demuxer ends that reading. Throws Error(kStreamNotFound).
+  // Incremental reading. `start_reading` seeks to the beginning and returns the token for `read_some`. Any other use of the demuxer
+  // ends the reading. Throws Error(kStreamNotFound).
   int start_reading(const std::set<int>& streams);
-  // The next packets of each of these streams, without codec: until there are `num_packets` of one, or `duration`
-  // seconds up to the end of a decodable group. Empty at the end of the data. Throws Error: kDemux, kMedia (ended, see
-  // above).
+  // The next packets of each stream, without a codec: until one has `num_packets`, or until the end of a decodable group after
+  // `duration` seconds. Empty at the end of the data. Throws Error: kDemux, kMedia (the reading was ended, see above).
   std::map<int, Packets> read_some(int round, std::optional<double> duration, std::optional<int> num_packets);
 
  private:
-  // Throws Error(kDemux) for a stream that is a part of a picture.
+  // Throws Error(kDemux) for a stream that is one tile of a picture.
   void expect_whole_picture(int index) const;
   AVStream& stream(int index) const noexcept { return *input_.context().streams[index]; }
   Packets new_packets(MediaType type, int index) const;
@@ -66,15 +66,15 @@ class Demuxer {
 
   Input input_;
   Seeker seeker_;
-  std::vector<std::int64_t> starts_;  // of the streams, in their time bases; 0 where it is not known
-  CodecPtr full_codec_;  // of an input that has not been looked into
+  std::vector<std::int64_t> starts_;  // first time stamp of each stream in its time base; 0 if unknown
+  CodecPtr full_codec_;               // complete, where `input_` has not been examined
   // Incremental reading.
   int round_ = 0;
   std::set<int> reading_;
   bool is_at_end_ = false;
-  bool is_drained_ = false;                          // the container has no more packets
-  std::map<int, PtsFiller> fillers_;                 // of the streams of reading_
-  std::map<int, CodecPtr> codecs_;                   // what the fillers refer to
+  bool is_drained_ = false;            // the container has no more packets
+  std::map<int, PtsFiller> fillers_;   // one for each stream in reading_
+  std::map<int, CodecPtr> codecs_;     // that the fillers refer to
   av::PacketPtr held_;  // the first packet of the next chunk
 };
 

@@ -65,8 +65,8 @@ const AVInputFormat* format_of_url(const std::string& url) noexcept {
 
 }  // namespace
 
-struct Input::Surroundings {
-  Surroundings(const DemuxConfig& config, bool may_open_others, const std::string& name)
+struct Input::IoState {
+  IoState(const DemuxConfig& config, bool may_open_others, const std::string& name)
       : watch(config.timeout), access(may_open_others, config.protocols, name) {}
 
   Watch watch;
@@ -91,22 +91,22 @@ void Input::open(bool find_all_parameters) {
                                 : path != nullptr ? format_of_url(*path)
                                                   : nullptr;
   const bool may_open_others = format != nullptr || config_.format_options.contains("protocol_whitelist");
-  surroundings_ = std::make_unique<Surroundings>(config_, may_open_others, name_);
+  io_state_ = std::make_unique<IoState>(config_, may_open_others, name_);
   context_ = av::own<av::InputPtr>(avformat_alloc_context());
-  context_->interrupt_callback = interrupt_by(surroundings_->watch);
+  context_->interrupt_callback = interrupt_by(io_state_->watch);
   av::Dictionary options(config_.format_options);
   av::Dictionary options_of_url(config_.format_options);
   const std::string url = open_source(format, options_of_url);
-  const bool is_from_url = surroundings_->io && surroundings_->io->is_url();
+  const bool is_from_url = io_state_->io && io_state_->io->is_url();
 
   const av::LogCapture said;
   fail_unless_opened(av_opt_set_dict(context_.get(), options.address()), said);
   std::array<std::uint8_t, kStartBytes> room;
   std::span<const std::uint8_t> start;
-  if (surroundings_->io) {
-    context_->pb = surroundings_->io->context();
+  if (io_state_->io) {
+    context_->pb = io_state_->io->context();
     context_->flags |= AVFMT_FLAG_CUSTOM_IO;  // that it is ours to close
-    start = surroundings_->io->start(room);
+    start = io_state_->io->start(room);
   }
   if (format == nullptr) {
     format = recognize(start);
@@ -119,7 +119,7 @@ void Input::open(bool find_all_parameters) {
     }
     fail_unless_opened(code, said);
     fail_if_empty();
-    surroundings_->access.check(*format, name_);
+    io_state_->access.check(*format, name_);
   }
   if (std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {
     context_->max_probe_packets = 0;
@@ -155,7 +155,7 @@ void Input::open(bool find_all_parameters) {
 
 // Makes what libav is to read from, except where `format` opens it. Returns what libav is to call it.
 std::string Input::open_source(const AVInputFormat* format, av::Dictionary& options_of_url) {
-  auto& [watch, access, io] = *surroundings_;
+  auto& [watch, access, io] = *io_state_;
   const auto* path = std::get_if<std::string>(&source_);
   std::string url = path != nullptr ? *path : config_.file_name;
   const char* protocols = nullptr;  // FFmpeg knows for URLs
@@ -179,13 +179,13 @@ std::string Input::open_source(const AVInputFormat* format, av::Dictionary& opti
 
 // The reason that a user can do something about comes first; what FFmpeg returns often only follows from it.
 void Input::fail_unless_opened(int code, const av::LogCapture& said) const {
-  surroundings_->watch.throw_if_over(kOpen, name_);
-  surroundings_->access.throw_if_refused(kOpen, name_);
+  io_state_->watch.throw_if_over(kOpen, name_);
+  io_state_->access.throw_if_refused(kOpen, name_);
   if (code >= 0) {
     return;
   }
   fail_if_empty();
-  const bool is_missing = code == AVERROR(ENOENT) && !surroundings_->io;
+  const bool is_missing = code == AVERROR(ENOENT) && !io_state_->io;
   const ErrorKind kind = is_missing                             ? ErrorKind::kSourceNotFound
                          : code == AVERROR_OPTION_NOT_FOUND ? ErrorKind::kDemux
                                                                 : ErrorKind::kOpen;
@@ -193,14 +193,14 @@ void Input::fail_unless_opened(int code, const av::LogCapture& said) const {
 }
 
 void Input::fail_if_empty() const {
-  const auto& io = surroundings_->io;
+  const auto& io = io_state_->io;
   if (io && io->context()->bytes_read == 0 && io->context()->eof_reached != 0 && io->context()->error == 0) {
     throw Error(ErrorKind::kOpen, kOpen, "it is empty").in(name_);
   }
 }
 
 void Input::reopen() {
-  forget_ahead();
+  drop_peeked();
   context_.reset();
   open(has_all_parameters_);
 }
@@ -209,7 +209,7 @@ Input Input::with_all_parameters() const { return Input(source_, name_, config_,
 
 bool Input::read(AVPacket& packet) {
   is_at_start_ = false;
-  surroundings_->watch.restart();
+  io_state_->watch.restart();
   if (is_ended_) {
     return false;
   }
@@ -261,8 +261,8 @@ bool Input::read_marked(AVPacket& packet) {
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
     code = av_read_frame(context_.get(), &packet);
   }
-  surroundings_->watch.throw_if_over(kRead, name_);
-  surroundings_->access.throw_if_refused(kRead, name_);
+  io_state_->watch.throw_if_over(kRead, name_);
+  io_state_->access.throw_if_refused(kRead, name_);
   if (code == AVERROR_EOF) {
     expect_no_failure();
     expect_all_data();
@@ -300,7 +300,7 @@ const AVPacket* Input::peek(std::size_t index) {
   return ahead_[index].get();
 }
 
-void Input::forget_ahead() noexcept {
+void Input::drop_peeked() noexcept {
   ahead_.clear();
   is_ended_ = false;
 }
@@ -348,22 +348,22 @@ void Input::expect_all_data() const {
 
 bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int flags) {
   is_at_start_ = false;
-  surroundings_->watch.restart();
-  forget_ahead();
+  io_state_->watch.restart();
+  drop_peeked();
   return avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
 }
 
 std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) {
   is_at_start_ = false;
-  surroundings_->watch.restart();
+  io_state_->watch.restart();
   AVIOContext* io = context_->pb;
   io->update_checksum = nullptr;  // libav's MP3 demuxer may leave it on, and it takes longer than reading
   if (avio_seek(io, position, SEEK_SET) != position) {
-    surroundings_->watch.throw_if_over(kRead, name_);
+    io_state_->watch.throw_if_over(kRead, name_);
     return 0;
   }
   const int size = avio_read(io, into.data(), static_cast<int>(into.size()));
-  surroundings_->watch.throw_if_over(kRead, name_);
+  io_state_->watch.throw_if_over(kRead, name_);
   return static_cast<std::size_t>(std::max(size, 0));
 }
 

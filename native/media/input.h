@@ -1,7 +1,7 @@
 // An opened container: a file or URL by name, or data in memory that is read in place.
 //
-// Owns libav's context and what it reads from; data in memory belongs to the caller and must outlive the Input. All that may
-// block ends at the timeout, and when the caller is interrupted (CancellationScope). One thread per object.
+// Owns libav's context and its I/O. Data in memory belongs to the caller and must outlive the Input. Blocking calls end at the
+// timeout, and when the caller is interrupted (CancellationScope). One thread per object.
 
 #pragma once
 
@@ -26,12 +26,13 @@ namespace spdl {
 struct DemuxConfig {
   std::optional<std::string> format;  // for data without a header
   av::Options format_options;
-  int buffer_size = 8096;  // bytes; of data in memory
+  int buffer_size = 8096;  // bytes; for data in memory
   bool tolerate_errors = false;
-  // By what a container may open others. Without it: if `format` is given by those of the source, else not at all.
+  // With which protocols a container may open other sources. By default, with those of its own source if `format` is given, else
+  // with none.
   std::optional<std::vector<std::string>> protocols;
-  std::optional<double> timeout;  // seconds; of opening, and of reading each packet
-  std::string file_name;          // of data in memory, where only that tells the format
+  std::optional<double> timeout;  // seconds; for opening, and for reading each packet
+  std::string file_name;          // of data in memory, for formats that are recognised by the name
 };
 
 // A path or URL, or data that the caller keeps alive and unchanged.
@@ -39,8 +40,8 @@ using MediaSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
 class Input {
  public:
-  // Throws Error: kSourceNotFound, kOpen (not media), kDemux (unknown format or option), kTimeout; Cancelled. `name` is what
-  // messages say.
+  // Throws Error: kSourceNotFound, kOpen (not media), kDemux (unknown format or option), kTimeout; Cancelled. Messages call the
+  // source `name`.
   Input(MediaSource source, std::string name, DemuxConfig config);
   ~Input();
   Input(Input&&) noexcept;
@@ -48,14 +49,14 @@ class Input {
   AVFormatContext& context() const noexcept { return *context_; }
   const std::string& name() const noexcept { return name_; }
 
-  // The next packet, of whatever stream is not discarded; false at the end. Throws Error(kDemux) for damage: a read
-  // error, a packet that the container marks as corrupt, data that ends before the container says so; kTimeout; Cancelled.
-  // Where errors are tolerated, they are counted: reading goes on with the damaged packet where the container is one that
-  // was made for losses (MPEG transport streams), and ends elsewhere.
+  // The next packet of any stream that is not discarded; false at the end. Throws Error(kDemux) for damage: a read error, a packet
+  // that the container marks as corrupt, data that ends before the container says so; kTimeout; Cancelled.
+  // If errors are tolerated, they are counted instead. Reading then continues with the damaged packet in MPEG transport streams,
+  // which are made for losses, and ends in all other formats.
   bool read(AVPacket& packet);
-  // How many errors were tolerated since it was asked last.
+  // The number of errors tolerated since the last call.
   int take_num_errors() noexcept { return std::exchange(num_errors_, 0); }
-  // Whether nothing has been read since it was opened, so that `read` starts with the first packet.
+  // Whether nothing has been read since the input was opened, so the next packet is the first one.
   bool is_at_start() const noexcept { return is_at_start_; }
 
   // The packet that comes `index` packets after the next one, which `read` still gives; null at the end. Valid until the next
@@ -67,22 +68,22 @@ class Input {
   // Reads bytes of the source, fewer at its end and where reading fails. Before packets are read again, there must be a seek,
   // or the input must be opened anew. Throws Error(kTimeout); Cancelled.
   std::size_t read_at(std::int64_t position, std::span<std::uint8_t> into);
-  // Whether the container tells when pictures are displayed, and not only when they are decoded, or nothing.
+  // Whether the container has presentation times, and not only decoding times or none.
   bool knows_display() const noexcept;
   // Whether no picture is displayed before its decoding time stamp. FLV has encoders that write such pictures.
   bool has_reliable_dts() const noexcept;
-  // Of a stream without times, what the options say.
+  // The frame rate in the options, for streams without times.
   std::optional<AVRational> asked_frame_rate() const;
-  // Opens it anew.
+  // Opens the source anew.
   void reopen();
-  // Whether libav has looked into the streams: if not, their codec parameters are what the header said.
+  // Whether libav has examined the streams. If not, the codec parameters are those of the header.
   bool has_all_parameters() const noexcept { return has_all_parameters_; }
-  // The same source once more, looked into.
+  // The same source opened once more, with its streams examined.
   Input with_all_parameters() const;
 
  private:
-  // What the context refers to, at an address that does not change.
-  struct Surroundings;
+  // What libav's context points to, so it must not move.
+  struct IoState;
 
   Input(MediaSource source, std::string name, DemuxConfig config, bool find_all_parameters);
 
@@ -94,21 +95,21 @@ class Input {
   MediaSource source_;
   std::string name_;
   DemuxConfig config_;
-  std::unique_ptr<Surroundings> surroundings_;  // before the context
+  std::unique_ptr<IoState> io_state_;  // must outlive the context
   av::InputPtr context_;
   void expect_no_failure() const;
   bool read_next(AVPacket& packet);
   bool read_marked(AVPacket& packet);
   bool is_before_joint(const AVPacket& damaged);
-  void forget_ahead() noexcept;
+  void drop_peeked() noexcept;
   void expect_all_data() const;
   Error damaged_packet() const;
 
-  std::deque<av::PacketPtr> ahead_;             // read to judge one that is marked as damaged
-  bool is_ended_ = false;                       // by an error that was tolerated
+  std::deque<av::PacketPtr> ahead_;             // packets that were peeked at
+  bool is_ended_ = false;                       // reading stopped at an error that was tolerated
   int num_errors_ = 0;
-  std::optional<std::uint64_t> declared_size_;  // bytes that the container says there are
-  bool is_endless_ = false;                     // nobody has said how long it is, so that its last packet is always cut off
+  std::optional<std::uint64_t> declared_size_;  // of the whole file in bytes, according to its header
+  bool is_endless_ = false;                     // a stream of undeclared length, whose last packet is always cut off
   std::optional<double> time_;                  // of the last packet, in seconds
   int stream_ = 0;                              // of the last packet
   bool is_at_start_ = true;

@@ -1,4 +1,4 @@
-// Encoded data of one stream, as it came out of a container: what a decoder takes.
+// Encoded data of one stream of a container, for a decoder.
 //
 // Owns its packets; their payload is shared between clones (libav counts the references) and never written to.
 // One thread per object.
@@ -22,12 +22,12 @@ struct Packets {
   std::string source;  // for messages: a path or URL, or `Bytes: 0x…`
   int stream_index = 0;
   AVRational time_base{0, 1};
-  std::int64_t start = 0;  // when their stream begins to be displayed, as far as its container tells; in the time base
+  std::int64_t start = 0;  // first presentation time of the stream, according to the container; in the time base
   std::optional<TimeWindow> window;
-  CodecPtr codec;  // none: packets from streaming
+  CodecPtr codec;  // null for packets from incremental reading
   std::vector<av::PacketPtr> packets;
-  int num_errors = 0;  // how often reading failed and went on, where that was asked for
-  bool is_view = false;  // of memory that somebody else may want back: clones have memory of their own
+  int num_errors = 0;    // tolerated while reading
+  bool is_view = false;  // of memory that belongs to somebody else; clones copy it
 
   Packets clone() const;
 };
@@ -39,14 +39,13 @@ inline Bytes bytes_of(const AVPacket& packet) noexcept {
 // Presentation time in seconds; falls back on the decoding time stamp. Empty if the packet has neither.
 std::optional<double> seconds_of(const AVPacket& packet, AVRational time_base) noexcept;
 
-// Of each packet, in their order.
+// One for each packet, in decoding order.
 std::vector<double> packet_timestamps(const Packets& packets);
-// Whether a packet has something in the window: a picture its time, a piece of sound any part of it. Pictures that
-// an edit list cuts away have not.
+// Whether a packet is in the window: the time of a picture, or any sample of audio. Pictures that an edit list removes are not.
 bool is_in_window(const Packets& packets, const AVPacket& packet) noexcept;
-// In display order, of those in the window.
+// One for each packet in the window, in display order.
 std::vector<double> display_timestamps(const Packets& packets);
-// How many packets are in the window.
+// The number of packets in the window.
 std::size_t num_in_window(const Packets& packets);
 
 }  // namespace spdl

@@ -27,15 +27,15 @@ PtsFiller::PtsFiller(const Codec& codec, const Stream& stream) noexcept
       frame_ticks_(ticks_of_frame(codec, stream.frame_rate.value_or(codec.frame_rate))),
       stream_(stream) {}
 
-PtsFiller::Way PtsFiller::way_for(const AVPacket& first) const noexcept {
+PtsFiller::Mode PtsFiller::mode_for(const AVPacket& first) const noexcept {
   const AVCodecID id = parameters_.codec_id;
   if (stream_.from_start && (first.pts == AV_NOPTS_VALUE || !stream_.knows_display) && DisplayOrder::is_known(id)) {
-    return Way::kOrder;
+    return Mode::kDisplayOrder;
   }
-  return id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ? Way::kAhead : Way::kNothing;
+  return id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ? Mode::kReferencesOnly : Mode::kPassThrough;
 }
 
-void PtsFiller::take_time_of(const AVPacket& packet) {
+void PtsFiller::add_decoding_time(const AVPacket& packet) {
   const bool counts = stream_.frame_rate.has_value();
   const std::int64_t next = end_ != AV_NOPTS_VALUE ? end_ : 0;
   const std::int64_t time = packet.dts != AV_NOPTS_VALUE && !counts ? packet.dts : next;
@@ -47,16 +47,16 @@ void PtsFiller::take_time_of(const AVPacket& packet) {
 }
 
 void PtsFiller::push(av::PacketPtr packet) {
-  if (way_ == Way::kNotChosen) {
-    way_ = way_for(*packet);
-    if (way_ == Way::kOrder) {
+  if (mode_ == Mode::kUndecided) {
+    mode_ = mode_for(*packet);
+    if (mode_ == Mode::kDisplayOrder) {
       order_.emplace(parameters_);
     }
   }
-  if (way_ == Way::kOrder) {
-    take_time_of(*packet);
+  if (mode_ == Mode::kDisplayOrder) {
+    add_decoding_time(*packet);
     order_->push(*packet);
-  } else if (way_ == Way::kAhead && packet->dts != AV_NOPTS_VALUE) {
+  } else if (mode_ == Mode::kReferencesOnly && packet->dts != AV_NOPTS_VALUE) {
     const bool is_decoded_ahead = packet->pts == AV_NOPTS_VALUE || packet->pts != packet->dts;
     if (is_decoded_ahead && !packets_.empty() && packets_.front().packet->pts == AV_NOPTS_VALUE) {
       packets_.front().packet->pts = packet->dts;
@@ -64,10 +64,10 @@ void PtsFiller::push(av::PacketPtr packet) {
     end_ = packet->dts + packet->duration;
   }
   packets_.push_back({std::move(packet)});
-  give_times();
+  assign_times();
 }
 
-void PtsFiller::give_times() {
+void PtsFiller::assign_times() {
   while (order_) {
     const std::optional<std::size_t> number = order_->pop();
     if (!number) {
@@ -89,15 +89,15 @@ std::int64_t PtsFiller::decoding_time(std::size_t number) const noexcept {
 }
 
 void PtsFiller::finish() {
-  if (way_ == Way::kOrder) {
+  if (mode_ == Mode::kDisplayOrder) {
     order_->finish();
-    give_times();
+    assign_times();
     return;
   }
-  if (way_ == Way::kAhead && !packets_.empty() && packets_.front().packet->pts == AV_NOPTS_VALUE) {
+  if (mode_ == Mode::kReferencesOnly && !packets_.empty() && packets_.front().packet->pts == AV_NOPTS_VALUE) {
     packets_.front().packet->pts = end_;
   }
-  way_ = Way::kNothing;
+  mode_ = Mode::kPassThrough;
 }
 
 av::PacketPtr PtsFiller::pop() {
@@ -105,7 +105,7 @@ av::PacketPtr PtsFiller::pop() {
     return nullptr;
   }
   AVPacket& next = *packets_.front().packet;
-  if (way_ == Way::kOrder) {
+  if (mode_ == Mode::kDisplayOrder) {
     if (!packets_.front().has_time) {
       return nullptr;
     }
@@ -116,7 +116,7 @@ av::PacketPtr PtsFiller::pop() {
       times_.pop_front();
       ++first_time_;
     }
-  } else if (way_ == Way::kAhead && next.pts == AV_NOPTS_VALUE && next.dts != AV_NOPTS_VALUE) {
+  } else if (mode_ == Mode::kReferencesOnly && next.pts == AV_NOPTS_VALUE && next.dts != AV_NOPTS_VALUE) {
     return nullptr;
   }
   av::PacketPtr packet = std::move(packets_.front().packet);

@@ -1,11 +1,12 @@
 // Presentation times that a container leaves out.
 //
-// Program streams of MPEG-1 and MPEG-2 leave some out: of pictures that are decoded ahead of others. There, one such picture
-// waits at a time: it is displayed when the next of its kind is decoded (ISO/IEC 13818-1, 2.7.5).
+// Program streams of MPEG-1 and MPEG-2 leave out some times of reference pictures, which are decoded before the pictures that
+// refer to them. Such a picture is displayed when the next reference picture is decoded, and only one of them waits at a time
+// (ISO/IEC 13818-1, 2.7.5).
 //
-// AVI, ASF and raw streams know none: the times of their packets are at best those of decoding. There the pictures are
-// displayed at the same times, in display order, the first one at the first time. What libav puts in for some of them
-// counts the decoder's delay in, and is dropped.
+// AVI, ASF and raw streams have no presentation times: the times of their packets are decoding times at best. The pictures are
+// then displayed at the same times, but in display order, starting at the first time. Presentation times that libav makes up for
+// some of them include the decoder's delay, and are replaced.
 //
 // One thread per object.
 
@@ -34,36 +35,36 @@ class PtsFiller {
   PtsFiller(const Codec& codec, const Stream& stream) noexcept;
 
   void push(av::PacketPtr packet);
-  // No packet comes after those before.
+  // There are no more packets.
   void finish();
-  // The next packet, or null if it still waits for its time.
+  // The next packet, or null if its time is not known yet.
   av::PacketPtr pop();
 
  private:
-  enum class Way {
-    kNotChosen,  // before the first packet
-    kNothing,    // packets just go through
-    kAhead,      // fill in those of pictures that are decoded ahead
-    kOrder,      // all times are of decoding
+  enum class Mode {
+    kUndecided,       // before the first packet
+    kPassThrough,     // leave packets as they are
+    kReferencesOnly,  // fill in the times of reference pictures
+    kDisplayOrder,    // assign all times, in display order
   };
   struct Waiting {
     av::PacketPtr packet;
     bool has_time = false;
   };
 
-  Way way_for(const AVPacket& first) const noexcept;
-  void take_time_of(const AVPacket& packet);
-  void give_times();
+  Mode mode_for(const AVPacket& first) const noexcept;
+  void add_decoding_time(const AVPacket& packet);
+  void assign_times();
   std::int64_t decoding_time(std::size_t number) const noexcept;
 
   const AVCodecParameters& parameters_;
   std::int64_t frame_ticks_;  // between pictures, by the frame rate
   Stream stream_;
-  Way way_ = Way::kNotChosen;
+  Mode mode_ = Mode::kUndecided;
   std::deque<Waiting> packets_;
   std::int64_t end_ = AV_NOPTS_VALUE;  // decoding time after the last packet
 
-  // kOrder
+  // kDisplayOrder
   std::optional<DisplayOrder> order_;
   std::deque<std::int64_t> times_;  // of packets in decoding order; those not needed any more are gone
   std::size_t first_time_ = 0;      // number of the packet that times_ begins with

@@ -1,7 +1,8 @@
-// Where samples are in time, and which of them a window holds.
+// When samples are played, and which of them are in a window.
 //
-// A sample of a stream is at a whole number of 1 / sample rate, its position: sample k of a stream that begins at 0 is at
-// k / sample rate. That is exact also where the container counts in longer units, such as the milliseconds of Matroska and FLV.
+// Times of samples are multiples of 1 / sample rate, called positions: sample k of a stream that starts at 0 is played at
+// k / sample rate. Positions are exact even if the container's time stamps are rounded, such as to the milliseconds of Matroska
+// and FLV.
 
 #pragma once
 
@@ -22,30 +23,30 @@ struct SampleSpan {
 };
 SampleSpan samples_in(TimeWindow window, int sample_rate) noexcept;
 
-// Decoded samples in time, and those of a window, before and behind filters. One thread per object.
+// Gives decoded frames their positions, and cuts frames to a window, before and after filters. One thread per object.
 class SampleWindow {
  public:
   explicit SampleWindow(const Codec& codec) noexcept
       : time_base_(codec.time_base), padding_(codec.parameters->initial_padding) {}
 
-  // Of the packets, before the first frame. `start`: when their stream begins, in their time base.
+  // To be called before the first frame. `start`: the first time stamp of the stream, in its time base.
   void set(const std::optional<TimeWindow>& window, std::int64_t start) noexcept {
     window_ = window;
     start_ = start;
   }
   const std::optional<TimeWindow>& window() const noexcept { return window_; }
-  // What the time stamps count in that `place` writes: samples of the first frame.
+  // The time base of the time stamps that `place` sets: 1 / sample rate of the first frame.
   AVRational unit() const noexcept { return unit_; }
 
-  // Gives a frame of the decoder its position as time stamp. `frame_size`: how many samples each packet has, where all have
-  // the same number; 0 elsewhere. Where a container rounds time stamps, that tells what they were before.
+  // Sets the time stamp of a decoded frame to its position. `frame_size`: the number of samples in each packet, or 0 if it varies.
+  // It serves to undo the rounding of the container's time stamps.
   void place(AVFrame& frame, int frame_size) noexcept;
-  // Of a frame that was placed and goes to a filter with that description: what it should get. A resampler gives the
-  // same samples as for the whole stream if it begins at one with which a sample of the output coincides.
+  // The part of a placed frame to pass to the filter with that description. A resampler gives the same samples as for the whole
+  // stream if its first input sample has the time of an output sample.
   av::FramePtr align(av::FramePtr frame, const std::string& filter);
-  // Of a frame with time stamps in `time_base`: what the window holds; null for nothing.
+  // The part of a frame that is in the window, or null. The frame's time stamp is in `time_base`.
   av::FramePtr keep(av::FramePtr frame, AVRational time_base);
-  // Whether nothing of a frame that was placed, and of those after it, is inside.
+  // Whether a placed frame and all that follow it are after the window.
   bool is_behind(const AVFrame& frame) const noexcept;
 
  private:
@@ -53,13 +54,13 @@ class SampleWindow {
   std::int64_t position_of(const AVFrame& frame) const noexcept;
 
   AVRational time_base_;
-  std::int64_t padding_;  // that the encoder put in front, in samples
+  std::int64_t padding_;  // samples that the encoder put before the first one
   std::optional<TimeWindow> window_;
   std::int64_t start_ = 0;
   AVRational unit_{0, 1};
   int frame_size_ = 0;
   std::int64_t next_ = 0;  // where the last frame ended, in unit_
-  std::optional<std::int64_t> first_;  // that a filter gets, in unit_
+  std::optional<std::int64_t> first_;  // sample that the filter gets, in unit_
 };
 
 }  // namespace spdl

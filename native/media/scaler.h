@@ -1,8 +1,7 @@
 // Size and pixel format of pictures, changed by libswscale without a filter graph around it.
 //
-// Gives bit for bit what libavfilter's `scale` gives with the same flags (libavfilter/vf_scale.c: which ranges, matrices
-// and chroma positions it tells libswscale), at a fraction of the cost of a graph for small pictures. One thread per
-// object.
+// The result has the same bits as that of libavfilter's `scale` with the same flags (libavfilter/vf_scale.c: the ranges, matrices
+// and chroma positions that it passes to libswscale), at a fraction of the cost of a graph for small pictures. One thread per object.
 
 #pragma once
 
@@ -16,28 +15,28 @@
 namespace spdl {
 
 struct ScaleTarget {
-  int width = 0;  // 0: the source's
+  int width = 0;  // 0: that of the source
   int height = 0;
-  std::string flags;  // libswscale's, by name; empty: its default
+  std::string flags;  // names of libswscale's flags; empty: its default
   AVPixelFormat format = AV_PIX_FMT_NONE;
 };
 
-// What a filter description asks for if it does no more than that: an optional `scale` with sizes in figures and flags,
-// and a `format` of one pixel format. None for all others.
+// The target of a filter description that only scales: an optional `scale` with numbers as sizes and flags, and a `format` of one
+// pixel format. None for all other descriptions.
 std::optional<ScaleTarget> parse_scale(const std::string& description);
 
 class Scaler {
  public:
   explicit Scaler(ScaleTarget target) : target_(std::move(target)) {}
 
-  // Whether libswscale can do this to the frame.
+  // Whether libswscale can scale the frame like this.
   bool takes(const AVFrame& frame);
 
-  // A picture of its own, or the frame itself if there is nothing to do. For frames that it takes. Throws Error(kFilter).
+  // A new frame, or the given one if there is nothing to do. Only for frames that `takes` accepts. Throws Error(kFilter).
   av::FramePtr scale(av::FramePtr frame);
 
-  // The same into memory of the caller's, of packed pixels (one plane): `height` rows, `stride` bytes apart. No byte
-  // beside the pixels is touched.
+  // The same into the caller's memory, for packed formats (one plane): `height` rows, `stride` bytes apart. Bytes between the rows
+  // are not written.
   void scale_into(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride);
 
   int width_of(const AVFrame& frame) const noexcept { return target_.width > 0 ? target_.width : frame.width; }
@@ -55,13 +54,13 @@ class Scaler {
   void try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride);
 
   ScaleTarget target_;
-  Input input_;  // what the context is made for
+  Input input_;  // that the context was made for
   av::ScalerPtr context_;
-  bool is_full_range_ = false;  // of what comes out
+  bool is_full_range_ = false;  // of the result
   RgbScaler::Task task_;         // the same as the context's, for `rgb_`
   std::optional<RgbScaler> rgb_;
-  int num_scaled_ = 0;   // without it
-  int num_refused_ = 0;  // by it
+  int num_scaled_ = 0;   // frames scaled without `rgb_`
+  int num_refused_ = 0;  // frames that `rgb_` refused
   av::FramePtr scratch_;
 };
 

@@ -1,8 +1,7 @@
-// Where libav reads a container's bytes from: memory, a file, or a URL.
+// The source of a container's bytes for libav: memory, a file, or a URL.
 //
-// Files are not left to libav: for it a name may be a URL, a pattern of names or a side door to other protocols, and a pipe
-// that nobody writes to cannot be left. Owns what it opens; data in memory belongs to the caller and must outlive it.
-// One thread per object.
+// libav does not open files itself: it would take some names for URLs, patterns or protocols, and could not be interrupted while it
+// reads a pipe. Owns what it opens; data in memory belongs to the caller and must outlive it. One thread per object.
 
 #pragma once
 
@@ -24,19 +23,19 @@ struct CloseUrl {
 };
 using UrlPtr = std::unique_ptr<AVIOContext, CloseUrl>;
 
-// What libav asks in everything that may block. The watch must outlive whatever has it.
+// The callback by which libav checks the watch while it may block. The watch must outlive it.
 AVIOInterruptCB interrupt_by(Watch& watch) noexcept;
 
-// Whether a source that is given as text is a URL, and not the path of a file.
+// Whether the text is a URL, and not the path of a file.
 bool is_url(const std::string& path);
 
-// Options that the protocol does not know stay in `options`. `name` is what messages say. Throws Error: kSourceNotFound,
+// Options that the protocol does not know stay in `options`. Messages call the source `name`. Throws Error: kSourceNotFound,
 // kOpen, kTimeout; Cancelled.
 UrlPtr open_url(const std::string& url, Watch& watch, av::Dictionary& options, const std::string& name);
 
 class SourceIo {
  public:
-  // `buffer_size` in bytes, of libav's own. Both read by callbacks; the watch ends what blocks, and must outlive this.
+  // `buffer_size`: of libav's buffer, in bytes. The watch ends blocking reads, and must outlive this.
   SourceIo(std::span<const std::uint8_t> data, int buffer_size);
   SourceIo(const std::string& path, const std::string& name, Watch& watch);
   explicit SourceIo(UrlPtr url);
@@ -46,7 +45,7 @@ class SourceIo {
 
   AVIOContext* context() const noexcept { return io_; }
   bool is_url() const noexcept { return url_ != nullptr; }
-  // The first bytes, as many as there are and fit, where they can be read again; else none.
+  // The first bytes that fit, if they can be read again; else none.
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const;
 
  private:
@@ -55,14 +54,14 @@ class SourceIo {
   static std::int64_t seek(void* opaque, std::int64_t offset, int whence) noexcept;
   std::int64_t seek_in_memory(std::int64_t offset, int whence) noexcept;
 
-  // One of three.
+  // Only one of these is set.
   std::span<const std::uint8_t> data_;
   std::optional<File> file_;
   UrlPtr url_;
 
   std::size_t position_ = 0;  // in memory
   Watch* watch_ = nullptr;
-  AVIOContext* io_ = nullptr;  // owned unless it is the URL's
+  AVIOContext* io_ = nullptr;  // owned, unless it is that of url_
 };
 
 }  // namespace spdl

@@ -1,7 +1,7 @@
-// Which packets a window of time needs: pure decisions, made as packets come in the order of the container.
+// Chooses the packets that are needed to decode a window of time. Looks at packets only, and reads nothing.
 //
-// A collector is offered packet after packet of one stream until it has enough; then `finish` gives those to keep.
-// One thread per object.
+// A collector is offered the packets of one stream in the order of the container until it needs no more; `finish` then returns
+// those to keep. One thread per object.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace spdl {
 
-// Pictures: from a key frame at or before the start, from which decoding is right at the start, to the last picture in the
+// Of a video: from a key frame early enough for pictures to be right from the start of the window on, to the last picture in the
 // window, in decoding order.
 class VideoCollector {
  public:
@@ -28,9 +28,9 @@ class VideoCollector {
   VideoCollector(TimeWindow window, const AVCodecParameters& parameters, const Stream& stream)
       : window_(window), parameters_(parameters), stream_(stream), has_key_(stream.from_start) {}
 
-  // False once no later packet can matter.
+  // False if no later packet is needed.
   bool offer(av::PacketPtr packet);
-  // Whether what came begins too late to decode the window, so that one has to seek further back.
+  // Whether the packets begin too late to decode the window, so that the caller has to seek further back.
   bool began_too_late() const noexcept { return began_too_late_ || !has_key_ || (!stream_.from_start && !begins_clean_); }
   std::vector<av::PacketPtr> finish();
 
@@ -44,9 +44,9 @@ class VideoCollector {
   Stream stream_;
   bool has_key_;
   bool began_too_late_ = false;
-  bool begins_clean_ = false;      // whether pictures from the start on are right
+  bool begins_clean_ = false;      // pictures are right from the start of the window on
   std::vector<av::PacketPtr> kept_;
-  std::vector<std::size_t> keys_;  // of kept_: key frames at or before the start
+  std::vector<std::size_t> keys_;  // indices in kept_ of key frames at or before the start
   std::size_t num_needed_ = 0;
   std::size_t num_late_ = 0;  // pictures that are displayed after the window
 };
@@ -63,8 +63,8 @@ struct Preroll {
 
 Preroll preroll_of(const AVCodecParameters& parameters) noexcept;
 
-// Samples: packets that overlap the window, and those before them that bring the decoder into the right state. Behind them, a
-// hundredth of a second: what a resampler looks at for the last samples (libswresample: 16 samples of the lower rate).
+// Of audio: packets that overlap the window, packets before them that bring the decoder into the right state, and packets of a
+// hundredth of a second after them, which a resampler needs for the last samples (libswresample: 16 samples of the lower rate).
 class AudioCollector {
  public:
   AudioCollector(TimeWindow window, AVRational time_base, Preroll preroll, bool from_start)
@@ -85,10 +85,10 @@ class AudioCollector {
   Preroll preroll_;
   bool from_start_;
   std::vector<av::PacketPtr> kept_;
-  std::vector<double> times_;   // of kept_: when they begin
-  std::size_t num_before_ = 0;  // of kept_: that end before the window
-  bool has_some_ = false;       // whether one of them is in the window
-  double next_time_ = 0;        // where the last packet ended
+  std::vector<double> times_;   // start of each packet in kept_
+  std::size_t num_before_ = 0;  // packets in kept_ that end before the window
+  bool has_some_ = false;       // a packet in kept_ is in the window
+  double next_time_ = 0;        // end of the last packet
 };
 
 }  // namespace spdl

@@ -16,7 +16,7 @@ from tests.support.child import run_child
 PNG = flat(100)
 
 
-def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int = 0, general_way: Any = None) -> Any:
+def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int = 0, fallback_loader: Any = None) -> Any:
     return _native.core.load_slots(
         batch,
         slots,
@@ -28,7 +28,7 @@ def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int =
         replay=None,
         max_pixels=MAX_PIXELS,
         num_threads=num_threads,
-        general_way=general_way or _native.media.general_way(),
+        fallback_loader=fallback_loader or _native.media.fallback_loader(),
     )
 
 
@@ -61,16 +61,16 @@ def test_calls_for_different_slots_lose_nothing_of_each_other() -> None:
 
 
 def throwing_way() -> Any:
-    """A general way whose functions throw ``std::bad_cast``, and what keeps it."""
+    """A fallback loader whose functions throw ``std::bad_cast``, and what keeps it."""
     throw = ctypes.cast(ctypes.CDLL("libstdc++.so.6")._ZSt16__throw_bad_castv, ctypes.c_void_p).value
     functions = (ctypes.c_void_p * 2)(throw, throw)
     way = ctypes.c_void_p(ctypes.addressof(functions))
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(ctypes.byref(way), _GENERAL_WAY, None), (way, functions)
+    return new(ctypes.byref(way), _FALLBACK_LOADER, None), (way, functions)
 
 
-_GENERAL_WAY = b"spdl.io.lib.general_way"  # a capsule does not copy its name
+_FALLBACK_LOADER = b"spdl.io.lib.fallback_loader"  # a capsule does not copy its name
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs GNU's C++ library")
@@ -79,7 +79,7 @@ def test_whatever_a_library_throws_is_a_failure_of_its_source(num_threads: int) 
     """On whatever thread it happens; the other sources are loaded."""
     way, kept = throwing_way()
     batch = _native.core.new_batch(native_transform(PLAIN), 40, None)
-    failures = load(batch, list(range(40)), [PNG, JPEG] * 20, num_threads=num_threads, general_way=way)
+    failures = load(batch, list(range(40)), [PNG, JPEG] * 20, num_threads=num_threads, fallback_loader=way)
     assert [failure.index for failure in failures] == list(range(0, 40, 2))
     assert all("a library failed: std::bad_cast" in str(failure.error) for failure in failures)
     assert sum(applied is not None for applied in batch.applied) == 20

@@ -205,7 +205,7 @@ def test_video_gives_its_first_picture() -> None:
 
 
 @pytest.mark.parametrize("pix_fmt", ["bgr24", "yuvj444p", "yuvj420p"])
-def test_lossless_jpeg_goes_the_general_way(pix_fmt: str, tmp_path: Path) -> None:
+def test_lossless_jpeg_is_decoded_by_ffmpeg(pix_fmt: str, tmp_path: Path) -> None:
     """A process of JPEG that libjpeg-turbo does not decode."""
     (tmp_path / "in.png").write_bytes(save(draw(64, 48), "PNG"))
     data = run_ffmpeg("-i", tmp_path / "in.png", "-pix_fmt", pix_fmt, "-c:v", "ljpeg", "-f", "image2pipe", "-")

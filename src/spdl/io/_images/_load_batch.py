@@ -267,7 +267,7 @@ def _load_without_filters(
     buffer = _native.core.new_batch(transform, len(sources), storage)
     slots = list(range(len(sources)))
 
-    def load(general_way: object) -> tuple[LoadFailure, ...] | None:
+    def load(fallback_loader: object) -> tuple[LoadFailure, ...] | None:
         return _native.core.load_slots(
             buffer,
             slots,
@@ -279,7 +279,7 @@ def _load_without_filters(
             replay=None,
             max_pixels=max_pixels,
             num_threads=0,
-            general_way=general_way,
+            fallback_loader=fallback_loader,
         )
 
     failures = with_ffmpeg_on_demand(load)

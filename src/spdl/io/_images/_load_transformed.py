@@ -140,7 +140,7 @@ class _Batch:
             seeds = None if seeds is None else [seeds[slot] for slot in slots]
             replay = None if replay is None else [replay[slot] for slot in slots]
 
-        def load(general_way: object) -> tuple[LoadFailure, ...] | None:
+        def load(fallback_loader: object) -> tuple[LoadFailure, ...] | None:
             return _native.core.load_slots(
                 self._buffer,
                 slots,
@@ -152,7 +152,7 @@ class _Batch:
                 replay=replay,
                 max_pixels=self._max_pixels,
                 num_threads=self._num_threads,
-                general_way=general_way,
+                fallback_loader=fallback_loader,
             )
 
         return with_ffmpeg_on_demand(load)

@@ -18,17 +18,17 @@ def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     """Call ``load``, and load FFmpeg only if a source needs it.
 
     Args:
-        load: Function of FFmpeg's decoders as native code takes them (``general_way``). If FFmpeg has not been loaded,
+        load: Function of the loader that native code falls back to (``fallback_loader``). If FFmpeg has not been loaded,
             the argument is ``None``, and the result is ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded,
             the argument is the reason, as text.
     """
-    loaded = load(_native.media.general_way() if "media" in vars(_native) else None)
+    loaded = load(_native.media.fallback_loader() if "media" in vars(_native) else None)
     if loaded is None:
         try:
-            general_way = _native.media.general_way()
+            fallback_loader = _native.media.fallback_loader()
         except NativeLibraryError as error:
-            general_way = str(error)
-        loaded = load(general_way)
+            fallback_loader = str(error)
+        loaded = load(fallback_loader)
         assert loaded is not None
     return loaded
 

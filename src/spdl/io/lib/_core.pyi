@@ -220,7 +220,7 @@ def load_slots(
     replay: list[tuple[Any, ...]] | None,
     max_pixels: int,
     num_threads: int,
-    general_way: object | str | None,
+    fallback_loader: object | str | None,
 ) -> tuple[spdl.io._types.LoadFailure, ...] | None:
     """
     Load pictures into slots of a batch: JPEG with libjpeg-turbo, other formats with FFmpeg.
@@ -235,11 +235,11 @@ def load_slots(
         replay: The plan of each source, as ``Transform.plan`` returns it, used instead of a random one; or None.
         max_pixels: The largest number of pixels that a picture may have.
         num_threads: The number of threads, including the caller's; 0 means the caller's alone.
-        general_way: ``_media.general_way()``, the loader for other formats; None; or why there is none, as text, which is
+        fallback_loader: ``_media.fallback_loader()``, the loader for other formats; None; or why there is none, as text, which is
             then the reason of each failure.
 
     Returns:
-        The failures. None if a source needs the other loader and ``general_way`` is None.
+        The failures. None if a source needs the other loader and ``fallback_loader`` is None.
 
     Releases the GIL; thread-safe for different slots.
     """

@@ -1023,7 +1023,7 @@ class Muxer:
     def flush(self) -> None: ...
     def close(self) -> None: ...
 
-def general_way() -> object:
+def fallback_loader() -> object:
     """The loader of images that are not JPEG, for ``_core.load_slots``."""
 
 def load_pictures(
