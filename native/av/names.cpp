@@ -10,13 +10,21 @@ extern "C" {
 
 namespace spdl::av {
 
+AVPixelFormat pixel_format_of(int number) noexcept {
+  return can_hold<AV_PIX_FMT_NB>(number) ? static_cast<AVPixelFormat>(number) : AV_PIX_FMT_NONE;
+}
+
+AVSampleFormat sample_format_of(int number) noexcept {
+  return can_hold<AV_SAMPLE_FMT_NB>(number) ? static_cast<AVSampleFormat>(number) : AV_SAMPLE_FMT_NONE;
+}
+
 std::string pixel_format_name(int format) {
-  const char* name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(format));
+  const char* name = av_get_pix_fmt_name(pixel_format_of(format));
   return name != nullptr ? name : "none";
 }
 
 std::string sample_format_name(int format) {
-  const char* name = av_get_sample_fmt_name(static_cast<AVSampleFormat>(format));
+  const char* name = av_get_sample_fmt_name(sample_format_of(format));
   return name != nullptr ? name : "none";
 }
 

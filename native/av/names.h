@@ -9,11 +9,23 @@ extern "C" {
 #include <libavutil/samplefmt.h>
 }
 
+#include <bit>
 #include <string>
 
 #include "base/error.h"
 
 namespace spdl::av {
+
+// Whether an enumeration of C with that largest value can hold the number. In C++, a value with more bits is undefined behaviour.
+// Values that a later version of FFmpeg adds mostly fit.
+template <auto kLargest>
+constexpr bool can_hold(int number) noexcept {
+  return number >= 0 && static_cast<unsigned>(number) < std::bit_ceil(static_cast<unsigned>(kLargest) + 1);
+}
+
+// The value of the enumeration, or its NONE for a number that it cannot hold.
+AVPixelFormat pixel_format_of(int number) noexcept;
+AVSampleFormat sample_format_of(int number) noexcept;
 
 // "none" for the formats that have no name.
 std::string pixel_format_name(int format);

@@ -7,6 +7,7 @@ extern "C" {
 
 #include <cstdlib>
 
+#include "av/names.h"
 #include "fuzz/serialized.h"
 #include "fuzz/target.h"
 #include "media/serialize_frames.h"
@@ -14,7 +15,7 @@ extern "C" {
 namespace {
 
 void touch_picture(const AVFrame& frame) {
-  const auto format = static_cast<AVPixelFormat>(frame.format);
+  const auto format = spdl::av::pixel_format_of(frame.format);
   const AVPixFmtDescriptor* description = av_pix_fmt_desc_get(format);
   for (int plane = 0; plane < av_pix_fmt_count_planes(format); ++plane) {
     const int row = av_image_get_linesize(format, frame.width, plane);
@@ -28,7 +29,7 @@ void touch_picture(const AVFrame& frame) {
 }
 
 void touch_samples(const AVFrame& frame) {
-  const auto format = static_cast<AVSampleFormat>(frame.format);
+  const auto format = spdl::av::sample_format_of(frame.format);
   const bool is_planar = av_sample_fmt_is_planar(format) != 0;
   const auto bytes = static_cast<std::size_t>(av_get_bytes_per_sample(format)) * static_cast<std::size_t>(frame.nb_samples);
   const int num_planes = is_planar ? frame.ch_layout.nb_channels : 1;

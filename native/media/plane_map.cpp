@@ -26,7 +26,7 @@ constexpr std::uintptr_t kGap = 4096;
 std::uintptr_t address(const std::uint8_t* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 std::vector<Extent> picture_extents(const AVFrame& frame) {
-  const auto format = static_cast<AVPixelFormat>(frame.format);
+  const AVPixelFormat format = av::pixel_format_of(frame.format);
   const AVPixFmtDescriptor* descriptor = av_pix_fmt_desc_get(format);
   std::array<int, 4> row_bytes{};
   if (descriptor == nullptr || (descriptor->flags & AV_PIX_FMT_FLAG_HWACCEL) != 0 || frame.width < 1 ||
@@ -56,7 +56,7 @@ std::vector<Extent> picture_extents(const AVFrame& frame) {
 }
 
 std::vector<Extent> sample_extents(const AVFrame& frame) {
-  const auto format = static_cast<AVSampleFormat>(frame.format);
+  const AVSampleFormat format = av::sample_format_of(frame.format);
   const int sample_bytes = av_get_bytes_per_sample(format);
   if (sample_bytes < 1 || frame.nb_samples < 0 || frame.ch_layout.nb_channels < 1) {
     return {};
@@ -149,7 +149,7 @@ void move_in_band_where_too_many(PlaneMap& map, std::size_t first_plane, std::si
 
 void refuse_hardware(const AVFrame& frame, const std::string& source) {
   const AVPixFmtDescriptor* descriptor =
-      frame.nb_samples > 0 ? nullptr : av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+      frame.nb_samples > 0 ? nullptr : av_pix_fmt_desc_get(av::pixel_format_of(frame.format));
   if (frame.hw_frames_ctx != nullptr || (descriptor != nullptr && (descriptor->flags & AV_PIX_FMT_FLAG_HWACCEL) != 0)) {
     throw Error(ErrorKind::kUnsupportedFormat, kAction,
                 "they are in memory of a device (" + av::pixel_format_name(frame.format) +

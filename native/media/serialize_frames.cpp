@@ -17,6 +17,7 @@ extern "C" {
 #include "av/check.h"
 #include "av/colours.h"
 #include "av/compat.h"
+#include "av/names.h"
 #include "base/error.h"
 #include "media/overread.h"
 #include "media/plane_map.h"
@@ -29,8 +30,6 @@ using Bytes = std::span<const std::uint8_t>;
 
 constexpr const char* kAction = "make frames of what another process sent";
 constexpr std::array<std::uint8_t, 8> kMagic = {'S', 'P', 'D', 'L', 'F', 'R', 'M', 1};
-// Kinds of side data are numbered from 0 on, and there are fewer than that.
-constexpr std::int32_t kMostSideDataType = 255;
 constexpr std::size_t kHeaderBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 // ----------------------------------------------------------------------------------------------------- descriptions
 
@@ -116,7 +115,8 @@ std::size_t read_frame(ByteReader& in, AVFrame& frame) {
   read_dictionary(in, &frame.metadata);
   for (std::size_t left = in.size(); left > 0; --left) {
     const auto number = in.number<std::int32_t>();
-    if (number < 0 || number > kMostSideDataType) {
+    // The last kind of FFmpeg 5.1; those up to FFmpeg 8 need no more bits.
+    if (!av::can_hold<AV_FRAME_DATA_DYNAMIC_HDR_VIVID>(number)) {
       in.refuse("side data has an unknown type");
     }
     const auto type = static_cast<AVFrameSideDataType>(number);

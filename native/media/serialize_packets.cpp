@@ -78,6 +78,14 @@ void write_codec(ByteWriter& out, const Codec& codec) {
   }
 }
 
+AVPacketSideDataType read_side_data_type(ByteReader& in) {
+  const auto number = in.number<std::int32_t>();
+  if (!av::can_hold<AV_PKT_DATA_NB>(number)) {
+    in.refuse("side data has an unknown type");
+  }
+  return static_cast<AVPacketSideDataType>(number);
+}
+
 CodecPtr read_codec(ByteReader& in, MediaType type) {
   auto codec = std::make_shared<Codec>();
   codec->type = type;
@@ -117,7 +125,7 @@ CodecPtr read_codec(ByteReader& in, MediaType type) {
     parameters.extradata_size = static_cast<int>(extradata.size());
   }
   for (std::size_t left = in.size(); left > 0; --left) {
-    const auto kind = static_cast<AVPacketSideDataType>(in.number<std::int32_t>());
+    const AVPacketSideDataType kind = read_side_data_type(in);
     av::add_coded_side_data(parameters, kind, in.block());
   }
   return codec;
@@ -152,7 +160,7 @@ av::PacketPtr read_packet(ByteReader& in, int stream_index) {
     in.refuse("the size of a packet is negative");
   }
   for (std::size_t left = in.size(); left > 0; --left) {
-    const auto type = static_cast<AVPacketSideDataType>(in.number<std::int32_t>());
+    const AVPacketSideDataType type = read_side_data_type(in);
     const Bytes data = in.block();
     std::uint8_t* copy = av_packet_new_side_data(packet.get(), type, data.size());
     if (copy == nullptr) {

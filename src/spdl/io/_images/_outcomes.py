@@ -18,7 +18,7 @@ def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     """Call ``load``, and load FFmpeg only if a source needs it.
 
     Args:
-        load: Function of the loader that native code falls back to (``fallback_loader``). If FFmpeg has not been loaded,
+        load: Function of the loader that native code falls back to (``fallback_loader``). If FFmpeg is not loaded yet,
             the argument is ``None``, and the result is ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded,
             the argument is the reason, as text.
     """
