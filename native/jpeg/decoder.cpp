@@ -1,27 +1,17 @@
 #include "jpeg/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h needs FILE and size_t
-#include <cstring>
 #include <string>
-#include <vector>
 
 #include <dlfcn.h>
-#include <jpeglib.h>
-
-#include <jerror.h>
-#if __has_include(<jpegint.h>)
-extern "C" {
-#include <jpegint.h>
-}
-#endif
 
 #include "base/error.h"
 #include "base/sniff.h"
 #include "image/exif.h"
 #include "image/jpeg_facts.h"
+#include "jpeg/session.h"
 
 #if JPEG_LIB_VERSION >= 70
 #define SPDL_DCT_WIDTH(component) ((component).DCT_h_scaled_size)
@@ -37,73 +27,6 @@ extern "C" {
 
 namespace spdl {
 namespace {
-
-// Encoders write about ten scans; files with hundreds exist to keep decoders busy.
-constexpr int kMaxScans = 500;
-
-struct ErrorManager : jpeg_error_mgr {
-  std::jmp_buf on_error;
-  char text[JMSG_LENGTH_MAX + 64] = "";
-};
-
-struct ScanCounter : jpeg_progress_mgr {};
-
-ErrorManager& errors_of(j_common_ptr info) noexcept { return *static_cast<ErrorManager*>(info->err); }
-
-[[noreturn]] void give_up(j_common_ptr info) {
-  ErrorManager& errors = errors_of(info);
-  errors.format_message(info, errors.text);
-  std::longjmp(errors.on_error, 1);
-}
-
-// libjpeg goes on after a warning with pixels of its own making. These change none; all others mean damage.
-bool is_harmless(int code) noexcept {
-  return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
-}
-
-void on_message(j_common_ptr info, int level) {
-  if (level < 0 && !is_harmless(info->err->msg_code)) {
-    give_up(info);
-  }
-}
-
-void count_scans(j_common_ptr info) {
-  const auto& decoder = *reinterpret_cast<j_decompress_ptr>(info);
-  if (decoder.input_scan_number > kMaxScans) {
-    ErrorManager& errors = errors_of(info);
-    std::snprintf(errors.text, sizeof(errors.text), "it has more than %d scans", kMaxScans);
-    std::longjmp(errors.on_error, 1);
-  }
-}
-
-// Data in memory. libjpeg asks for more to fill its bit buffer even where it needs no more, so the end of the data is
-// an end marker first, and damage only when bits beyond it are used (JWRN_HIT_MARKER) or scans may be missing.
-struct MemorySource : jpeg_source_mgr {
-  bool ended = false;
-};
-
-void init_source(j_decompress_ptr) {}
-void end_source(j_decompress_ptr) {}
-
-boolean at_end(j_decompress_ptr info) {
-  static constexpr JOCTET kEndOfImage[2] = {0xff, JPEG_EOI};
-  static_cast<MemorySource*>(info->src)->ended = true;
-  info->src->next_input_byte = kEndOfImage;
-  info->src->bytes_in_buffer = sizeof(kEndOfImage);
-  return TRUE;
-}
-
-void skip(j_decompress_ptr info, long count) {
-  if (count <= 0) {
-    return;
-  }
-  if (static_cast<unsigned long>(count) > info->src->bytes_in_buffer) {
-    at_end(info);
-    return;
-  }
-  info->src->next_input_byte += count;
-  info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
-}
 
 // By how much the inverse transform is to scale down, where `shrinking` pixels become one: 1, 2, 4 or 8; other factors
 // have no fast transform. What it leaves must be some times the target: its own filter is a poor one, and shows where
@@ -142,138 +65,9 @@ ColorModel model_of(const jpeg_decompress_struct& info) {
   }
 }
 
-// Of the picture's minimum coded units (ITU-T T.81, 4.8), in one direction.
-struct UnitRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
-// jpeg_crop_scanline crops planes as well as pixels, but refuses to run unless `global_state` of the decoder, a private
-// field, is DSTATE_SCANNING; while planes are read it is DSTATE_RAW_OK. No public function changes it, so `crop_columns`
-// does, for that one call. This is right for libjpeg-turbo 1.5, the first version with the function, to 3.x: the value is
-// from jpegint.h, the same since libjpeg 6b, and is compared with that header where it is installed (Debian and Fedora
-// install it). With a later version whole rows are decoded, which gives the same pixels, until somebody has looked.
-constexpr int kScanning = 205;
-#ifdef DSTATE_SCANNING
-static_assert(kScanning == DSTATE_SCANNING, "libjpeg-turbo changed its states: see crop_columns");
-#endif
-static_assert(LIBJPEG_TURBO_VERSION_NUMBER >= 1005000, "libjpeg-turbo 1.5 or later is needed, for jpeg_crop_scanline");
-constexpr bool kCanCropPlanes = LIBJPEG_TURBO_VERSION_NUMBER < 4000000;
-
 }  // namespace
 
-struct JpegDecoder::Session {
-  jpeg_decompress_struct info{};
-  ErrorManager errors{};
-  ScanCounter progress{};
-  MemorySource source{};
-  std::array<std::vector<JSAMPROW>, 4> rows;
-  bool created = false;
-
-  Session() {
-    info.err = jpeg_std_error(&errors);
-    errors.error_exit = give_up;
-    errors.emit_message = on_message;
-    progress.progress_monitor = count_scans;
-    source.init_source = init_source;
-    source.fill_input_buffer = at_end;
-    source.skip_input_data = skip;
-    source.resync_to_restart = jpeg_resync_to_restart;
-    source.term_source = end_source;
-  }
-  ~Session() { close(); }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-
-  // libjpeg keeps the tables of one picture for the next. A picture must not depend on what came before, so each gets
-  // a decoder of its own; that costs about a microsecond.
-  void create(std::span<const std::uint8_t> data) {
-    close();
-    guard([&] { jpeg_create_decompress(&info); });
-    created = true;
-    info.progress = &progress;
-    info.src = &source;
-    source.next_input_byte = data.data();
-    source.bytes_in_buffer = data.size();
-    source.ended = false;
-  }
-
-  void close() noexcept {
-    if (created) {
-      jpeg_destroy_decompress(&info);
-      created = false;
-    }
-  }
-
-  // A file that ends early in its first scan is noticed when the missing bits are read; later scans would be missed.
-  void check_scans() {
-    if (source.ended && jpeg_has_multiple_scans(&info)) {
-      throw Error(ErrorKind::kDecode, "decode", "the data ends before its end marker, so scans may be missing");
-    }
-  }
-
-  // Rows of units that cover the region.
-  UnitRange rows_of(const Rect& region) const noexcept {
-    const int height = info.max_v_samp_factor * DCTSIZE;
-    return {static_cast<std::size_t>(region.top / height),
-            std::min<std::size_t>(static_cast<std::size_t>((region.bottom() + height - 1) / height),
-                                  info.total_iMCU_rows)};
-  }
-
-  // Skips the inverse transform of columns of units outside of the region, and returns the columns that will be decoded.
-  // jpeg_crop_scanline, made for pixels, works for planes too (see kScanning): the coefficient controller then puts the
-  // first unit of the region at the start of each row. Its other effect, on upsampling, does not apply to planes. The
-  // tests compare every subsampling with the whole picture.
-  UnitRange crop_columns(const Rect& region) {
-    const bool is_alone = info.num_components == 1;
-    const auto unit = static_cast<std::size_t>((is_alone ? 1 : info.max_h_samp_factor) * DCTSIZE);
-    const std::size_t num_units = (info.image_width + unit - 1) / unit;
-    const auto scaled = static_cast<JDIMENSION>(unit / info.scale_denom);
-    UnitRange wanted{static_cast<std::size_t>(region.left) / unit,
-                     std::min((static_cast<std::size_t>(region.right()) + unit - 1) / unit, num_units)};
-    const auto left_of = [&] { return static_cast<JDIMENSION>(wanted.begin) * scaled; };
-    const auto width_of = [&] {
-      return std::min(static_cast<JDIMENSION>(wanted.end) * scaled, info.output_width) - left_of();
-    };
-    // It replaces the upsampler, which planes do not have, where a component is left with one sample in a row.
-    const auto narrowest = static_cast<JDIMENSION>(info.max_h_samp_factor);
-    while (width_of() <= narrowest && (wanted.begin > 0 || wanted.end < num_units)) {
-      wanted.end < num_units ? ++wanted.end : --wanted.begin;
-    }
-    if (!kCanCropPlanes || (wanted.begin == 0 && wanted.end == num_units)) {
-      return UnitRange{0, num_units};
-    }
-    JDIMENSION left = left_of();
-    JDIMENSION width = width_of();
-    const int state = info.global_state;
-    info.global_state = kScanning;
-    const bool is_cropped = try_call([&] { jpeg_crop_scanline(&info, &left, &width); });
-    info.global_state = state;
-    return is_cropped ? wanted : UnitRange{0, num_units};
-  }
-
-  // Calls libjpeg, which leaves by longjmp when it fails: `call` must own nothing.
-  template <class Call>
-  bool try_call(Call call) noexcept {
-    if (setjmp(errors.on_error) != 0) {
-      return false;
-    }
-    call();
-    return true;
-  }
-
-  template <class Call>
-  void guard(Call call) {
-    if (!try_call(call)) {
-      if (errors.msg_code == JERR_SOF_UNSUPPORTED) {
-        throw UnsupportedJpeg(errors.text);
-      }
-      throw Error(ErrorKind::kDecode, "decode", errors.text);
-    }
-  }
-};
-
-JpegDecoder::JpegDecoder() : session_(std::make_unique<Session>()) {}
+JpegDecoder::JpegDecoder() : session_(std::make_unique<JpegSession>()) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
@@ -294,7 +88,7 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
     throw Error(ErrorKind::kDecode, "decode",
                 "its samples have " + std::to_string(facts.precision) + " bits, and JPEG is decoded with 8 only");
   }
-  Session& session = *session_;
+  JpegSession& session = *session_;
   jpeg_decompress_struct& info = session.info;
   session.create(data);
   session.guard([&] {
@@ -331,7 +125,7 @@ std::size_t JpegDecoder::memory_needed(const Rect& region, double shrinking) con
 }
 
 Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only) {
-  Session& session = *session_;
+  JpegSession& session = *session_;
   jpeg_decompress_struct& info = session.info;
   Picture picture;
   picture.model = model_of(info);
@@ -402,7 +196,7 @@ Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only
 }
 
 Picture JpegDecoder::decode_to_rgb(const Rect& region) {
-  Session& session = *session_;
+  JpegSession& session = *session_;
   jpeg_decompress_struct& info = session.info;
   Picture picture;
   picture.model = model_of(info);
@@ -451,7 +245,7 @@ Picture JpegDecoder::decode_to_rgb(const Rect& region) {
 }
 
 bool JpegDecoder::decode_to_packed_rgb(std::uint8_t* out) {
-  Session& session = *session_;
+  JpegSession& session = *session_;
   jpeg_decompress_struct& info = session.info;
   const ColorModel model = model_of(info);
   if (model == ColorModel::kCmyk || model == ColorModel::kYcck) {

@@ -31,6 +31,8 @@ struct JpegHeader {
   int orientation = 1;  // as in EXIF
 };
 
+struct JpegSession;
+
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -64,8 +66,7 @@ class JpegDecoder {
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
-  struct Session;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<JpegSession> session_;
   std::array<Buffer, 4> planes_;
   Buffer line_;
 };

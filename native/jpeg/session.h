@@ -1,0 +1,92 @@
+// One picture in libjpeg's decoder: its state, its source, and how its errors leave it.
+//
+// libjpeg reports an error by a callback that must not return. Here the callback leaves by longjmp, so every call of libjpeg that
+// may fail goes through `guard` or `try_call`. One thread per object.
+
+#pragma once
+
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>  // jpeglib.h needs FILE and size_t
+#include <span>
+#include <vector>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include "base/error.h"
+#include "image/rect.h"
+#include "jpeg/decoder.h"
+
+namespace spdl {
+
+// A range of the picture's minimum coded units (ITU-T T.81, 4.8), in one direction.
+struct UnitRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+struct JpegSession {
+  struct ErrorManager : jpeg_error_mgr {
+    std::jmp_buf on_error;
+    char text[JMSG_LENGTH_MAX + 64] = "";
+  };
+
+  // Data in memory. libjpeg asks for more to fill its bit buffer even where it needs no more, so the end of the data is an end
+  // marker first, and damage only when bits beyond it are used (JWRN_HIT_MARKER) or scans may be missing.
+  struct MemorySource : jpeg_source_mgr {
+    bool ended = false;
+  };
+
+  jpeg_decompress_struct info{};
+  ErrorManager errors{};
+  jpeg_progress_mgr progress{};
+  MemorySource source{};
+  std::array<std::vector<JSAMPROW>, 4> rows;
+  bool created = false;
+
+  JpegSession();
+  ~JpegSession() { close(); }
+  JpegSession(const JpegSession&) = delete;
+  JpegSession& operator=(const JpegSession&) = delete;
+
+  // libjpeg keeps the tables of one picture for the next. A picture must not depend on what came before, so each gets a decoder of
+  // its own; that costs about a microsecond. The data must outlive the decoding.
+  void create(std::span<const std::uint8_t> data);
+  void close() noexcept;
+
+  // A file that ends early in its first scan is noticed when the missing bits are read; later scans would be missed.
+  // Throws Error(kDecode).
+  void check_scans();
+
+  // Rows of units that cover the region.
+  UnitRange rows_of(const Rect& region) const noexcept;
+  // Skips the inverse transform of columns of units outside of the region, and returns the columns that will be decoded.
+  UnitRange crop_columns(const Rect& region);
+
+  // Calls libjpeg, which leaves by longjmp when it fails: `call` must own nothing. False if it failed.
+  template <class Call>
+  bool try_call(Call call) noexcept {
+    if (setjmp(errors.on_error) != 0) {
+      return false;
+    }
+    call();
+    return true;
+  }
+
+  // The same; throws UnsupportedJpeg or Error(kDecode) if it failed.
+  template <class Call>
+  void guard(Call call) {
+    if (!try_call(call)) {
+      if (errors.msg_code == JERR_SOF_UNSUPPORTED) {
+        throw UnsupportedJpeg(errors.text);
+      }
+      throw Error(ErrorKind::kDecode, "decode", errors.text);
+    }
+  }
+};
+
+}  // namespace spdl
