@@ -33,16 +33,18 @@ class SetupError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A virtual environment, known by its name; without requirements it is this interpreter.
+    """A virtual environment, known by its name; without requirements and tree it is this interpreter.
 
     Attributes:
         requirements: The requirements that pip installs.
         variables: Environment variables for pip besides those of this process, for packages that it compiles.
+        tree: Another checkout of SPDL, built, with its own environment in ``.venv``, which is used.
     """
 
     name: str
     requirements: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+    tree: Path | None = None
 
 
 #: This interpreter with the checkout's ``src``.
@@ -68,8 +70,13 @@ def interpreter_of(environment: Environment) -> str:
     """The Python of an environment, which is made if necessary.
 
     Raises:
-        SetupError: ``venv`` or ``pip`` failed.
+        SetupError: ``venv`` or ``pip`` failed, or the tree has no environment.
     """
+    if environment.tree is not None:
+        path = environment.tree / ".venv" / "bin" / "python"
+        if not path.exists():
+            raise SetupError(f"there is no {path}; build that checkout first (make setup)")
+        return str(path)
     if not environment.requirements:
         return sys.executable
     folder = _folder(environment)
@@ -93,10 +100,10 @@ def is_made(environment: Environment) -> bool:
 
 
 def environ_of(environment: Environment) -> dict[str, str]:
-    """This process's variables without those that change how Python or SPDL run; only ``CHECKOUT`` sees ``src``."""
+    """This process's variables without those that change how Python or SPDL run; only checkouts see their ``src``."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPDL_"))}
-    if environment == CHECKOUT:
-        environ["PYTHONPATH"] = str(REPOSITORY / "src")
+    if environment.tree is not None or environment == CHECKOUT:
+        environ["PYTHONPATH"] = str((environment.tree or REPOSITORY) / "src")
     return environ
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .environments import REPOSITORY
 
-__all__ = ["describe_run"]
+__all__ = ["describe_run", "revision_of"]
 
 
 def describe_run(script: str, arguments: list[str]) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def describe_run(script: str, arguments: list[str]) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join(["python", script, *arguments]),
-        "revision": _revision(),
+        "revision": revision_of(REPOSITORY),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "gil": getattr(sys, "_is_gil_enabled", lambda: True)(),
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -49,12 +49,12 @@ def _cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _revision() -> str | None:
-    """Commit of the checkout, with ``+changes`` if ``src`` differs from it; ``None`` outside a git checkout."""
+def revision_of(tree: Path) -> str | None:
+    """Commit of a checkout, with ``+changes`` if ``src`` differs from it; ``None`` outside a git checkout."""
 
     def git(*arguments: str) -> str | None:
         try:
-            command = ["git", "-C", str(REPOSITORY), *arguments]
+            command = ["git", "-C", str(tree), *arguments]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError:  # no git
             return None

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._contest.contest import AtMost, Case, Contest, Peer, Ratio
+from benchmarks._contest.contest import Case, Contest, Peer
 from benchmarks._contest.environments import REFERENCE, Environment
+from benchmarks._contest.required import AtMost, Ratio
 
 OURS = "spdl"
 _LIBRARIES = Environment("archives-peers", ("numpy", "scipy", "soundfile"))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer
 from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
+from benchmarks._contest.required import Ratio
 
 OURS = "spdl"
 # Sliding tones, a second voice, a beat and pink noise, so that an encoder has work in every band.

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer
+from benchmarks._contest.required import Ratio
 
 __all__ = ["CONTEST", "find_missing"]
 

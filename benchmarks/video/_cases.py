@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Ratio
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer
 from benchmarks._contest.environments import MEDIA_LIBRARIES, REFERENCE
+from benchmarks._contest.required import Ratio
 
 from ._clips import FRAME_RATE, Clip
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks._contest.contest import AtMost, Case, Contest, Peer, Ratio, Turn, is_same
+from benchmarks._contest.contest import Case, Contest, Peer, is_same
 from benchmarks._contest.environments import CHECKOUT
+from benchmarks._contest.required import AtMost, Ratio
+from benchmarks._contest.result import Result, add_turn
 from benchmarks._contest.running import run
 from benchmarks.archives._contest import CONTEST, make_cases
 
@@ -34,14 +36,14 @@ def test_figures_name_cases_and_peers_that_exist(tmp_path: Path) -> None:
     """A figure that can never be measured would never be missed."""
     cases, peers = {case.name for case in make_cases(tmp_path, is_quick=True)}, {peer.name for peer in CONTEST.peers}
     for required in CONTEST.required:
+        assert isinstance(required, Ratio | AtMost)
         pairs = [required.of, required.over] if isinstance(required, Ratio) else [required.of, required.floor]
         assert all(pair is None or (pair[0] in cases and pair[1] in peers) for pair in pairs)
 
 
-TURNS = {
-    ("a", "ours"): Turn([1.0, 2.0, 3.0], [], 1),
-    ("a", "theirs"): Turn([10.0, 9.0, 30.0], [], 1),
-}
+TURNS = Result(
+    {"cases": [{"name": "a", "costs": {"ours": {"wall_us": [1.0, 2.0, 3.0]}, "theirs": {"wall_us": [10.0, 9.0, 30.0]}}}]}
+)
 
 
 def test_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
@@ -50,6 +52,27 @@ def test_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
     assert (figure.measured, figure.spread, figure.verdict) == (5, (4.5, 10), "PASS")
     assert Ratio("t", ("a", "theirs"), ("a", "ours"), 5.1).measured(TURNS).verdict == "MISS"
     assert Ratio("t", ("b", "theirs"), ("a", "ours"), 5).measured(TURNS).verdict == "NOT MEASURED"
+
+
+def test_ratio_of_rounds_is_the_median_of_their_ratios() -> None:
+    """Pairs of the same round are compared; the limit may be a maximum."""
+    figure = Ratio("t", ("a", "theirs"), ("a", "ours"), 10, of_rounds=True).measured(TURNS)
+    assert (figure.measured, figure.spread, figure.required, figure.verdict) == (10, (4.5, 10), ">= 10", "PASS")
+    figure = Ratio("t", ("a", "theirs"), ("a", "ours"), at_most=9.9, of_rounds=True).measured(TURNS)
+    assert (figure.required, figure.verdict) == ("<= 9.9", "MISS")
+
+
+def test_turns_are_collected_by_name() -> None:
+    """A turn may have several values of one name; what is measured once is kept apart."""
+    costs: dict[str, Any] = {"num_calls": 3}
+    for wall in (1.0, 2.0):
+        add_turn(costs, {"wall_us": wall, "each_us": [wall, 10 * wall], "choice": "threads"})
+    result = Result({"cases": [{"name": "a", "costs": {"ours": costs}}]})
+    assert result.values("a", "ours", "wall_us") == [1.0, 2.0]
+    assert result.values("a", "ours", "each_us") == [1.0, 10.0, 2.0, 20.0]
+    assert result.values("a", "ours", "choice") == ["threads", "threads"]
+    assert (result.once("a", "ours", "num_calls"), result.values("a", "ours", "num_calls")) == (3, [])
+    assert (result.median("a", "ours", "wall_us"), result.median("a", "theirs", "wall_us")) == (1.5, None)
 
 
 def test_limit_takes_off_the_floor() -> None:

@@ -1,0 +1,85 @@
+"""Columns of a table of measurements: each gives the cell of a peer in a case."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Protocol
+
+from .figures import NOTHING, short
+from .result import Result
+
+__all__ = ["Column", "Median", "Once", "RatioTo", "Spread", "round_ratios", "spread_of"]
+
+
+class Column(Protocol):
+    """A column.
+
+    Attributes:
+        title: The head.
+    """
+
+    @property
+    def title(self) -> str: ...
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        """The cell; ``NOTHING`` if it was not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """``median (minimum to maximum)`` of the values with that name, multiplied by ``scale``."""
+
+    title: str
+    name: str
+    scale: float = 1.0
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        return spread_of([self.scale * value for value in result.values(case, peer, self.name)])
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The median of the values with that name, multiplied by ``scale``."""
+
+    title: str
+    name: str
+    scale: float = 1.0
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        value = result.median(case, peer, self.name)
+        return NOTHING if value is None else short(self.scale * value)
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A number that is measured once, multiplied by ``scale``."""
+
+    title: str
+    name: str
+    scale: float = 1.0
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        value = result.once(case, peer, self.name)
+        return NOTHING if value is None else short(self.scale * value)
+
+
+@dataclass(frozen=True, slots=True)
+class RatioTo:
+    """A peer's value over that of ``peer`` in the same round."""
+
+    title: str
+    peer: str
+    name: str = "wall_us"
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        return spread_of(round_ratios(result.values(case, peer, self.name), result.values(case, self.peer, self.name)))
+
+
+def round_ratios(of: Sequence[float], over: Sequence[float]) -> list[float]:
+    """The ratio of each round; empty if one was not measured."""
+    return [one / other for one, other in zip(of, over, strict=False)]
+
+
+def spread_of(values: Sequence[float]) -> str:
+    """``median (minimum to maximum)``."""
+    return f"{short(median(values))} ({short(min(values))} to {short(max(values))})" if values else NOTHING

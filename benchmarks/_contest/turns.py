@@ -1,0 +1,130 @@
+"""The measurements: outputs first, then turns, A B C, A B C."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .contest import Case, Contest, OutputMismatch, Outputs
+from .contestants import Contestant, start_one
+from .result import add_turn
+
+__all__ = ["Amount", "compare", "measure", "measure_alone"]
+
+#: The measurements of a case, by peer: see ``Result``.
+Costs = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured.
+
+    Attributes:
+        rounds: The number of rounds; ``None`` for that of the case or the contest.
+        seconds: The length of a turn.
+        started: The start of the run, by ``time.monotonic``.
+        is_exact: Whether no case gets more rounds, because of a trial run or ``rounds``.
+    """
+
+    rounds: int | None
+    seconds: float
+    started: float
+    is_exact: bool
+
+    def tell(self, text: str) -> None:
+        print(f"{time.monotonic() - self.started:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+
+def compare(
+    contest: Contest, contestants: Sequence[Contestant], case: Case, data: Mapping[str, Any]
+) -> dict[str, float]:
+    """Compare the outputs with those of the standard.
+
+    Returns:
+        The PSNR in dB, by peer, of outputs that are only similar.
+
+    Raises:
+        OutputMismatch: The output of a peer is wrong.
+    """
+    given: dict[str, Outputs] = {}
+    likeness = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for contestant in contestants:
+            path = Path(folder) / f"{contestant.name}.npz"
+            if contestant.open(case, data) and contestant.client.ask("save", to=str(path)):
+                with np.load(path) as arrays:
+                    given[contestant.name] = {name: arrays[name] for name in arrays.files}
+                path.unlink()
+            contestant.client.ask("close")
+    standard = given.get(contest.standard or contest.ours)
+    for contestant in contestants:
+        name = contestant.name
+        if name not in given:
+            continue
+        problem = None if case.check is None else case.check(given[name])
+        if problem is None and standard is not None and case.check is None and case.likeness is None:
+            problem = case.differ(standard, given[name])
+        if problem is not None:
+            raise OutputMismatch(f"{name} does not do the work of {case.name!r}: {problem}")
+        if case.likeness is not None and standard is not None:
+            alike = case.likeness(contestant.role, standard, given[name])
+            if alike is not None:
+                likeness[name] = alike
+    return likeness
+
+
+def measure(
+    contest: Contest, contestants: Sequence[Contestant], case: Case, data: Mapping[str, Any], amount: Amount
+) -> Costs:
+    """Take turns in a case."""
+    able = [contestant for contestant in contestants if contestant.open(case, data)]
+    costs: Costs = {each.name: dict(each.client.ask("calibrate", seconds=amount.seconds)) for each in able}
+    for _ in range(contest.warm_up):
+        for each in able:
+            each.client.ask("measure")
+    wanted = amount.rounds or case.rounds or contest.rounds
+    number = 0
+    while number < wanted or _gets_another(contest, costs, number, amount):
+        for each in able:
+            add_turn(costs[each.name], each.client.ask("measure"))
+        number += 1
+    for each in able:
+        costs[each.name] |= each.client.ask("finish")
+        each.client.ask("close")
+    amount.tell(f"{case.name}: {number} rounds of {len(able)} peers")
+    return costs
+
+
+def _gets_another(contest: Contest, costs: Costs, number: int, amount: Amount) -> bool:
+    more = contest.more_rounds
+    if more is None or amount.is_exact or number >= more.most or time.monotonic() - amount.started > more.seconds:
+        return False
+    return any(more.is_unsure(taken) for taken in costs.values())
+
+
+def measure_alone(
+    contest: Contest, contestants: Sequence[Contestant], case: Case, data: Mapping[str, Any], amount: Amount
+) -> Costs:
+    """Take turns in a case with a process for each turn, which is the only one then.
+
+    Args:
+        contestants: Those that can run. Their workers have ended.
+    """
+    costs: Costs = {}
+    rounds = amount.rounds or case.rounds or contest.rounds
+    for _ in range(rounds):
+        for each in contestants:
+            with ExitStack() as stack:
+                fresh = start_one(stack, contest, each.peer, each.role)
+                if fresh.open(case, data):
+                    fresh.client.ask("calibrate", seconds=amount.seconds)
+                    add_turn(costs.setdefault(each.name, {}), fresh.client.ask("measure"))
+                    fresh.client.ask("close")
+    amount.tell(f"{case.name}: {rounds} rounds of {len(costs)} peers")
+    return costs
