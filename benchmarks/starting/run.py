@@ -1,6 +1,6 @@
 """What does an epoch cost if its worker processes end with it?
 
-    python benchmarks/starting/run.py [--quick] [--rounds N] [--peers A,B] [--json PATH]
+    python benchmarks/starting/run.py [--quick] [--rounds N] [--peers A,B] [--json PATH] [--require]
 
 The epoch has 16 batches that take no time, from workers that are started for it, of a data set whose module takes 0.3 s
 to import. Each contestant has its own process, and they take turns. Outputs are compared first. See README.md.
@@ -12,6 +12,7 @@ from pathlib import Path
 if __name__ == "__main__":
     # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from benchmarks.starting._main import main
+    from benchmarks._contest.running import run
+    from benchmarks.starting._cases import CONTEST
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(CONTEST, sys.argv[1:]))

@@ -42,7 +42,11 @@ def test_figures_name_cases_and_peers_that_exist(tmp_path: Path) -> None:
 
 
 TURNS = Result(
-    {"cases": [{"name": "a", "costs": {"ours": {"wall_us": [1.0, 2.0, 3.0]}, "theirs": {"wall_us": [10.0, 9.0, 30.0]}}}]}
+    {
+        "cases": [
+            {"name": "a", "costs": {"ours": {"wall_us": [1.0, 2.0, 3.0]}, "theirs": {"wall_us": [10.0, 9.0, 30.0]}}}
+        ]
+    }
 )
 
 
