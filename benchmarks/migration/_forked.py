@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.transport._processes import descendants
+from benchmarks._contest.processes import descendants
 
 __all__ = ["in_child"]
 

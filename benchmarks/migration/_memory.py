@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks.transport._processes import descendants
+from benchmarks._contest.processes import descendants
 
 __all__ = ["Watcher", "memory_of_tree"]
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from benchmarks._contest.processes import cpu_seconds_of, descendants
 from benchmarks._contest.worker import serve
-from benchmarks.transport._processes import cpu_seconds_of, descendants
 
 from ._cases import PEERS
 from ._forked import in_child

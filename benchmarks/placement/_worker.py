@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._contest.processes import descendants
 from benchmarks._contest.worker import serve
-from benchmarks.transport._processes import descendants
 
 from ._work import Batches, open_way, training_step
 

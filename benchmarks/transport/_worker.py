@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
+from benchmarks._contest.processes import cpu_seconds_of, descendants
 from benchmarks._contest.worker import serve
 
 from ._peers import peer_named
-from ._processes import cpu_seconds_of, descendants
 from ._work import Work, digest, touch
 
 

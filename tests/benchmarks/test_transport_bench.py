@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from benchmarks._contest.environments import CHECKOUT
+from benchmarks._contest.processes import cpu_seconds_of, descendants
 from benchmarks.transport._cases import CASES, REQUIRED, ConsumerAtMost, TimesAsFast
 from benchmarks.transport._main import main
 from benchmarks.transport._measure import Client
 from benchmarks.transport._peers import OURS, PEERS, Peer, peer_named
-from benchmarks.transport._processes import cpu_seconds_of, descendants
 from benchmarks.transport._report import rows_of, start_figures
 from benchmarks.transport._work import Producer, Work, digest, expected_total, touch
 
