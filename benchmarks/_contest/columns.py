@@ -8,7 +8,7 @@ from typing import Protocol
 from .figures import NOTHING, short
 from .result import Result
 
-__all__ = ["Column", "Median", "Once", "RatioTo", "Spread", "round_ratios", "spread_of"]
+__all__ = ["Column", "Median", "Once", "Rate", "RatioTo", "Share", "Spread", "round_ratios", "spread_of"]
 
 
 class Column(Protocol):
@@ -61,6 +61,30 @@ class Once:
     def cell(self, result: Result, case: str, peer: str) -> str:
         value = result.once(case, peer, self.name)
         return NOTHING if value is None else short(self.scale * value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``amount`` over the values with that name: with microseconds, units per second."""
+
+    title: str
+    name: str = "wall_us"
+    amount: float = 1e6
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        return spread_of([self.amount / value for value in result.values(case, peer, self.name)])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One value over another one of the same round."""
+
+    title: str
+    of: str
+    over: str
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        return spread_of(round_ratios(*(result.values(case, peer, name) for name in (self.of, self.over))))
 
 
 @dataclass(frozen=True, slots=True)

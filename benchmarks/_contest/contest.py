@@ -132,7 +132,7 @@ class Contest:
             part.
         sessions: The module whose ``open`` makes the sessions (see ``session``).
         rounds: The number of turns of each peer in each case.
-        warm_up: The number of rounds before these, which are discarded.
+        warm_up: The number of rounds before these, which are discarded; none in a trial run.
         more_rounds: When a case gets more rounds.
         seconds: The length of a turn of sessions that can choose its size.
         cell: The cells of the table of all cases.

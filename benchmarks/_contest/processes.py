@@ -1,10 +1,10 @@
-"""CPU time of descendant processes. Linux only: it is unknown on other systems."""
+"""CPU time, waiting time and memory of processes. Linux only: they are unknown on other systems."""
 
 import os
 import time
 from pathlib import Path
 
-__all__ = ["cpu_seconds_of", "descendants"]
+__all__ = ["cpu_seconds_of", "descendants", "pss_of", "seconds_waited_for_a_core"]
 
 
 def descendants(of: int | None = None) -> list[int]:
@@ -39,3 +39,24 @@ def cpu_seconds_of(pids: list[int]) -> float:
         except (OSError, AttributeError):
             continue
     return total
+
+
+def seconds_waited_for_a_core() -> float:
+    """Seconds for which this thread was ready to run and had no core; 0 where the system does not report them."""
+    try:
+        # Linux, Documentation/scheduler/sched-stats.rst: nanoseconds run, nanoseconds waited to run, time slices.
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def pss_of(pid: int) -> int:
+    """Proportional set size in bytes: proc(5), ``/proc/<pid>/smaps_rollup``.
+
+    0 for a process that has ended, and where there is no such file.
+    """
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)

@@ -41,7 +41,7 @@ def run(contest: Contest, arguments: list[str]) -> int:
     folder = REPOSITORY / ".cache" / "bench" / f"{contest.name}-data"
     folder.mkdir(parents=True, exist_ok=True)
     cases = chosen(parser, contest.make_cases(folder, options.quick), options.cases)
-    amount = _amount(options, began)
+    amount = _amount(contest, options, began)
     try:
         started, measured = _measure(contest, cases, options, amount)
     except (PeerError, SetupError, OutputMismatch) as exc:
@@ -73,10 +73,10 @@ def run(contest: Contest, arguments: list[str]) -> int:
     return 0
 
 
-def _amount(options: argparse.Namespace, began: float) -> Amount:
+def _amount(contest: Contest, options: argparse.Namespace, began: float) -> Amount:
     if options.quick:
-        return Amount(options.rounds or QUICK_ROUNDS, QUICK_SECONDS, began, is_exact=True)
-    return Amount(options.rounds, options.seconds, began, is_exact=options.rounds is not None)
+        return Amount(options.rounds or QUICK_ROUNDS, QUICK_SECONDS, began, warm_up=0, is_exact=True)
+    return Amount(options.rounds, options.seconds, began, contest.warm_up, is_exact=options.rounds is not None)
 
 
 def _measure(

@@ -29,12 +29,14 @@ class Amount:
         rounds: The number of rounds; ``None`` for that of the case or the contest.
         seconds: The length of a turn.
         started: The start of the run, by ``time.monotonic``.
+        warm_up: The number of rounds before these, which are discarded.
         is_exact: Whether no case gets more rounds, because of a trial run or ``rounds``.
     """
 
     rounds: int | None
     seconds: float
     started: float
+    warm_up: int
     is_exact: bool
 
     def tell(self, text: str) -> None:
@@ -85,7 +87,7 @@ def measure(
     """Take turns in a case."""
     able = [contestant for contestant in contestants if contestant.open(case, data)]
     costs: Costs = {each.name: dict(each.client.ask("calibrate", seconds=amount.seconds)) for each in able}
-    for _ in range(contest.warm_up):
+    for _ in range(amount.warm_up):
         for each in able:
             each.client.ask("measure")
     wanted = amount.rounds or case.rounds or contest.rounds

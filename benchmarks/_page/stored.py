@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BENCHMARKS", "Stored", "read"]
+from benchmarks._contest.result import Result
+
+__all__ = ["BENCHMARKS", "Stored", "in_todays_format", "read"]
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
 
@@ -29,11 +31,15 @@ class Stored:
 
     @property
     def cases(self) -> dict[str, Json]:
-        """Cases by name. A later run of a case replaces an earlier one."""
+        """Cases by name, in the format of ``_contest.result``. A later run of a case replaces an earlier one."""
         found: dict[str, Json] = {}
         for result in self.results:
-            found |= {_name(case): case for case in result["cases"]}
+            found |= {case["name"]: case for case in map(in_todays_format, result["cases"])}
         return found
+
+    def all_cases(self) -> Result:
+        """The same, to compute tables from."""
+        return Result({"cases": list(self.cases.values())})
 
     def source(self) -> str:
         """One line: the machine, the dates and the versions of the measurements."""
@@ -49,9 +55,39 @@ class Stored:
         )
 
 
-def _name(case: Json) -> str:
-    name: str = case["name"] if "name" in case else case["case"]["name"]
-    return name
+def in_todays_format(case: Json) -> Json:
+    """A case in the format of ``_contest.result``, from that or an earlier format."""
+    if "case" in case:  # engine
+        return {**case["case"], "costs": case["costs"]}
+    if "passes" in case:  # transport: seconds per item
+        costs = {
+            peer: {f"{name}_us": [1e6 * each[name] for each in passes] for name in ("wall", "consumer", "producer")}
+            for peer, passes in case["passes"].items()
+        }
+        return {**case, "costs": costs}
+    if "num_photos" in case:  # images: seconds of all photographs
+        costs = {
+            peer: {f"{name}_us": [1e6 * turn[name] / case["num_photos"] for turn in turns] for name in ("wall", "cpu")}
+            for peer, turns in case["turns"].items()
+        }
+        return {**case, "costs": costs}
+    if "measured" in case:  # placement: seconds of 48 batches of 32
+        return {**case, "costs": {way: _placement_costs(each) for way, each in case["measured"].items()}}
+    return case
+
+
+def _placement_costs(measured: Json) -> Json:
+    num_batches, num_samples = 48, 48 * 32
+    idle, training = measured["idle"], measured["training"]
+    return {
+        "wall_us": [1e6 * turn["wall"] / num_samples for turn in idle],
+        "cpu_us": [1e6 * turn["cpu"] / num_samples for turn in idle],
+        "training_us": [1e6 * turn["wall"] / num_samples for turn in training],
+        "alone_us": [1e6 * seconds / num_batches for seconds in measured["steps"]],
+        "step_us": [1e6 * turn["stepping"] / num_batches for turn in training],
+        "waiting_us": [1e6 * turn["without_python"] / num_batches for turn in training],
+        "pss": measured["pss"],
+    }
 
 
 def read(name: str) -> Stored:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any
 
+from benchmarks._contest.columns import round_ratios
 from benchmarks._contest.figures import NOTHING, head, row, short
 from benchmarks.migration._cases import LAST, TORCH, WORKERS, Cell
 from benchmarks.migration._result import Result
@@ -44,15 +44,20 @@ _TITLES = {
 _OURS = "spdl"
 
 
-def _us(case: Json, peer: str) -> float | None:
-    """Median cost in microseconds, for a benchmark that stores costs by peer."""
-    cost = case["costs"].get(peer)
-    return None if cost is None else median(cost["wall_us"])
+def _us(case: Json, peer: str, name: str = "wall_us") -> float | None:
+    """Median cost in microseconds; ``None`` if the peer was not measured."""
+    values = case["costs"].get(peer, {}).get(name)
+    return median(values) if values else None
 
 
-def _rows(case: Json) -> dict[str, Json]:
-    """Rows by peer, for a benchmark that stores one table per case."""
-    return {each["name"]: each for each in case["table"]}
+def _ratio(case: Json, of: str, over: str) -> float:
+    """The median of the ratios of all rounds."""
+    return median(round_ratios(*(case["costs"][peer]["wall_us"] for peer in (of, over))))
+
+
+def _timed(stored: Stored) -> dict[str, str]:
+    """The titles, by name, of the cases that are a cost per item."""
+    return {name: case["title"] for name, case in stored.cases.items() if _us(case, _OURS) is not None}
 
 
 def _with_ratio(value: float | None, ours: float) -> str:
@@ -74,7 +79,7 @@ def _by_case(stored: Stored, names: Mapping[str, str], peers: Sequence[str]) -> 
 
 def engine() -> str:
     stored = read("engine")
-    titles = {name: case["case"]["title"] for name, case in stored.cases.items()}
+    titles = _timed(stored)
     peers = (_OURS, "reference", "futures", "torchdata", "dataloader-0", "dataloader-2")
     return f"{_by_case(stored, titles, peers)}\n\n{stored.source()}"
 
@@ -95,16 +100,17 @@ _LARGE = {
 
 def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
     """One row per peer, one column per case: milliseconds per photograph, and the ratio to SPDL."""
-    tables = [_rows(cases[name]) for name in titles]
+    shown = [cases[name] for name in titles]
     lines = head(["ms a photograph", *titles.values()])
-    for peer in (peer for peer in _TITLES if any(peer in table for table in tables)):
+    for peer in (peer for peer in _TITLES if any(peer in case["costs"] for case in shown)):
         cells = []
-        for table in tables:
-            if peer not in table or table[peer]["ms"] is None:
+        for case in shown:
+            cost = _us(case, peer)
+            if cost is None:
                 cells.append(NOTHING)
             else:
-                ratio = "" if peer == _OURS else f" ({short(table[peer]['ratio'])}x)"
-                cells.append(f"{short(table[peer]['ms'])}{ratio}")
+                ratio = "" if peer == _OURS else f" ({short(_ratio(case, peer, _OURS))}x)"
+                cells.append(f"{short(cost / 1e3)}{ratio}")
         lines.append(row([_TITLES[peer], *cells]))
     return "\n".join(lines)
 
@@ -112,7 +118,7 @@ def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
 def images() -> str:
     stored = read("images")
     cases = stored.cases
-    gains = [short(_rows(cases[f"{name}-2"])["spdl-1"]["ratio"]) for name in _WEB]
+    gains = [short(_ratio(cases[f"{name}-2"], "spdl-1", _OURS)) for name in _WEB]
     threads = f"Two threads inside the call are {', '.join(gains)} times as fast as one, in the order of the columns."
     return "\n\n".join([_photographs(cases, _WEB), threads, _photographs(cases, _LARGE), stored.source()])
 
@@ -168,10 +174,11 @@ def placement() -> str:
     columns = ["samples/s", "CPU s of the trainer, 1000 samples", "memory, MB", "a training step", "waiting for Python"]
     lines = head(["", *columns])
     for name, case in stored.cases.items():
-        for each in case["table"]:
-            numbers = [short(each[key]) for key in ("rate", "trainer_cpu_s_per_1000", "pss_mb")]
-            steps = [f"{short(each[key])}x" for key in ("slowdown", "without_python")]
-            lines.append(row([f"{work[name]}: {ways[each['way']]}", *numbers, *steps]))
+        for way, costs in case["costs"].items():
+            rate = median(1e6 / cost for cost in costs["wall_us"])
+            numbers = [rate, median(costs["cpu_us"]) / 1e3, costs["pss"] / 1e6]
+            steps = [median(round_ratios(costs[key], costs["alone_us"])) for key in ("step_us", "waiting_us")]
+            lines.append(row([f"{work[name]}: {ways[way]}", *map(short, numbers), *(f"{short(x)}x" for x in steps)]))
     return "\n".join(lines) + f"\n\n{stored.source()}"
 
 
@@ -179,20 +186,20 @@ def transport() -> str:
     stored = read("transport")
     peers = (_OURS, "spdl-born", "reference", "reference-pool", "torch", "queue")
     lines = head(["µs an item", *(_TITLES[peer] for peer in peers)])
-    for case in stored.cases.values():
-        rows = _rows(case)
-        ours = rows[_OURS]["us"]
-        costs = [rows[peer]["us"] if peer in rows else None for peer in peers[1:]]
-        lines.append(row([case["title"], short(ours), *(_with_ratio(cost, ours) for cost in costs)]))
+    for name, title in _timed(stored).items():
+        case = stored.cases[name]
+        ours = _us(case, _OURS) or 0.0
+        costs = [_us(case, peer) for peer in peers[1:]]
+        lines.append(row([title, short(ours), *(_with_ratio(cost, ours) for cost in costs)]))
     return "\n".join(lines) + f"\n\n{stored.source()}"
 
 
 def headlines() -> str:
     """The table of the README: one row per question, SPDL beside the peers that most users know."""
     engine_case = read("engine").cases["sync_c4"]
-    photo = _rows(read("images").cases["web-train-uint8"])
+    photo = read("images").cases["web-train-uint8"]
     clip = read("video").cases["small_full"]
-    batch = _rows(read("transport").cases["uint8"])
+    batch = read("transport").cases["uint8"]
     loaders = Result(read("migration").newest)
     two = Cell(64, 2)
     rate = {peer: loaders.value("rate", two, peer) or 0.0 for peer in (LAST, TORCH)}
@@ -201,11 +208,8 @@ def headlines() -> str:
     def cost(title: str, ours: float, *peers: tuple[str, float]) -> str:
         return row([title, short(ours), "; ".join(f"{name} {_with_ratio(value, ours)}" for name, value in peers)])
 
-    def costs_of(case: Json, *peers: str) -> list[tuple[str, float]]:
-        return [(_TITLES[peer], value) for peer in peers if (value := _us(case, peer)) is not None]
-
-    def rows_of(table: Mapping[str, Any], key: str, *peers: str) -> list[tuple[str, float]]:
-        return [(_TITLES[peer], table[peer][key]) for peer in peers if peer in table]
+    def costs_of(case: Json, *peers: str, scale: float = 1.0) -> list[tuple[str, float]]:
+        return [(_TITLES[peer], scale * value) for peer in peers if (value := _us(case, peer)) is not None]
 
     lines = head(["", "SPDL", "others (times as long)"])
     lines.append(
@@ -218,8 +222,8 @@ def headlines() -> str:
     lines.append(
         cost(
             "JPEG to an augmented 224x224 batch, one core, ms an image",
-            photo[_OURS]["ms"],
-            *rows_of(photo, "ms", "pillow", "opencv", "dali", "tf-data"),
+            (_us(photo, _OURS) or 0.0) / 1e3,
+            *costs_of(photo, "pillow", "opencv", "dali", "tf-data", scale=1e-3),
         )
     )
     lines.append(row([
@@ -236,7 +240,7 @@ def headlines() -> str:
         )
     )
     lines.append(
-        cost("4.8 MB batch from another process, µs", batch[_OURS]["us"], *rows_of(batch, "us", "torch", "queue"))
+        cost("4.8 MB batch from another process, µs", _us(batch, _OURS) or 0.0, *costs_of(batch, "torch", "queue"))
     )
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 BATCH, SIZE = 32, 224
 #: The number of threads of a pipeline in one process, or of workers of a region.
 NUM_AT_ONCE = 2
-WAYS = ("threads", "subprocess", "region")
 _SHAPE = (BATCH, SIZE, SIZE, 3)
 
 
@@ -34,6 +34,10 @@ def parse_records(paths: list[str]) -> Any:
             value = (value * 31 + step) & 0xFFFFFFFF
         batch[place] = value
     return batch
+
+
+def versions() -> dict[str, str]:
+    return {"spdl": metadata.version("spdl"), "numpy": np.__version__}
 
 
 OPS = {"photos": load_photos, "python": parse_records}

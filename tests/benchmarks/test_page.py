@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._page.places import fill, names_in
-from benchmarks._page.stored import Stored, read
+from benchmarks._page.stored import Stored, in_todays_format, read
 from benchmarks._page.tables import PAGE, README
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,10 +28,27 @@ def test_parts_and_places_must_agree(parts: dict[str, str]) -> None:
 
 def test_a_later_run_of_a_case_replaces_an_earlier_one() -> None:
     """Cases that were not measured again stay."""
-    first = {"environment": {}, "cases": [{"name": "a", "n": 1}, {"name": "b", "n": 1}]}
-    second = {"environment": {}, "cases": [{"case": {"name": "b"}, "n": 2}]}
+    first = {"environment": {}, "cases": [{"name": "a", "costs": 1}, {"name": "b", "costs": 1}]}
+    second = {"environment": {}, "cases": [{"case": {"name": "b"}, "costs": 2}]}
     cases = Stored((first, second)).cases
-    assert (cases["a"]["n"], cases["b"]["n"]) == (1, 2)
+    assert (cases["a"]["costs"], cases["b"]["costs"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"case": {"name": "a"}, "costs": {"spdl": {"wall_us": [2.0]}}},
+        {"name": "a", "passes": {"spdl": [{"wall": 2e-6, "consumer": 1e-6, "producer": 1e-6}]}},
+        {"name": "a", "num_photos": 10, "turns": {"spdl": [{"wall": 2e-5, "cpu": 1e-5}]}},
+        {"name": "a", "costs": {"spdl": {"wall_us": [2.0]}}},
+    ],
+    ids=["engine", "transport", "images", "today"],
+)
+def test_earlier_formats_are_read(case: dict[str, object]) -> None:
+    """Microseconds per unit, one value per round."""
+    read_back = in_todays_format(case)
+    assert read_back["name"] == "a"
+    assert read_back["costs"]["spdl"]["wall_us"] == [pytest.approx(2.0)]
 
 
 def test_a_benchmark_without_results_is_named() -> None:

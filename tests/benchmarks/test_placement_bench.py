@@ -1,15 +1,16 @@
 """benchmarks/placement: the ways give the same, and what is shown is what was measured. No time is asserted here."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks._contest.client import Client
-from benchmarks._contest.environments import CHECKOUT
-from benchmarks.placement._main import BATCH, TITLES, WAYS, main
-from benchmarks.placement._report import row_of
+from benchmarks._contest.result import Result
+from benchmarks._contest.running import run
+from benchmarks.placement import _cases
+from benchmarks.placement._cases import COLUMNS, CONTEST, TITLES, WAYS
 
 
 @pytest.fixture(scope="module")
@@ -23,34 +24,33 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_way_gives_the_same_batches(photos: list[str]) -> None:
-    """In each epoch, of each pipeline; and each can be timed, with training and without."""
-    given = {}
-    for way in WAYS:
-        with Client(way, CHECKOUT, "benchmarks.placement._worker", way) as client:
-            for case in TITLES:
-                client.ask("open", case=case, paths=photos, num_batches=3)
-                given[way, case] = client.ask("digest")
-                assert len(given[way, case]) == 3
-                assert client.ask("digest") == given[way, case]
-                assert client.ask("time", is_training=False, num_ahead=1)["stepping"] == 0
-                assert client.ask("time", is_training=True, num_ahead=1)["stepping"] > 0
-            assert client.ask("memory", num_batches=3) >= 0
-            client.ask("close")
+def test_every_way_gives_the_same_batches_and_can_be_timed(
+    photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each pipeline, with training and without."""
+    monkeypatch.setattr(_cases, "make_photos", lambda kind, count: photos)
+    monkeypatch.setattr(_cases, "NUM_AHEAD", 1)
+    path = tmp_path / "result.json"
+    assert run(CONTEST, ["--quick", "--rounds", "1", "--json", str(path)]) == 0
+    result = Result(json.loads(path.read_text(encoding="utf-8")))
     for case in TITLES:
-        assert {str(given[way, case]) for way in WAYS} == {str(given[WAYS[0], case])}
+        for way in WAYS:
+            for name in ("wall_us", "training_us", "alone_us", "step_us"):
+                [value] = result.values(case, way, name)
+                assert value > 0
+            assert result.once(case, way, "pss") is not None
 
 
-def test_names_agree_with_the_workers() -> None:
+def test_cases_are_the_ops() -> None:
     """The process that measures imports nothing of what it measures, so it has names of its own."""
     from benchmarks.placement import _work
 
-    assert (tuple(TITLES), WAYS, BATCH) == (tuple(_work.OPS), _work.WAYS, _work.BATCH)
+    assert tuple(TITLES) == tuple(_work.OPS)
 
 
 def test_source_gives_whole_batches_going_round() -> None:
     """However few files there are."""
-    from benchmarks.placement._work import Batches
+    from benchmarks.placement._work import BATCH, Batches
 
     [first, second] = Batches(("a", "b", "c"), 2)
     assert (len(first), len(second)) == (BATCH, BATCH)
@@ -58,22 +58,18 @@ def test_source_gives_whole_batches_going_round() -> None:
     assert second[0] == "abc"[BATCH % 3]
 
 
-def test_row_says_how_much_longer_a_step_takes() -> None:
-    """Against steps with nothing beside them, of the same round; rates are for samples."""
-    idle = [{"wall": 1.0, "cpu": 0.5, "stepping": 0.0}, {"wall": 2.0, "cpu": 0.5, "stepping": 0.0}]
-    training = [
-        {"wall": 4.0, "cpu": 0.5, "stepping": 3.0, "without_python": 2.0},
-        {"wall": 4.0, "cpu": 0.5, "stepping": 2.0, "without_python": 0.0},
-    ]
-    row = row_of("threads", 1000, idle=idle, training=training, steps=[1.0, 2.0], pss=5_000_000)
-    assert (row["rate"], row["rate_min"], row["rate_max"]) == (750, 500, 1000)
-    assert (row["slowdown"], row["slowdown_min"], row["slowdown_max"]) == (2, 1, 3)
-    assert row["without_python"] == 1
-    assert (row["trainer_cpu_s_per_1000"], row["rate_training"], row["pss_mb"]) == (0.5, 250, 5)
+def test_step_is_compared_with_one_of_the_same_round() -> None:
+    """Against steps with nothing beside them; rates are for samples."""
+    costs = {"wall_us": [1000.0, 2000.0], "alone_us": [1.0, 2.0], "step_us": [3.0, 2.0], "pss": 5_000_000}
+    result = Result({"cases": [{"name": "photos", "costs": {"threads": costs}}]})
+    cells = {column.title: column.cell(result, "photos", "threads") for column in COLUMNS}
+    assert cells["samples/s (min to max)"] == "750 (500 to 1000)"
+    assert cells["a training step, times as long (min to max)"] == "2 (1 to 3)"
+    assert cells["memory, MB"] == "5"
 
 
 def test_unknown_way_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists those there are."""
     with pytest.raises(SystemExit):
-        main(["--ways", "nonesuch"])
+        run(CONTEST, ["--peers", "nonesuch"])
     assert "there are: threads, subprocess, region" in capsys.readouterr().err
