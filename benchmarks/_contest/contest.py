@@ -74,6 +74,10 @@ class Case:
     rounds: int | None = None
     is_alone: bool = False
 
+    def inputs(self) -> dict[str, Any]:
+        """``data``, made if necessary."""
+        return dict(self.data() if callable(self.data) else self.data)
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:

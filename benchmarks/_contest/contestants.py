@@ -64,7 +64,7 @@ class Started:
 
 
 def start(stack: ExitStack, contest: Contest, names: Sequence[str], tree: Path | None) -> Started:
-    """A worker for each peer that can run here; the standard is first.
+    """A worker for each peer that can run here, and for each twin.
 
     Args:
         names: The chosen peers.
@@ -75,11 +75,7 @@ def start(stack: ExitStack, contest: Contest, names: Sequence[str], tree: Path |
         SetupError: Their environment could not be made.
     """
     needed = {contest.ours, contest.standard or contest.ours}
-    # Sorting is stable, so neighbours stay neighbours, and other load on the machine affects their ratio least.
-    peers = sorted(
-        (peer for peer in contest.peers if peer.name in {*needed, *names}),
-        key=lambda peer: peer.name != (contest.standard or contest.ours),
-    )
+    peers = [peer for peer in contest.peers if peer.name in {*needed, *names}]
     started = Started([], {}, {})
     waiting: list[Contestant] = []
     for peer in peers:

@@ -87,7 +87,7 @@ def _measure(
     measured: dict[str, dict[str, Any]] = {case.name: {} for case in cases}
     with ExitStack() as stack:
         started = start(stack, contest, names, options.spdl_tree)
-        inputs = {case.name: dict(case.data() if callable(case.data) else case.data) for case in cases}
+        inputs = {case.name: case.inputs() for case in cases}
         together = [case for case in cases if not case.is_alone]
         likeness = {case.name: compare(contest, started.contestants, case, inputs[case.name]) for case in together}
         for case in together:

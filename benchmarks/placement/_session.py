@@ -39,7 +39,9 @@ class Trainer(Session):
 
     def outputs(self) -> Mapping[str, Any]:
         """Checksums of the batches of an epoch, sorted, because the order of batches made at once is undefined."""
-        return {"checksums": np.array(sorted(zlib.crc32(np.ascontiguousarray(batch)) for batch in self._batches()))}
+        return {
+            "checksums": np.array(sorted(zlib.crc32(np.ascontiguousarray(batch).data) for batch in self._batches()))
+        }
 
     def measure(self) -> Mapping[str, float]:
         """Two epochs, of a consumer that does nothing with its batches and of one that trains.

@@ -23,7 +23,7 @@ def test_peers_of_this_interpreter_give_the_same(tmp_path: Path) -> None:
         given = {}
         for peer in peers:
             adapter: Any = importlib.import_module(peer.adapter)
-            call = adapter.prepare(case.name, dict(case.data))
+            call = adapter.prepare(case.name, case.inputs())
             if call is not None:
                 given[peer.name] = adapter.outputs(case.name, call())
         assert len(given) >= 2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._contest.required import Ratio
 from benchmarks.devices._cases import CONTEST, find_missing
 from tests.support.gpu import require_cuda
 
@@ -22,6 +23,7 @@ def test_required_figures_name_cases_and_peers_that_take_part() -> None:
     cases = {case.name for case in CONTEST.make_cases(Path(), True)}
     peers = {peer.name for peer in CONTEST.peers}
     for required in CONTEST.required:
+        assert isinstance(required, Ratio)
         assert required.of[0] in cases
         assert required.of[1] in peers
 

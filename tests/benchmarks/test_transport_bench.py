@@ -6,18 +6,22 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks._contest.contest import Case, Peer
+from benchmarks._contest.contestants import start_one
 from benchmarks._contest.environments import CHECKOUT
+from benchmarks._contest.figures import Figure
 from benchmarks._contest.processes import cpu_seconds_of, descendants
-from benchmarks.transport._cases import CASES, REQUIRED, ConsumerAtMost, TimesAsFast
-from benchmarks.transport._main import main
-from benchmarks.transport._measure import Client
-from benchmarks.transport._peers import OURS, PEERS, Peer, peer_named
-from benchmarks.transport._report import rows_of, start_figures
+from benchmarks._contest.required import AtMost, Ratio
+from benchmarks._contest.result import Result
+from benchmarks._contest.running import run
+from benchmarks.transport._cases import CONTEST, OURS, PEERS, Filling, check_items, make_cases
 from benchmarks.transport._work import Producer, Work, digest, expected_total, touch
 
 SMALL_WORKS = [
@@ -49,90 +53,99 @@ def test_other_items_are_refused() -> None:
         digest(SMALL_WORKS[3], [bytes(99)])
 
 
-@pytest.mark.parametrize("peer", [peer for peer in PEERS if peer.adapter == "no_transport"], ids=lambda peer: peer.name)
+FILLING = [peer for peer in PEERS if peer.adapter.endswith("no_transport")]
+MOVING = [peer for peer in PEERS if peer.environment == CHECKOUT and peer not in FILLING]
+
+
+@pytest.mark.parametrize("peer", FILLING, ids=lambda peer: peer.name)
 def test_filling_alone_makes_the_same(peer: Peer) -> None:
     """Into fresh memory and into the same; again in each iteration."""
-    adapter: Any = importlib.import_module(f"benchmarks.transport.adapters.{peer.adapter}")
+    adapter: Any = importlib.import_module(peer.adapter)
     for work in SMALL_WORKS:
-        items = adapter.open_way(ExitStack(), peer.way, work, 4)
+        items = adapter.open_way(ExitStack(), peer.settings["way"], work, 4)
         if items is not None:
             assert [digest(work, items) for _ in range(2)] == [digest(work, Producer(work, 4))] * 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "peer",
-    [peer for peer in PEERS if peer.environment == CHECKOUT and peer.adapter != "no_transport"],
-    ids=lambda peer: peer.name,
-)
-def test_peer_moves_what_is_made(peer: Peer) -> None:
+@pytest.mark.parametrize("peer", MOVING, ids=lambda peer: peer.name)
+def test_peer_moves_what_is_made(peer: Peer, tmp_path: Path) -> None:
     """Every item arrives in order, in each of two iterations; what a process takes is on its own bill."""
     moved = 0
-    with Client(peer) as client:
+    with ExitStack() as stack:
+        contestant = start_one(stack, CONTEST, peer, peer.name)
         for work in SMALL_WORKS:
-            asked = {"dtype": work.dtype, "shape": work.shape, "buffer_size": work.buffer_size}
-            if client.ask("open", work=asked, num_items=6):
-                assert client.ask("digest") == digest(work, Producer(work, 6))
-                taken = client.ask("time")
-                assert taken["total"] == expected_total(work, 6)
-                assert min(taken["wall"], taken["consumer"]) > 0
+            if contestant.open(
+                Case("small", "", {**asdict(work), "num_checked": 6}), {**asdict(work), "num_checked": 6}
+            ):
+                assert contestant.client.ask("save", to=str(tmp_path / "items.npz"))
+                with np.load(tmp_path / "items.npz") as outputs:
+                    assert check_items(work, 6, dict(outputs)) is None
+                taken = contestant.client.ask("measure")
+                assert min(taken["wall_us"], taken["consumer_us"]) > 0
                 moved += 1
+        contestant.client.ask("close")
     assert moved >= 2
 
 
 def test_figures_name_cases_and_peers_that_exist() -> None:
     """A figure that can never be measured would never be missed."""
-    cases, peers = {case.name for case in CASES}, {peer.name for peer in PEERS}
-    for required in REQUIRED:
-        assert required.case in cases
-        named = {required.peer} if isinstance(required, ConsumerAtMost) else {required.ours, required.theirs}
-        assert named <= peers
-    assert peer_named(OURS).name == OURS
+    cases, peers = {case.name: case for case in make_cases(Path(), False)}, {peer.name for peer in PEERS}
+    for required in CONTEST.required:
+        assert isinstance(required, Ratio | AtMost)
+        for case, peer, *_ in [required.of, required.over] if isinstance(required, Ratio) else [required.of]:
+            assert peer in (cases[case].peers or peers)
 
 
-def _passes(*walls: float) -> list[dict[str, float]]:
-    return [{"wall": wall, "consumer": wall / 2, "producer": wall} for wall in walls]
+def result_of(case: str = "uint8", **costs: dict[str, Any]) -> Result:
+    return Result({"cases": [{"name": case, "costs": {name.replace("_", "-"): each for name, each in costs.items()}}]})
 
 
-PASSES = {"uint8": {"fill": _passes(1, 1, 1), OURS: _passes(1, 2, 4), "reference": _passes(6, 10, 40)}}
+def figure_of(title: str, result: Result) -> Figure:
+    """The figure with that title."""
+    [figure] = [
+        figure for figure in (required.measured(result) for required in CONTEST.required) if figure.title == title
+    ]
+    return figure
 
 
 def test_ratio_is_of_the_same_round() -> None:
     """The median of the ratios is judged; the spread is theirs; who is missing has not passed."""
-    figure = TimesAsFast("uint8", OURS, "reference", 6).measured(PASSES)
+    result = result_of(spdl={"wall_us": [1, 2, 4]}, reference={"wall_us": [6, 10, 40]})
+    figure = figure_of("uint8: reference over spdl", result)
     assert (figure.measured, figure.spread, figure.verdict) == (6, (5, 10), "PASS")
-    assert TimesAsFast("uint8", OURS, "reference", 6.1).measured(PASSES).verdict == "MISS"
-    assert TimesAsFast("uint8", OURS, "torch", 1).measured(PASSES).verdict == "NOT MEASURED"
-    assert TimesAsFast("small", OURS, "reference", 1).measured(PASSES).verdict == "NOT MEASURED"
+    result = result_of(spdl={"wall_us": [1, 2, 4]}, reference={"wall_us": [5.9, 10, 40]})
+    assert figure_of("uint8: reference over spdl", result).verdict == "MISS"
+    assert figure_of("uint8: torch over spdl", result).verdict == "NOT MEASURED"
+    assert figure_of("small: reference over spdl", result).verdict == "NOT MEASURED"
 
 
 def test_consumer_is_judged_by_its_own_cpu() -> None:
     """Microseconds for an item."""
-    figure = ConsumerAtMost("uint8", OURS, 1e6).measured(PASSES)
-    assert (figure.measured, figure.spread, figure.verdict) == (1e6, (5e5, 2e6), "PASS")
-    assert ConsumerAtMost("uint8", OURS, 9e5).measured(PASSES).verdict == "MISS"
-    assert ConsumerAtMost("uint8", "torch", 1).measured(PASSES).verdict == "NOT MEASURED"
+    title = "uint8: CPU of the consumer, spdl"
+    figure = figure_of(title, result_of(spdl={"wall_us": [1] * 3, "consumer_us": [50, 100, 200]}))
+    assert (figure.measured, figure.spread, figure.verdict) == (100, (50, 200), "PASS")
+    assert figure_of(title, result_of(spdl={"wall_us": [1], "consumer_us": [101]})).verdict == "MISS"
+    assert figure_of(title, result_of(spdl_born={"consumer_us": [1]})).verdict == "NOT MEASURED"
 
 
-def test_rows_say_what_share_is_the_filling() -> None:
-    """Of the producer's own memory, or of memory that is warm where batches are born in it."""
-    [case] = [case for case in CASES if case.name == "uint8"]
-    passes = {**PASSES["uint8"], "fill-reused": _passes(0.5), "spdl-born": _passes(1, 1, 1)}
-    rows = {row["name"]: row for row in rows_of(case, passes)}
-    assert (rows[OURS]["filling"], rows["spdl-born"]["filling"]) == (0.5, 0.5)
-    assert (rows["reference"]["ratio"], rows["reference"]["ratio_min"], rows["reference"]["ratio_max"]) == (6, 5, 10)
-    assert rows["reference"]["mb_per_s"] == case.work.num_bytes / 10 / 1e6
-    assert rows_of(case, {"torch": _passes(1)})[0]["ratio"] is None
+def test_filling_is_of_warm_memory_where_batches_are_made_in_it() -> None:
+    """Elsewhere it is of the producer's own memory."""
+    result = result_of(
+        fill={"wall_us": [1]}, fill_reused={"wall_us": [0.5]}, spdl={"wall_us": [2]}, spdl_born={"wall_us": [1]}
+    )
+    assert [Filling().cell(result, "uint8", peer) for peer in (OURS, "spdl-born")] == ["50 %", "50 %"]
 
 
 def test_start_is_judged_by_method() -> None:
     """Ours against the reference, and the second against the first."""
-    ours, theirs = [{"first": 120.0, "second": 60.0}] * 2, [{"first": 100.0, "second": 100.0}] * 2
-    figures = start_figures({"forkserver": {OURS: ours, "reference": theirs}, "spawn": {OURS: theirs}})
-    assert [figure.verdict for figure in figures] == ["PASS", "NOT MEASURED", "PASS"]
-    slower = [{"first": 121.0, "second": 61.0}] * 2
-    figures = start_figures({"forkserver": {OURS: slower, "reference": theirs}})
-    assert [figure.verdict for figure in figures] == ["MISS", "NOT MEASURED", "MISS"]
+    titles = [f"first item by {method}: spdl over reference" for method in ("forkserver", "spawn")]
+    titles.append("first item by forkserver: the first over the second")
+    theirs = {"first_ms": [100.0] * 2, "second_ms": [100.0] * 2}
+    result = result_of("start-forkserver", spdl={"first_ms": [120.0] * 2, "second_ms": [60.0] * 2}, reference=theirs)
+    assert [figure_of(title, result).verdict for title in titles] == ["PASS", "NOT MEASURED", "PASS"]
+    result = result_of("start-forkserver", spdl={"first_ms": [121.0] * 2, "second_ms": [61.0] * 2}, reference=theirs)
+    assert [figure_of(title, result).verdict for title in titles] == ["MISS", "NOT MEASURED", "MISS"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="CPU time of other processes is known on Linux only")
@@ -151,5 +164,5 @@ def test_cpu_of_other_processes_is_read_from_their_clocks() -> None:
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists those there are."""
     with pytest.raises(SystemExit):
-        main(["--peers", "nonesuch"])
+        run(CONTEST, ["--peers", "nonesuch"])
     assert "unknown name 'nonesuch'; there are: fill, " in capsys.readouterr().err

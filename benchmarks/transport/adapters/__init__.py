@@ -1,1 +1,1 @@
-"""One module a way to move items; ``benchmarks/transport/_worker.py`` says what they have."""
+"""One module a way to move items; ``benchmarks/transport/_session.py`` says what they have."""
