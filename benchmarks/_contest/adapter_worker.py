@@ -33,14 +33,16 @@ class Commands:
         self._session = self._sessions.open(self._adapter, Task(**task))
         return self._session is not None
 
-    def save(self, to: str) -> bool:
-        """Write the outputs to a file. False if there are none."""
-        import numpy as np
-
+    def save(self, to: str) -> dict[str, Any]:
+        """The lists among the outputs, and whether there are arrays, which are written to a file."""
         outputs = self._opened.outputs()
-        if outputs:
-            np.savez(to, **outputs)
-        return bool(outputs)
+        arrays = {name: value for name, value in outputs.items() if not isinstance(value, list)}
+        if arrays:
+            import numpy as np
+
+            np.savez(to, **arrays)
+        lists = {name: value for name, value in outputs.items() if isinstance(value, list)}
+        return {"lists": lists, "is_saved": bool(arrays)}
 
     def calibrate(self, seconds: float) -> dict[str, float]:
         return dict(self._opened.calibrate(seconds))

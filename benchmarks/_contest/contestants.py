@@ -9,7 +9,7 @@ from typing import Any
 
 from .client import Client, PeerError
 from .contest import Case, Contest, Peer
-from .environments import CHECKOUT, REPOSITORY, Environment, SetupError
+from .environments import CHECKOUT, REPOSITORY, Environment, SetupError, is_made
 from .machine import revision_of
 
 __all__ = ["BEFORE", "Contestant", "Started", "start", "start_one"]
@@ -63,11 +63,11 @@ class Started:
     missing: dict[str, str]
 
 
-def start(stack: ExitStack, contest: Contest, names: Sequence[str], tree: Path | None) -> Started:
+def start(stack: ExitStack, contest: Contest, names: Sequence[str] | None, tree: Path | None) -> Started:
     """A worker for each peer that can run here, and for each twin.
 
     Args:
-        names: The chosen peers.
+        names: The chosen peers; ``None`` for all, except those whose environment is optional and not made.
         tree: Another checkout, which each peer that is SPDL uses in a twin.
 
     Raises:
@@ -75,8 +75,12 @@ def start(stack: ExitStack, contest: Contest, names: Sequence[str], tree: Path |
         SetupError: Their environment could not be made.
     """
     needed = {contest.ours, contest.standard or contest.ours}
-    peers = [peer for peer in contest.peers if peer.name in {*needed, *names}]
     started = Started([], {}, {})
+    peers = [peer for peer in contest.peers if names is None or peer.name in {*needed, *names}]
+    for peer in peers if names is None else ():
+        if peer.environment.is_optional and not is_made(peer.environment):
+            peers = [each for each in peers if each != peer]
+            _leave_out(started, peer, SetupError("its environment is made only if it is named in --peers"))
     waiting: list[Contestant] = []
     for peer in peers:
         for one in _twins(peer, tree):
@@ -100,7 +104,8 @@ def start(stack: ExitStack, contest: Contest, names: Sequence[str], tree: Path |
         if its_tree is not None:
             if not told["spdl"]:
                 continue  # it is not SPDL, so there is nothing to compare
-            if not all(Path(folder).resolve().is_relative_to(its_tree / "src") for folder in told["spdl"]):
+            source = (its_tree / "src").resolve()
+            if not all(Path(folder).resolve().is_relative_to(source) for folder in told["spdl"]):
                 raise PeerError(f"{contestant.name} imports spdl from {told['spdl']}, not from {its_tree / 'src'}")
             versions = versions | {"revision": revision_of(its_tree)}
         started.contestants.append(contestant)

@@ -39,12 +39,14 @@ class Environment:
         requirements: The requirements that pip installs.
         variables: Environment variables for pip besides those of this process, for packages that it compiles.
         tree: Another checkout of SPDL, built, with its own environment in ``.venv``, which is used.
+        is_optional: Whether it is so large that it is made only for peers that are named in ``--peers``.
     """
 
     name: str
     requirements: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     tree: Path | None = None
+    is_optional: bool = False
 
 
 #: This interpreter with the checkout's ``src``.

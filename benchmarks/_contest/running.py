@@ -83,10 +83,9 @@ def _measure(
     contest: Contest, cases: Sequence[Case], options: argparse.Namespace, amount: Amount
 ) -> tuple[Started, list[dict[str, Any]]]:
     """All cases, as they are stored, in the order in which they are given."""
-    names = options.peers or [peer.name for peer in contest.peers]
     measured: dict[str, dict[str, Any]] = {case.name: {} for case in cases}
     with ExitStack() as stack:
-        started = start(stack, contest, names, options.spdl_tree)
+        started = start(stack, contest, options.peers, options.spdl_tree)
         inputs = {case.name: case.inputs() for case in cases}
         together = [case for case in cases if not case.is_alone]
         likeness = {case.name: compare(contest, started.contestants, case, inputs[case.name]) for case in together}

@@ -36,7 +36,10 @@ class Session:
     """
 
     def outputs(self) -> Mapping[str, Any]:
-        """The output as NumPy arrays by name; empty if there is nothing to compare. Called only to compare outputs."""
+        """The output by name, as NumPy arrays or as lists of numbers; empty if there is nothing to compare.
+
+        With lists the process does not import NumPy. Called only to compare outputs.
+        """
         return {}
 
     def calibrate(self, seconds: float) -> Mapping[str, float]:

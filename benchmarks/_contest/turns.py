@@ -15,7 +15,7 @@ from .contest import Case, Contest, OutputMismatch, Outputs
 from .contestants import Contestant, start_one
 from .result import add_turn
 
-__all__ = ["Amount", "compare", "measure", "measure_alone"]
+__all__ = ["Amount", "compare", "measure", "measure_alone", "outputs_of"]
 
 #: The measurements of a case, by peer: see ``Result``.
 Costs = dict[str, dict[str, Any]]
@@ -58,11 +58,10 @@ def compare(
     likeness = {}
     with tempfile.TemporaryDirectory() as folder:
         for contestant in contestants:
-            path = Path(folder) / f"{contestant.name}.npz"
-            if contestant.open(case, data) and contestant.client.ask("save", to=str(path)):
-                with np.load(path) as arrays:
-                    given[contestant.name] = {name: arrays[name] for name in arrays.files}
-                path.unlink()
+            if contestant.open(case, data):
+                outputs = outputs_of(contestant, Path(folder) / f"{contestant.name}.npz")
+                if outputs:
+                    given[contestant.name] = outputs
             contestant.client.ask("close")
     standard = given.get(contest.standard or contest.ours)
     for contestant in contestants:
@@ -79,6 +78,21 @@ def compare(
             if alike is not None:
                 likeness[name] = alike
     return likeness
+
+
+def outputs_of(contestant: Contestant, path: Path) -> Outputs:
+    """The outputs of a contestant, which has opened a case.
+
+    Args:
+        path: A file for arrays, which is removed.
+    """
+    saved = contestant.client.ask("save", to=str(path))
+    outputs = {name: np.array(value) for name, value in saved["lists"].items()}
+    if saved["is_saved"]:
+        with np.load(path) as arrays:
+            outputs |= {name: arrays[name] for name in arrays.files}
+        path.unlink()
+    return outputs
 
 
 def measure(

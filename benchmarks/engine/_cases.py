@@ -1,72 +1,133 @@
-"""The shapes of pipeline that are measured, and the figures required of them. Data only.
+"""Cases, peers and requirements. To add a peer, change only this file."""
 
-Every case moves the integers ``0 .. n-1`` through stages that return their argument, into a sink of
-:data:`SINK_SIZE`. If a peer lacks a setting, its adapter says what it does instead.
-"""
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
-from dataclasses import dataclass
-from typing import Literal
+from benchmarks._contest.columns import Median, Rate, Share, Spread
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer, Required
+from benchmarks._contest.environments import CHECKOUT, Environment
+from benchmarks._contest.environments import REFERENCE as REFERENCE_ENVIRONMENT
+from benchmarks._contest.figures import NOTHING, Figure
+from benchmarks._contest.required import AtMost, Ratio
+from benchmarks._contest.result import Result
 
-__all__ = ["CASES", "NUM_THREADS", "SINK_SIZE", "Case", "case_named"]
+from ._session import NUM_CHECKED
+from ._shapes import SHAPES, SINK_SIZE, Shape
 
-#: Items that may wait between the last stage and the consumer.
-SINK_SIZE = 100
+__all__ = ["CONTEST", "OURS", "REFERENCE", "check_items"]
 
-#: Threads that a pipeline with sync stages gets, whatever the concurrency of its stages.
-NUM_THREADS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One shape of pipeline.
-
-    Attributes:
-        name: The name in ``--cases``.
-        title: The name in the table.
-        num_stages: The number of stages that call the no-op; 0 for none.
-        kind: The kind of the no-op: function or coroutine function.
-        concurrency: The maximum number of calls in flight in each stage.
-        ordered: Whether the stages must emit in input order.
-        batch_size: The number of items aggregated to one list before the sink; ``None`` for no aggregation.
-        required: The minimum cost of the reference over SPDL's (median wall time per source item).
-    """
-
-    name: str
-    title: str
-    required: float
-    num_stages: int = 0
-    kind: Literal["sync", "async"] = "sync"
-    concurrency: int = 1
-    ordered: bool = False
-    batch_size: int | None = None
-
-    @property
-    def promises_order(self) -> bool:
-        """Whether the output must be in source order; it always is with one call at a time."""
-        return self.ordered or self.concurrency == 1
+OURS = "spdl"
+REFERENCE = "reference"
+TORCH = Environment("torch", ("numpy", "torch>=2.2", "torchdata>=0.10"), is_optional=True)
 
 
-CASES: tuple[Case, ...] = (
-    Case("source_sink", "source → sink", 50),
-    Case("sync_c4", "one sync stage, concurrency 4", 60, num_stages=1, concurrency=4),
-    Case("sync_c4_ordered", "the same, input order", 50, num_stages=1, concurrency=4, ordered=True),
-    Case("sync3_c1", "three sync stages, concurrency 1 (default)", 60, num_stages=3),
-    Case("sync3_c4", "three sync stages, concurrency 4", 60, num_stages=3, concurrency=4),
-    Case("async_c1", "one async stage, concurrency 1 (default)", 10, num_stages=1, kind="async"),
-    Case("async_c4", "one async stage, concurrency 4", 10, num_stages=1, kind="async", concurrency=4),
-    Case("async3_c1", "three async stages, concurrency 1 (default)", 10, num_stages=3, kind="async"),
-    Case("async3_c4", "three async stages, concurrency 4", 10, num_stages=3, kind="async", concurrency=4),
-    Case("aggregate32", "aggregate(32), per source item", 50, batch_size=32),
+def _where(*packages: str) -> Environment:
+    """This interpreter if it has the packages."""
+    return CHECKOUT if all(find_spec(package) is not None for package in packages) else TORCH
+
+
+_ADAPTERS = "benchmarks.engine.adapters"
+_DATALOADER = f"{_ADAPTERS}.torch_dataloader"
+
+PEERS = (
+    Peer(OURS, f"{_ADAPTERS}.spdl_pipeline"),
+    Peer(REFERENCE, f"{_ADAPTERS}.spdl_pipeline", REFERENCE_ENVIRONMENT),
+    Peer("futures", f"{_ADAPTERS}.futures"),
+    Peer("torchdata", f"{_ADAPTERS}.torchdata_nodes", _where("torch", "torchdata")),
+    Peer("dataloader-0", _DATALOADER, _where("torch"), {"num_workers": 0}),
+    Peer("dataloader-2", _DATALOADER, _where("torch"), {"num_workers": 2}),
 )
 
 
-def case_named(name: str) -> Case:
-    """The case of that name.
+def check_items(shape: Shape, outputs: Outputs) -> str | None:
+    """Each item once, in order where the shape promises it, in full batches except the last."""
+    items, sizes = outputs["items"].tolist(), outputs["batch_sizes"].tolist()
+    if sorted(items) != list(range(NUM_CHECKED)):
+        return f"it emitted {len(items)} items, which are not the integers below {NUM_CHECKED}"
+    if shape.promises_order and items != sorted(items):
+        return "it emitted the items in another order"
+    expected = []
+    if shape.batch_size is not None:
+        full, rest = divmod(NUM_CHECKED, shape.batch_size)
+        expected = [shape.batch_size] * full + [rest] * (rest > 0)
+    return None if sizes == expected else f"it emitted batches of {sizes}, expected {expected}"
 
-    Raises:
-        ValueError: There is no such case; the message lists all cases.
-    """
-    for case in CASES:
-        if case.name == name:
-            return case
-    raise ValueError(f"no case is called {name!r}; there are: {', '.join(case.name for case in CASES)}")
+
+def _case(shape: Shape) -> Case:
+    about = asdict(shape) | {"sink": SINK_SIZE}
+    del about["name"], about["title"]
+    return Case(shape.name, shape.title, about=about, check=lambda outputs: check_items(shape, outputs))
+
+
+def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
+    return [
+        *map(_case, SHAPES),
+        Case("first_item", "build + first item + stop, ms", {"repeats": 2 if is_quick else 10}, cost="ms"),
+        Case("import", "import of the pipeline package, ms", peers=(OURS, REFERENCE), cost="ms", rounds=10),
+        Case(
+            "zlib",
+            "zlib.compress on 1 MB",
+            {"num_items": 2 if is_quick else 48},
+            cost="two_us",
+            columns=(
+                Rate("MB/s, 1 thread (min to max)", "one_us"),
+                Rate("MB/s, 2 threads (min to max)", "two_us"),
+                Share("2 threads over 1 (min to max)", "one_us", "two_us"),
+            ),
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WallAndCpu:
+    """Wall time with its spread, and CPU time."""
+
+    title: str = "wall (min to max) / CPU"
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        cpu = Median("", "cpu_us").cell(result, case, peer)
+        return NOTHING if cpu == NOTHING else f"{Spread('', 'wall_us').cell(result, case, peer)} / {cpu}"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanImport:
+    """The requirement that the import brings no forbidden module."""
+
+    def cases(self) -> Sequence[str]:
+        return ("import",)
+
+    def measured(self, result: Result) -> Figure:
+        title, brought = "import brings numpy, torch or spdl.io", result.values("import", OURS, "brought")
+        if not brought:
+            return Figure(title, "0", None, None, " modules", passed=False)
+        names = sorted({name for each in brought for name in each.split(", ") if name})
+        shown = f"{title} (it imports {', '.join(names)})" if names else title
+        return Figure(shown, "0", len(names), None, " modules", passed=not names)
+
+
+REQUIRED: tuple[Required, ...] = (
+    *(
+        Ratio(f"{shape.title}: reference / ours", (shape.name, REFERENCE), (shape.name, OURS), shape.required)
+        for shape in SHAPES
+    ),
+    AtMost("build + first item + stop", ("first_item", OURS, "ms"), 2.0, unit=" ms"),
+    AtMost("import spdl.pipeline, fresh process", ("import", OURS, "ms"), 100.0, unit=" ms"),
+    CleanImport(),
+    Ratio("zlib.compress on 1 MB, 2 threads / 1 thread, ours", ("zlib", OURS, "one_us"), ("zlib", OURS, "two_us"), 1.9),
+)
+
+CONTEST = Contest(
+    name="engine",
+    question="What does an item cost in the engine, against peers that do the same no-op work?",
+    ours=OURS,
+    unit="an item",
+    peers=PEERS,
+    make_cases=make_cases,
+    required=REQUIRED,
+    sessions="benchmarks.engine._session",
+    rounds=7,
+    seconds=0.5,
+    cell=WallAndCpu(),
+)

@@ -1,7 +1,6 @@
 """What does an item cost in the engine? The answer is a ratio to a peer in the same run.
 
-    python benchmarks/engine/run.py [--quick] [--rounds N] [--cases A,B] [--peers A,B] [--json PATH] [--markdown]
-                                    [--require] [--install-torch]
+    python benchmarks/engine/run.py [--quick] [--rounds N] [--cases A,B] [--peers A,B] [--json PATH] [--require]
 
 Integers move through stages that return their argument. Each peer has its own process, and they take turns: A B C,
 A B C. A cost is wall time (and CPU time of all threads and processes) per source item, from before anything is built to
@@ -16,6 +15,7 @@ from pathlib import Path
 if __name__ == "__main__":
     # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from benchmarks.engine._main import main
+    from benchmarks._contest.running import run
+    from benchmarks.engine._cases import CONTEST
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(CONTEST, sys.argv[1:]))

@@ -21,6 +21,7 @@ from benchmarks._contest.processes import cpu_seconds_of, descendants
 from benchmarks._contest.required import AtMost, Ratio
 from benchmarks._contest.result import Result
 from benchmarks._contest.running import run
+from benchmarks._contest.turns import outputs_of
 from benchmarks.transport._cases import CONTEST, OURS, PEERS, Filling, check_items, make_cases
 from benchmarks.transport._work import Producer, Work, digest, expected_total, touch
 
@@ -78,9 +79,7 @@ def test_peer_moves_what_is_made(peer: Peer, tmp_path: Path) -> None:
             if contestant.open(
                 Case("small", "", {**asdict(work), "num_checked": 6}), {**asdict(work), "num_checked": 6}
             ):
-                assert contestant.client.ask("save", to=str(tmp_path / "items.npz"))
-                with np.load(tmp_path / "items.npz") as outputs:
-                    assert check_items(work, 6, dict(outputs)) is None
+                assert check_items(work, 6, outputs_of(contestant, tmp_path / "items.npz")) is None
                 taken = contestant.client.ask("measure")
                 assert min(taken["wall_us"], taken["consumer_us"]) > 0
                 moved += 1

@@ -1,7 +1,7 @@
 """Hand-written ``concurrent.futures``: a thread pool for each stage and a bounded window of futures.
 
 This is typical code without a library. The window is the sink size, and a pool has as many threads as the concurrency
-of its stage. It has no async stages.
+of its stage. Without stages, a thread with a queue. It has no async stages.
 """
 
 import queue
@@ -13,49 +13,39 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
-from benchmarks.engine._cases import SINK_SIZE, Case
-
-from ._adapter import Reader, Run, noop
-
-__all__ = ["Futures"]
+from benchmarks.engine._adapter import Reader, Run, Settings, noop
+from benchmarks.engine._shapes import SINK_SIZE, Shape
 
 _END = object()
 
 
-class Futures:
-    """Generators over ``ThreadPoolExecutor.submit``; without stages, a thread with a queue."""
+def versions() -> dict[str, str]:
+    return {}
 
-    name = "futures"
 
-    def available(self) -> bool:
-        return True
+def make(shape: Shape, settings: Settings) -> Run | None:
+    if shape.kind != "sync":
+        return None
+    emit = _in_order if shape.promises_order else _as_completed
 
-    def versions(self) -> dict[str, str]:
-        return {}
+    def run(n: int, read: Reader) -> Any:
+        items: Iterable[Any] = range(n)
+        if shape.batch_size is not None:
+            items = _batches(items, shape.batch_size)
+        if shape.num_stages == 0:
+            return read(_through_queue(items))
+        with ExitStack() as pools:
+            for _ in range(shape.num_stages):
+                pool = pools.enter_context(ThreadPoolExecutor(shape.concurrency))
+                items = emit(pool, noop, items)
+            return read(items)
 
-    def supports(self, case: Case) -> bool:
-        return case.kind == "sync"
+    return run
 
-    def make(self, case: Case) -> Run:
-        emit = _in_order if case.promises_order else _as_completed
 
-        def run(n: int, read: Reader) -> Any:
-            items: Iterable[Any] = range(n)
-            if case.batch_size is not None:
-                items = _batches(items, case.batch_size)
-            if case.num_stages == 0:
-                return read(_through_queue(items))
-            with ExitStack() as pools:
-                for _ in range(case.num_stages):
-                    pool = pools.enter_context(ThreadPoolExecutor(case.concurrency))
-                    items = emit(pool, noop, items)
-                return read(items)
-
-        return run
-
-    def each(self, op: Callable[[bytes], int], items: list[bytes], num_threads: int) -> int:
-        with ThreadPoolExecutor(num_threads) as pool:
-            return sum(_as_completed(pool, op, items))
+def each(op: Callable[[bytes], int], items: list[bytes], num_threads: int) -> int:
+    with ThreadPoolExecutor(num_threads) as pool:
+        return sum(_as_completed(pool, op, items))
 
 
 def _in_order(pool: ThreadPoolExecutor, op: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

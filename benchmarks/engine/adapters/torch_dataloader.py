@@ -1,23 +1,22 @@
 """torch's ``DataLoader`` over a dataset whose ``__getitem__`` does the no-op work.
 
 Without aggregation ``batch_size`` is ``None``: one item at a time. Stages are calls in ``__getitem__``, because the
-loader has no other place for work. Concurrency is the number of worker processes, which the adapter fixes for all
-cases. Batches are plain lists, so that the conversion to tensors is not measured.
+loader has no other place for work. Concurrency is the number of worker processes, a setting of the peer that is the
+same for all cases; 0 does the work in the consumer's thread. Batches are plain lists, so that the conversion to tensors
+is not measured.
 """
 
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.engine._cases import Case
+from torch.utils.data import DataLoader
 
-from ._adapter import Reader, Run, noop
-
-__all__ = ["TorchDataLoader"]
+from benchmarks.engine._adapter import Reader, Run, Settings, noop
+from benchmarks.engine._shapes import Shape
 
 
 class _Numbers:
-    """A map-style dataset: item i is i, after as many no-op calls as the case has stages."""
+    """A map-style dataset: item i is i, after as many no-op calls as the shape has stages."""
 
     def __init__(self, n: int, num_stages: int) -> None:
         self._n = n
@@ -33,32 +32,20 @@ class _Numbers:
         return item
 
 
-class TorchDataLoader:
-    """``DataLoader`` with a fixed number of worker processes; 0 does the work in the consumer's thread."""
+def versions() -> dict[str, str]:
+    return {"torch": version("torch")}
 
-    def __init__(self, num_workers: int) -> None:
-        self.name = f"dataloader-{num_workers}"
-        self._num_workers = num_workers
 
-    def available(self) -> bool:
-        return find_spec("torch") is not None
+def make(shape: Shape, settings: Settings) -> Run | None:
+    if shape.kind != "sync":
+        return None
+    collate = list if shape.batch_size is not None else None
 
-    def versions(self) -> dict[str, str]:
-        return {"torch": version("torch")}
+    def run(n: int, read: Reader) -> Any:
+        dataset: Any = _Numbers(n, shape.num_stages)
+        loader: Any = DataLoader(
+            dataset, batch_size=shape.batch_size, num_workers=settings["num_workers"], collate_fn=collate
+        )
+        return read(loader)
 
-    def supports(self, case: Case) -> bool:
-        return case.kind == "sync"
-
-    def make(self, case: Case) -> Run:
-        from torch.utils.data import DataLoader
-
-        collate = list if case.batch_size is not None else None
-
-        def run(n: int, read: Reader) -> Any:
-            dataset: Any = _Numbers(n, case.num_stages)
-            loader: Any = DataLoader(
-                dataset, batch_size=case.batch_size, num_workers=self._num_workers, collate_fn=collate
-            )
-            return read(loader)
-
-        return run
+    return run

@@ -5,43 +5,32 @@ A case without a stage ends in a ``Prefetcher`` of the sink size, so that items 
 """
 
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.engine._cases import SINK_SIZE, Case
+from torchdata import nodes
 
-from ._adapter import Reader, Run, noop
+from benchmarks.engine._adapter import Reader, Run, Settings, noop
+from benchmarks.engine._shapes import SINK_SIZE, Shape
 
-__all__ = ["TorchdataNodes"]
+
+def versions() -> dict[str, str]:
+    return {"torchdata": version("torchdata"), "torch": version("torch")}
 
 
-class TorchdataNodes:
-    """``torchdata.nodes`` read through its ``Loader``."""
+def make(shape: Shape, settings: Settings) -> Run | None:
+    if shape.kind != "sync":
+        return None
 
-    name = "torchdata"
+    def run(n: int, read: Reader) -> Any:
+        node: Any = nodes.IterableWrapper(range(n))
+        for _ in range(shape.num_stages):
+            node = nodes.ParallelMapper(
+                node, noop, num_workers=shape.concurrency, in_order=shape.promises_order, method="thread"
+            )
+        if shape.batch_size is not None:
+            node = nodes.Batcher(node, shape.batch_size, drop_last=False)
+        if shape.num_stages == 0:
+            node = nodes.Prefetcher(node, prefetch_factor=SINK_SIZE)
+        return read(nodes.Loader(node))
 
-    def available(self) -> bool:
-        return find_spec("torchdata") is not None and find_spec("torch") is not None
-
-    def versions(self) -> dict[str, str]:
-        return {"torchdata": version("torchdata"), "torch": version("torch")}
-
-    def supports(self, case: Case) -> bool:
-        return case.kind == "sync"
-
-    def make(self, case: Case) -> Run:
-        from torchdata import nodes
-
-        def run(n: int, read: Reader) -> Any:
-            node: Any = nodes.IterableWrapper(range(n))
-            for _ in range(case.num_stages):
-                node = nodes.ParallelMapper(
-                    node, noop, num_workers=case.concurrency, in_order=case.promises_order, method="thread"
-                )
-            if case.batch_size is not None:
-                node = nodes.Batcher(node, case.batch_size, drop_last=False)
-            if case.num_stages == 0:
-                node = nodes.Prefetcher(node, prefetch_factor=SINK_SIZE)
-            return read(nodes.Loader(node))
-
-        return run
+    return run
