@@ -8,7 +8,7 @@ from typing import Protocol
 from .figures import NOTHING, short
 from .result import Result
 
-__all__ = ["Column", "Median", "Once", "Rate", "RatioTo", "Share", "Spread", "round_ratios", "spread_of"]
+__all__ = ["Column", "Likeness", "Median", "Once", "Rate", "RatioTo", "Share", "Spread", "round_ratios", "spread_of"]
 
 
 class Column(Protocol):
@@ -64,6 +64,17 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike the output is to that of the standard, in dB."""
+
+    title: str
+
+    def cell(self, result: Result, case: str, peer: str) -> str:
+        likeness = result.likeness(case, peer)
+        return NOTHING if likeness is None else f"{likeness:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
 class Rate:
     """``amount`` over the values with that name: with microseconds, units per second."""
 
@@ -101,7 +112,7 @@ class RatioTo:
 
 def round_ratios(of: Sequence[float], over: Sequence[float]) -> list[float]:
     """The ratio of each round; empty if one was not measured."""
-    return [one / other for one, other in zip(of, over, strict=False)]
+    return [one / other for one, other in zip(of, over, strict=False) if other]
 
 
 def spread_of(values: Sequence[float]) -> str:

@@ -52,14 +52,15 @@ def _tables(contest: Contest, cases: Sequence[Case], result: Result) -> list[str
 
 
 def _before(cases: Sequence[Case], result: Result) -> str:
-    """Cases by peers that have a twin: the ratio of each round, as median, minimum and maximum."""
+    """Cases by peers that have a twin: the ratio of wall time in each round, and that of CPU time."""
     names = [name.removesuffix(BEFORE) for name in result.peers if name.endswith(BEFORE)]
-    lines = head(["", *names])
+    lines = head(["", *(f"{name}{what}" for name in names for what in ("", ", CPU"))])
     for case in cases:
         cells = []
         for name in names:
-            then, now = (result.values(case.name, peer, case.cost) for peer in (name + BEFORE, name))
-            cells.append(spread_of(round_ratios(then, now)))
+            for cost in (case.cost, "cpu_us"):
+                then, now = (result.values(case.name, peer, cost) for peer in (name + BEFORE, name))
+                cells.append(spread_of(round_ratios(then, now)))
         if any(cell != NOTHING for cell in cells):
             lines.append(row([case.title, *cells]))
     return "\n".join(lines)

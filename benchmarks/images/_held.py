@@ -10,8 +10,9 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
+
+from benchmarks._contest.processes import seconds_waited_for_a_core
 
 # Takes 10 ms to hash, longer than a thread keeps the GIL when another one wants it.
 _NOISE = bytes(8 << 20)
@@ -30,23 +31,14 @@ def seconds_without_python(call: Callable[[], Any]) -> tuple[float, float]:
 
     thread, is_over = threading.Thread(target=work), is_done.is_set
     thread.start()
-    wall, ran, waited = time.perf_counter(), time.thread_time(), _seconds_waited_for_a_core()
+    wall, ran, waited = time.perf_counter(), time.thread_time(), seconds_waited_for_a_core()
     may_start.set()
     while not is_over():
         pass
     wall, ran = time.perf_counter() - wall, time.thread_time() - ran
-    waited = _seconds_waited_for_a_core() - waited
+    waited = seconds_waited_for_a_core() - waited
     thread.join()
     return max(0.0, wall - ran - waited), wall - ran
-
-
-def _seconds_waited_for_a_core() -> float:
-    """Seconds of this thread since its start; 0 where the system does not report them."""
-    try:
-        # Linux, Documentation/scheduler/sched-stats.rst: nanoseconds run, nanoseconds waited to run, time slices.
-        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 def measure_held(load: Callable[[], Iterable[Any]]) -> dict[str, float]:

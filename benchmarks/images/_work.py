@@ -1,6 +1,8 @@
-"""The work of a contestant. Adapters run in their peers' interpreters, so this module imports nothing."""
+"""The work of a contestant. Adapters run in their peers' interpreters, so this module imports nothing of others."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 SIZE = 224
 SHORTER_SIDE = 256
@@ -31,6 +33,16 @@ class Work:
     num_threads: int
     batch: int
     reuse: bool = False
+
+
+def work_of(work: Work, settings: Mapping[str, Any]) -> Work | None:
+    """The work of a peer in a case; ``None`` if its settings are those of the case, so that it is left out.
+
+    Args:
+        settings: The fields of the work in which the peer differs from the case.
+    """
+    changed = replace(work, **settings)
+    return None if settings and changed == work else changed
 
 
 @dataclass(frozen=True, slots=True)

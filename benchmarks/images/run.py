@@ -13,6 +13,7 @@ from pathlib import Path
 if __name__ == "__main__":
     # Python puts the script's folder on the path, but not the parent of its package.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from benchmarks.images._main import main
+    from benchmarks._contest.running import run
+    from benchmarks.images._cases import CONTEST
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(CONTEST, sys.argv[1:]))

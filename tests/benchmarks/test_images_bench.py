@@ -1,6 +1,7 @@
 """benchmarks/images: like is compared with like, and what is required can be measured. No time is asserted here."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,69 +9,102 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.images._cases import HELD_CASES, Case, make_cases
+from benchmarks._contest.contest import OutputMismatch
+from benchmarks._contest.figures import Figure
+from benchmarks._contest.required import Ratio
+from benchmarks._contest.result import Result
+from benchmarks._contest.session import Task
+from benchmarks.images import _session
+from benchmarks.images._cases import CONTEST, WORKS, likeness, make_cases
 from benchmarks.images._compare import ALIKE_DB, likeness_of
 from benchmarks.images._held import measure_held
-from benchmarks.images._peers import OURS, PEERS, peer_named
-from benchmarks.images._report import held_figures, rows_of
-from benchmarks.images._work import MEAN, STD, Photo, Work
+from benchmarks.images._peers import DRAWS, OURS, PEERS, READS_FILES, settings_of
+from benchmarks.images._required import HELD_CASES
+from benchmarks.images._work import MEAN, STD, Photo, Work, work_of
 from benchmarks.images.adapters import _canvas
 
+CASES = {case.name: case for case in make_cases(Path(), True)}
 
-def _case(name: str) -> Case:
-    [case] = [case for case in make_cases() if case.name == name]
-    return case
+
+def work_in(name: str, case: str) -> Work | None:
+    """The work of a peer in a case."""
+    return work_of(WORKS[case][2], settings_of(name))
 
 
 def test_required_figures_name_peers_that_take_part() -> None:
     """A figure that can never be measured would never be missed."""
-    cases = make_cases()
-    assert len({case.name for case in cases}) == len(cases)
-    for case in cases:
-        assert all(peer_named(name).work_in(case.work) is not None for name in case.required)
-    assert {case.name for case in cases} >= set(HELD_CASES)
+    assert set(READS_FILES) | set(DRAWS) <= {peer.name for peer in PEERS}
+    for required in CONTEST.required:
+        assert set(required.cases()) <= set(CASES)
+        if isinstance(required, Ratio):
+            assert work_in(required.of[1], required.of[0]) is not None
+    assert {f"{name}-held" for name in HELD_CASES} <= set(CASES)
 
 
 def test_ours_done_otherwise_takes_no_part_where_the_case_says_the_same() -> None:
     """The rows that say what float32 and a second thread bring are in the cases of those only."""
 
-    def taking_part(case: Case) -> set[str]:
-        return {peer.name for peer in PEERS if peer.changes and peer.work_in(case.work) is not None}
+    def taking_part(case: str) -> set[str]:
+        return {peer.name for peer in PEERS if peer.settings and work_in(peer.name, case) is not None}
 
-    assert taking_part(_case("web-eval-uint8")) == {"spdl-reuse"}
-    assert taking_part(_case("web-eval-float32")) == {"spdl-reuse", "spdl-uint8"}
-    assert taking_part(_case("web-train-float32-2")) == {"spdl-reuse", "spdl-uint8", "spdl-1"}
-    assert peer_named("spdl-1").work_in(_case("fit-2").work) == _case("fit").work
-
-
-def _turns(*walls: float) -> list[dict[str, float]]:
-    return [{"wall": wall, "cpu": wall} for wall in walls]
+    assert taking_part("web-eval-uint8") == {"spdl-reuse"}
+    assert taking_part("web-eval-float32") == {"spdl-reuse", "spdl-uint8"}
+    assert taking_part("web-train-float32-2") == {"spdl-reuse", "spdl-uint8", "spdl-1"}
+    assert work_in("spdl-1", "fit-2") == WORKS["fit"][2]
 
 
-def test_rows_are_ratios_of_the_same_round() -> None:
-    """The median of the ratios is judged, the fastest rival has a row of its own, who is missing is not passed."""
-    case = _case("web-eval-uint8")
-    turns = {OURS: _turns(1, 2, 4), "pillow": _turns(3, 4, 20), "opencv": _turns(2, 2, 4), "planes": _turns(1, 1, 1)}
-    rows = {row["name"]: row for row in rows_of(case, PEERS, turns, 10)}
-    pillow = rows["pillow"]
-    assert (pillow["ms"], pillow["ratio"], pillow["ratio_min"], pillow["ratio_max"]) == (400, 3, 2, 5)
-    assert pillow["verdict"] == "PASS"
-    assert (rows["opencv"]["ratio"], rows["opencv"]["verdict"]) == (1, "")
-    assert (rows["planes"]["ratio"], rows["planes"]["verdict"]) == (0.5, "MISS")
-    assert rows["reference"]["verdict"] == "NOT MEASURED"
-    assert rows["fastest that reads files: opencv"]["verdict"] == "MISS"
+def figures_of(case: str, **costs: dict[str, list[float]]) -> dict[str, Figure]:
+    """The figures of a case by title."""
+    result = Result({"cases": [{"name": case, "costs": costs}]})
+    figures = [required.measured(result) for required in CONTEST.required if case in required.cases()]
+    return {figure.title: figure for figure in figures}
+
+
+def test_ratios_are_of_the_same_round() -> None:
+    """The median of the ratios is judged, the fastest rival has a figure of its own, who is missing is not passed."""
+    case = "web-eval-uint8"
+    walls = {OURS: [1, 2, 4], "pillow": [3, 4, 20], "opencv": [2, 2, 4], "planes": [1, 1, 1]}
+    figures = figures_of(case, **{peer: {"wall_us": list(map(float, wall))} for peer, wall in walls.items()})
+    pillow = figures[f"{case}: pillow over ours"]
+    assert (pillow.measured, pillow.spread, pillow.verdict) == (3, (2, 5), "PASS")
+    planes = figures[f"{case}: planes over ours"]
+    assert (planes.measured, planes.verdict) == (0.5, "MISS")
+    assert figures[f"{case}: reference over ours"].verdict == "NOT MEASURED"
+    fastest = figures[f"{case}: fastest that reads files (opencv)"]
+    assert (fastest.measured, fastest.verdict) == (1, "MISS")
+    [alone] = [figure for title, figure in figures_of(case).items() if "fastest" in title]
+    assert alone.verdict == "NOT MEASURED"
 
 
 def test_share_of_python_is_the_median_of_the_rounds() -> None:
     """At the limit it is missed. Rounds on a machine that was not free do not count; where all are, nothing does."""
-    held = [{"wall": 1.0, "held": held, "held_at_most": held + 0.05} for held in (0.01, 0.02, 0.25)]
-    busy = {"wall": 1.0, "held": 0.0, "held_at_most": 3.0}
-    [figure] = held_figures({"web-eval-uint8": [*held, busy]})
+
+    def figure_of(*held: tuple[float, float]) -> Figure:
+        costs = {
+            "wall_s": [1.0] * len(held),
+            "held_s": [share for share, _ in held],
+            "held_at_most_s": [at_most for _, at_most in held],
+        }
+        [figure] = figures_of("web-eval-uint8-held", spdl=costs).values()
+        return figure
+
+    busy = (0.0, 3.0)
+    figure = figure_of((0.01, 0.06), (0.02, 0.07), (0.25, 0.30), busy)
     assert (figure.measured, figure.spread, figure.verdict) == (2, (1, 30), "MISS")
-    [figure] = held_figures({"web-eval-uint8": held[:1]})
-    assert figure.verdict == "PASS"
-    [figure] = held_figures({"web-eval-uint8": [busy]})
-    assert figure.verdict == "NOT MEASURED"
+    assert figure_of((0.01, 0.06)).verdict == "PASS"
+    assert figure_of(busy).verdict == "NOT MEASURED"
+
+
+def test_batches_are_compared_where_they_are_the_same_work() -> None:
+    """Other batches by the peer's settings, and crops that it draws, are not; another picture stops the run."""
+    batch = np.zeros((2, 224, 224, 3), np.uint8)
+    ours, theirs = {"batch": batch}, {"batch": batch + np.uint8(100)}
+    work = WORKS["web-train-uint8"][2]
+    assert likeness(work, "pillow", ours, ours) == 99
+    assert likeness(work, "dali", ours, theirs) is None
+    assert likeness(WORKS["web-train-float32"][2], "spdl-uint8", ours, theirs) is None
+    with pytest.raises(OutputMismatch, match="pillow does not do the work of"):
+        likeness(work, "pillow", ours, theirs)
 
 
 def test_holding_python_is_measured_beside_the_call() -> None:
@@ -165,3 +199,20 @@ def test_ours_does_what_pillow_does(photos: list[str], transform: str, dtype: st
     for adapter in (pillow_resize, pillow_draft):
         [theirs] = adapter.prepare(work, drawn)()
         assert likeness_of(ours, theirs, work) > ALIKE_DB
+
+
+def test_session_loads_all_photographs_in_each_turn(photos: list[str]) -> None:
+    """It tells how many there are; a peer with the settings of the case takes no part."""
+    from benchmarks.images.adapters import spdl_batch
+
+    data = {"work": asdict(Work("eval", "uint8", 1, 2)), "is_held": False}
+    data["photos"] = [{"index": index, "path": path} for index, path in enumerate(photos)]
+    session = _session.open(spdl_batch, Task("web-eval-uint8", data, {"reuse": True}))
+    assert session is not None
+    assert session.outputs()["batch"].shape == (2, 224, 224, 3)
+    assert session.calibrate(1)["num_photos"] == 2
+    assert set(session.measure()) == {"wall_us", "cpu_us"}
+    assert _session.open(spdl_batch, Task("web-eval-uint8", data, {"num_threads": 1})) is None
+    held = _session.open(spdl_batch, Task("web-eval-uint8-held", data | {"is_held": True}))
+    assert held is not None
+    assert set(held.measure()) == {"wall_s", "held_s", "held_at_most_s"}
