@@ -55,7 +55,11 @@ class Client:
             process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.communicate()
+            process.wait()
+            # Not ``communicate``: processes that it started may hold the pipes.
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def ask(self, command: str, **arguments: object) -> Any:
         """The worker's answer to a command.

@@ -57,6 +57,7 @@ class Case:
         columns: The columns of a table with a row per peer; ``None`` if the case is a row of the table of all cases.
         rounds: The number of rounds, if it is not that of the contest.
         is_alone: Whether each turn has a process of its own, while no process of another peer exists.
+        is_quick: Whether a trial run measures it even if it is not named in ``--cases``.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Case:
     columns: Sequence[Column] | None = None
     rounds: int | None = None
     is_alone: bool = False
+    is_quick: bool = True
 
     def inputs(self) -> dict[str, Any]:
         """``data``, made if necessary."""
@@ -141,6 +143,8 @@ class Contest:
         seconds: The length of a turn of sessions that can choose its size.
         cell: The cells of the table of all cases.
         tables: A function that makes the tables, with their headings, instead of the ones that the cases describe.
+        publish: A function that is called with the result of a whole run, when it has been stored in ``results``.
+        find_missing: A function that describes what is missing for ``publish``, or returns ``None``.
     """
 
     name: str
@@ -158,3 +162,5 @@ class Contest:
     seconds: float = 0.3
     cell: Column = field(default_factory=lambda: Spread("wall (min to max)", "wall_us"))
     tables: Callable[[Result], Sequence[str]] | None = None
+    publish: Callable[[Result], None] | None = None
+    find_missing: Callable[[], str | None] | None = None

@@ -46,13 +46,15 @@ def parser_of(contest: Contest) -> argparse.ArgumentParser:
     return parser
 
 
-def chosen(parser: argparse.ArgumentParser, cases: Sequence[Case], patterns: Sequence[str] | None) -> list[Case]:
-    """The cases that match one of the patterns. Ends the program if a pattern matches none."""
-    for pattern in patterns or ():
+def chosen(parser: argparse.ArgumentParser, cases: Sequence[Case], options: argparse.Namespace) -> list[Case]:
+    """The cases that match one of the patterns in ``--cases``. Ends the program if a pattern matches none."""
+    if options.cases is None:
+        return [case for case in cases if case.is_quick or not options.quick]
+    for pattern in options.cases:
         if not any(fnmatchcase(case.name, pattern) for case in cases):
             names = ", ".join(case.name for case in cases)
             parser.error(f"argument --cases: no case is called {pattern!r}; there are: {names}")
-    return [case for case in cases if patterns is None or any(fnmatchcase(case.name, pattern) for pattern in patterns)]
+    return [case for case in cases if any(fnmatchcase(case.name, pattern) for pattern in options.cases)]
 
 
 def _positive(text: str) -> int:

@@ -40,7 +40,13 @@ def run(contest: Contest, arguments: list[str]) -> int:
     environment = describe_run(f"benchmarks/{contest.name}/run.py", arguments)
     folder = REPOSITORY / ".cache" / "bench" / f"{contest.name}-data"
     folder.mkdir(parents=True, exist_ok=True)
-    cases = chosen(parser, contest.make_cases(folder, options.quick), options.cases)
+    cases = chosen(parser, contest.make_cases(folder, options.quick), options)
+    is_whole = not (options.quick or options.cases or options.peers or options.json or options.spdl_tree)
+    # Found now rather than after a quarter of an hour.
+    problem = contest.find_missing() if is_whole and contest.find_missing is not None else None
+    if problem is not None:
+        print(f"{contest.name} benchmark: {problem}, or store the result elsewhere with --json", file=sys.stderr)
+        return 2
     amount = _amount(contest, options, began)
     try:
         started, measured = _measure(contest, cases, options, amount)
@@ -66,6 +72,8 @@ def run(contest: Contest, arguments: list[str]) -> int:
     is_stored = options.json is not None or not (options.quick or options.spdl_tree)
     if is_stored:
         _store(options.json or _default_path(contest, environment), stored)
+    if is_whole and contest.publish is not None:
+        contest.publish(result)
     missed = [f"{figure.title} ({figure.verdict})" for figure in figures if not figure.passed]
     if missed and options.require:
         print(f"{contest.name} benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)

@@ -5,8 +5,8 @@ from statistics import median
 
 from benchmarks._contest.columns import round_ratios
 from benchmarks._contest.figures import NOTHING, head, row, short
-from benchmarks.migration._cases import LAST, TORCH, WORKERS, Cell
-from benchmarks.migration._result import Result
+from benchmarks.migration._cells import LAST, TORCH, WORKERS, Cell
+from benchmarks.migration._result import Result, in_todays_format
 
 from .stored import Json, Stored, read
 
@@ -144,7 +144,7 @@ def archives() -> str:
 
 def migration() -> str:
     stored = read("migration")
-    result = Result(stored.newest)
+    result = Result(in_todays_format(stored.newest))
     lines = head(["images/s, batches of 64; workers or threads", *map(str, WORKERS)])
     titles = {
         TORCH: "torch's DataLoader",
@@ -200,7 +200,7 @@ def headlines() -> str:
     photo = read("images").cases["web-train-uint8"]
     clip = read("video").cases["small_full"]
     batch = read("transport").cases["uint8"]
-    loaders = Result(read("migration").newest)
+    loaders = Result(in_todays_format(read("migration").newest))
     two = Cell(64, 2)
     rate = {peer: loaders.value("rate", two, peer) or 0.0 for peer in (LAST, TORCH)}
     first = {peer: 1e3 * (loaders.value("first", two, peer) or 0.0) for peer in (LAST, TORCH)}

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from ._cases import SIZE
+from ._cells import SIZE
 from ._photos import Photos
 
 Sample = tuple[Any, int]

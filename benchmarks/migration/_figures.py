@@ -1,25 +1,60 @@
 """The requirements."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
+from benchmarks._contest import result as _contest
 from benchmarks._contest.figures import Figure
 
-from ._cases import LAST, MEMORY_BATCHES, TORCH, WORKERS, Cell
-from ._measure import AUTO_DATASETS
+from ._cells import AUTO_DATASETS, LAST, MEMORY_BATCHES, TORCH, WORKERS, Cell
 from ._result import Result, with_batches
 
 RATE_OVER_TORCH, FIRST_OVER_TORCH, AUTO_OVER_BETTER = 2.0, 5.0, 0.95
 
 
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One of the requirements.
+
+    Attributes:
+        needs: The cases that it needs.
+        figure: A function that computes it from the result.
+    """
+
+    needs: Sequence[str]
+    figure: Callable[[Result], Figure]
+
+    def cases(self) -> Sequence[str]:
+        return self.needs
+
+    def measured(self, result: _contest.Result) -> Figure:
+        return self.figure(Result(result.stored))
+
+
+def requirements() -> list[Requirement]:
+    """All requirements."""
+    every = [cell.name for workers in WORKERS for cell in with_batches(workers)]
+    return [
+        Requirement(every, _throughput),
+        *(
+            Requirement([cell.name for cell in with_batches(workers)], partial(_first_batch, workers=workers))
+            for workers in WORKERS
+        ),
+        *(
+            Requirement(
+                [f"{Cell(batch, workers).name}-memory" for batch in MEMORY_BATCHES], partial(_memory, workers=workers)
+            )
+            for workers in WORKERS
+        ),
+        *(Requirement([f"auto-{dataset}"], partial(_auto, dataset=dataset)) for dataset in AUTO_DATASETS),
+    ]
+
+
 def figures_of(result: Result) -> list[Figure]:
     """All requirements, whether measured or not."""
-    return [
-        _throughput(result),
-        *(_first_batch(result, workers) for workers in WORKERS),
-        *(_memory(result, workers) for workers in WORKERS),
-        *(_auto(result, dataset) for dataset in AUTO_DATASETS),
-    ]
+    return [requirement.figure(result) for requirement in requirements()]
 
 
 def _throughput(result: Result) -> Figure:

@@ -1,12 +1,16 @@
 """Memory of a process and its descendants, sampled from outside."""
 
+import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from benchmarks._contest.processes import descendants
+from benchmarks._contest.environments import REPOSITORY
+from benchmarks._contest.processes import descendants, pss_of
 
 __all__ = ["Watcher", "memory_of_tree"]
 
@@ -14,62 +18,73 @@ __all__ = ["Watcher", "memory_of_tree"]
 SECONDS_BETWEEN_SAMPLES = 0.02
 
 
-def memory_of_tree(pid: int) -> tuple[int, int]:
+def memory_of_tree(pid: int, without: int | None = None) -> tuple[int, int]:
     """Proportional set size, and unmapped shared memory, of a process and its descendants, in bytes.
+
+    Args:
+        without: A descendant that does not count.
 
     Proportional set size counts memory shared by these processes once; memory that other processes map too, such as the
     C library, counts in proportion. It does not count memory that no process maps: torch's batches, between the worker
     that has made one and the consumer that takes it, are files in memory with an open descriptor only.
     """
-    pids = [pid, *descendants(pid)]
+    pids = [each for each in (pid, *descendants(pid)) if each != without]
     open_files: dict[int, int] = {}
     for each in pids:
         open_files |= _shared_files(each)
     waiting = set(open_files)
     for each in pids if waiting else []:
         waiting -= _mapped_inodes(each)
-    return sum(map(_pss, pids)), sum(open_files[inode] for inode in waiting)
+    return sum(map(pss_of, pids)), sum(open_files[inode] for inode in waiting)
 
 
 class Watcher:
-    """Samples ``memory_of_tree`` in a thread, from entering the ``with`` block until leaving it.
+    """Samples ``memory_of_tree`` of this process in another process, from entering the ``with`` block until leaving it.
 
     Attributes:
         peak: The maximum of both together, in bytes; 0 where the system does not report them.
         pss_peak: The maximum of the proportional set size alone.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
+    def __init__(self) -> None:
         self.peak = self.pss_peak = 0
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        command = [sys.executable, "-m", "benchmarks.migration._memory", str(os.getpid())]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+        )
+        assert self._process.stdout is not None  # it is a pipe
+        self._process.stdout.readline()  # it has taken a sample
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while True:
-            pss, waiting = memory_of_tree(self._pid)
-            self.pss_peak, self.peak = max(self.pss_peak, pss), max(self.peak, pss + waiting)
-            if self._is_over.wait(SECONDS_BETWEEN_SAMPLES):
-                return
+        # A line, not the end of its stdin: forked workers of a loader hold the writing end too.
+        told, _ = self._process.communicate("stop\n")
+        if kind is None:
+            self.peak, self.pss_peak = json.loads(told)
 
 
-def _pss(pid: int) -> int:
-    """proc(5), ``/proc/<pid>/smaps_rollup``. 0 for a process that has ended, and where there is no such file."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+def watch(pid: int) -> None:
+    """Print the peaks when a line has been read."""
+    is_over = threading.Event()
+
+    def wait() -> None:
+        sys.stdin.readline()
+        is_over.set()
+
+    threading.Thread(target=wait).start()
+    peak = pss_peak = 0
+    while True:
+        pss, waiting = memory_of_tree(pid, without=os.getpid())
+        if not peak:
+            print("sampled", flush=True)
+        pss_peak, peak = max(pss_peak, pss), max(peak, pss + waiting, 1)
+        if is_over.wait(SECONDS_BETWEEN_SAMPLES):
+            break
+    print(json.dumps([peak if pss_peak else 0, pss_peak]))
 
 
 # The places of named and of unnamed shared memory: shm_overview(7), memfd_create(2).
@@ -103,3 +118,7 @@ def _mapped_inodes(pid: int) -> set[int]:
     # proc_pid_maps(5): address, permissions, offset, device, inode, path.
     fields = (line.split(maxsplit=5) for line in lines)
     return {int(each[4]) for each in fields if len(each) == 6 and each[5].startswith(_SHARED)}
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]))

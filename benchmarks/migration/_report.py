@@ -3,20 +3,20 @@
 from statistics import median
 
 from benchmarks._contest.figures import NOTHING, figures_markdown, head, row, short
+from benchmarks._contest.page import origin
 
-from ._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS, Cell
+from ._cells import AUTO_DATASETS, BATCHES, LAST, LOADERS, MEMORY_BATCHES, MODES, TORCH, WORKERS, Cell
 from ._figures import figures_of
-from ._measure import AUTO_DATASETS, MODES
 from ._result import PEAKS, Result, by_workers
 
-_TITLES = {peer.name: peer.title for peer in PEERS}
+_TITLES = {loader.name: loader.title for loader in LOADERS}
 #: The batch size of tables that show one size only.
 USUAL_BATCH = 64
 
 
-def page(result: Result) -> str:
-    """The whole report."""
-    parts = [figures_markdown(figures_of(result))]
+def tables(result: Result) -> list[str]:
+    """All tables, with their headings."""
+    parts = []
     for batch in (0, *BATCHES):
         if any(cell.batch == batch for cell in result.cells):
             title = f"batches of {batch}" if batch else "no batches"
@@ -30,16 +30,16 @@ def page(result: Result) -> str:
                     f"### The same without batches that nobody maps, {title}",
                     table(result, "pss", by_workers(batch)),
                 ]
-    if result.stored.get("auto"):
+    if any(result.epochs(dataset, mode) for dataset in AUTO_DATASETS for mode in MODES):
         parts += ["### Seconds of an epoch, start included", auto_table(result)]
-    return "\n\n".join([*parts, environment_line(result)])
+    return parts
 
 
 def guide_parts(result: Result) -> dict[str, str]:
     """The generated parts of docs/migration.md, by name."""
     one_size = by_workers(USUAL_BATCH)
     return {
-        "figures": "\n\n".join([figures_markdown(figures_of(result)), environment_line(result)]),
+        "figures": "\n\n".join([figures_markdown(figures_of(result)), origin(result.stored)]),
         "samples": _with_caption("Samples/s, no batches", table(result, "rate", by_workers(0))),
         "throughput": _with_caption(f"Images/s, batches of {USUAL_BATCH}", table(result, "rate", one_size)),
         "first": _with_caption("Seconds to the first batch, batches of 256", table(result, "first", by_workers(256))),
@@ -114,17 +114,6 @@ def pss_sentence(result: Result) -> str:
         f" step's memory over torch's is, with the worse size of batches and so many workers: {', '.join(ratios)}."
         if ratios
         else NOTHING
-    )
-
-
-def environment_line(result: Result) -> str:
-    """The origin of the numbers."""
-    at, versions = result.environment, result.stored["peers"]
-    packages = {f"{package} {number}": None for each in versions.values() for package, number in each.items()}
-    left_out = f" Without {', '.join(result.stored['missing'])}." if result.stored["missing"] else ""
-    return (
-        f"{at['python']}, {at['cpu']}, {at['cores']} cores, {at['os']}, {at['date'][:10]}, revision {at['revision']};"
-        f" {', '.join(packages)}.{left_out} `{at['command']}`"
     )
 
 

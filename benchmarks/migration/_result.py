@@ -1,17 +1,21 @@
 """Access to a stored result. The tables, the figures and the plots are made from it alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from ._cases import BATCHES, WORKERS, Cell
+from benchmarks._contest import result as _contest
 
-#: The values of each turn, computed from a worker's answer.
-MEASURES = {
-    "rate": lambda turn: turn["images"] / turn["wall"],
-    "first": lambda turn: turn["first"],
-    "cpu": lambda turn: 1000 * turn["cpu"] / turn["images"],
+from ._cells import BATCHES, CELLS, LOADERS, WORKERS, Cell
+
+__all__ = ["PEAKS", "Result", "by_workers", "in_todays_format", "with_batches"]
+
+#: The values of each turn, computed from what is stored: the name, and the function of a value.
+MEASURES: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "rate": ("wall_us", lambda wall_us: 1e6 / wall_us),
+    "first": ("first_s", lambda first_s: first_s),
+    "cpu": ("cpu_us", lambda cpu_us: cpu_us / 1e3),
 }
 #: Memory: with the shared memory that waits, and without; see ``Watcher``.
 PEAKS = {"memory": "peak", "pss": "pss_peak"}
@@ -22,34 +26,30 @@ class Result:
     """The contents of the file.
 
     Attributes:
-        stored: The parsed JSON.
+        stored: The parsed JSON, in the format of ``_contest.result``.
     """
 
     stored: Mapping[str, Any]
 
     @property
-    def environment(self) -> Mapping[str, Any]:
-        environment: Mapping[str, Any] = self.stored["environment"]
-        return environment
-
-    @property
     def cells(self) -> list[Cell]:
-        return [Cell(each["batch"], each["workers"]) for each in self.stored["cells"]]
+        cases = self._costs.cases
+        return [cell for cell in CELLS if cell.name in cases or f"{cell.name}-memory" in cases]
 
     @property
     def peers(self) -> list[str]:
-        return list(self.stored["peers"])
+        """The names of the loaders that ran."""
+        return [loader.name for loader in LOADERS if loader.name in self._costs.peers]
 
     def values(self, measure: str, cell: Cell, peer: str) -> list[float]:
         """Of each turn: ``rate`` in images/s, ``first`` in seconds, ``cpu`` in seconds for 1000 images; or no value."""
-        turns = self._of(cell).get("turns", {}).get(peer, [])
-        return [MEASURES[measure](turn) for turn in turns]
+        name, function = MEASURES[measure]
+        return [function(value) for value in self._costs.values(cell.name, peer, name)]
 
     def value(self, measure: str, cell: Cell, peer: str) -> float | None:
-        """The median of ``values``; ``memory`` and ``pss``, in bytes, are the peaks of the only turn there is."""
+        """The median of ``values``; ``memory`` and ``pss`` are in bytes."""
         if measure in PEAKS:
-            memory = self._of(cell).get("memory", {}).get(peer)
-            return float(memory[PEAKS[measure]]) if memory else None
+            return self._costs.median(f"{cell.name}-memory", peer, PEAKS[measure])
         values = self.values(measure, cell, peer)
         return median(values) if values else None
 
@@ -60,19 +60,43 @@ class Result:
 
     def epochs(self, dataset: str, mode: str) -> list[float]:
         """Seconds of each epoch by ``workers=mode``."""
-        taken = self.stored.get("auto", {}).get(dataset, {}).get(mode, [])
-        return [epoch["wall"] for epoch in taken]
+        return self._costs.values(f"auto-{dataset}", mode, "wall_s")
 
     def choices(self, dataset: str) -> list[str]:
         """The log line of ``workers="auto"`` in each round."""
-        return [epoch["choice"] for epoch in self.stored.get("auto", {}).get(dataset, {}).get("auto", [])]
+        return self._costs.values(f"auto-{dataset}", "auto", "choice")
 
-    def _of(self, cell: Cell) -> Mapping[str, Any]:
-        for each in self.stored["cells"]:
-            if (each["batch"], each["workers"]) == (cell.batch, cell.workers):
-                found: Mapping[str, Any] = each
-                return found
-        return {}
+    @property
+    def _costs(self) -> _contest.Result:
+        return _contest.Result(self.stored)
+
+
+def in_todays_format(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A stored result in the format of ``_contest.result``, from that or from the earlier one, which has cells."""
+    if "cells" not in stored:
+        return stored
+    cases: list[dict[str, Any]] = []
+    for each in stored["cells"]:
+        name = Cell(each["batch"], each["workers"]).name
+        cases.append({"name": name, "costs": {peer: _costs_of(turns) for peer, turns in each["turns"].items()}})
+        memory = {peer: {key: [value] for key, value in taken.items()} for peer, taken in each["memory"].items()}
+        if memory:
+            cases.append({"name": f"{name}-memory", "costs": memory})
+    for dataset, modes in stored["auto"].items():
+        costs = {
+            mode: {"wall_s": [each["wall"] for each in epochs], "choice": [each["choice"] for each in epochs]}
+            for mode, epochs in modes.items()
+        }
+        cases.append({"name": f"auto-{dataset}", "costs": costs})
+    return {**{name: value for name, value in stored.items() if name not in ("cells", "auto")}, "cases": cases}
+
+
+def _costs_of(turns: list[Mapping[str, float]]) -> dict[str, list[float]]:
+    return {
+        "wall_us": [1e6 * turn["wall"] / turn["images"] for turn in turns],
+        "cpu_us": [1e6 * turn["cpu"] / turn["images"] for turn in turns],
+        "first_s": [turn["first"] for turn in turns],
+    }
 
 
 def with_batches(workers: int) -> list[Cell]:

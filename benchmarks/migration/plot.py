@@ -16,9 +16,9 @@ if __name__ == "__main__":
 
 from benchmarks._contest.environments import REPOSITORY
 from benchmarks._page.places import fill
-from benchmarks.migration._cases import BATCHES, LAST, MEMORY_BATCHES, PEERS, TORCH, WORKERS
+from benchmarks.migration._cells import BATCHES, LAST, LOADERS, MEMORY_BATCHES, TORCH, WORKERS
 from benchmarks.migration._report import guide_parts
-from benchmarks.migration._result import PEAKS, Result, by_workers
+from benchmarks.migration._result import PEAKS, Result, by_workers, in_todays_format
 
 __all__ = ["draw", "into_guide", "missing"]
 
@@ -91,7 +91,7 @@ def _drawn(result: Result, name: str, path: Path) -> Path:
 
 def _fill(panel: Any, result: Result, measure: str, batch: int) -> None:
     """Medians with bars from the minimum to the maximum."""
-    for peer in PEERS:
+    for peer in LOADERS:
         known = [
             (cell, value) for cell in by_workers(batch) if (value := result.value(measure, cell, peer.name)) is not None
         ]
@@ -129,7 +129,7 @@ def main(arguments: list[str]) -> int:
     if problem is not None or len(arguments) != 1:
         print(problem or __doc__, file=sys.stderr)
         return 2
-    into_guide(Result(json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
+    into_guide(Result(in_todays_format(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))))
     return 0
 
 

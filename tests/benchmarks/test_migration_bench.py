@@ -16,16 +16,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.migration import _main, plot
-from benchmarks.migration._cases import BATCHES, CELLS, PEERS, WORKERS, Cell, cell_named, peers_in
+from benchmarks._contest import result as _contest
+from benchmarks._contest.contest import Case, OutputMismatch
+from benchmarks._contest.contestants import Contestant, start_one
+from benchmarks._contest.page import page
+from benchmarks._contest.running import run
+from benchmarks._contest.turns import outputs_of
+from benchmarks.migration import _cases, plot
+from benchmarks.migration._cases import CONTEST, check_samples, is_unsure, likeness_to, make_cases
+from benchmarks.migration._cells import BATCHES, LOADERS, MEMORY_BATCHES, MODES, WORKERS, Cell, loaders_in
 from benchmarks.migration._figures import figures_of
 from benchmarks.migration._forked import in_child
-from benchmarks.migration._main import main
-from benchmarks.migration._measure import OutputMismatch, check_samples, compare, is_unsure, likeness_to, worker
 from benchmarks.migration._memory import Watcher, memory_of_tree
 from benchmarks.migration._photos import Photos
-from benchmarks.migration._report import guide_parts, page
-from benchmarks.migration._result import Result
+from benchmarks.migration._report import guide_parts
+from benchmarks.migration._result import Result, in_todays_format
 
 
 @pytest.fixture(scope="module")
@@ -40,19 +45,31 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def result_with(**changes: Any) -> Result:
-    """A made up result: the last step twice as fast as torch in two cells of one worker."""
+    """A made up result: the last step twice as fast as torch in all cells."""
 
     def cell(batch: int, workers: int) -> dict[str, Any]:
-        turns = {
-            name: [{"wall": 1.0, "cpu": 0.5, "images": speed * (100 + step), "first": 1 / speed} for step in (0, 2, 4)]
+        costs = {
+            name: {
+                "wall_us": [1e6 / (speed * (100 + step)) for step in (0, 2, 4)],
+                "cpu_us": [5e3] * 3,
+                "first_s": [1 / speed] * 3,
+            }
             for name, speed in (("torch", 1), ("io", 2))
         }
-        memory = {
-            "torch": {"before": 1, "peak": 2_000_000, "pss_peak": 1_000_000},
-            "io": {"before": 1, "peak": 1_000_000 + batch, "pss_peak": 1_100_000},
-        }
-        return {"batch": batch, "workers": workers, "turns": turns, "memory": memory}
+        return {"name": f"{batch}x{workers}", "costs": costs}
 
+    def memory(batch: int, workers: int) -> dict[str, Any]:
+        costs = {
+            "torch": {"before": [1], "peak": [2_000_000], "pss_peak": [1_000_000]},
+            "io": {"before": [1], "peak": [1_000_000 + batch], "pss_peak": [1_100_000]},
+        }
+        return {"name": f"{batch}x{workers}-memory", "costs": costs}
+
+    epochs = {
+        "thread": {"wall_s": [1.0], "choice": [""]},
+        "process": {"wall_s": [2.0], "choice": [""]},
+        "auto": {"wall_s": [1.25], "choice": ["workers='thread', for it was faster"]},
+    }
     stored = {
         "environment": {
             "python": "CPython 3.11", "cpu": "a processor", "cores": 2, "os": "Linux", "date": "2026-01-01T00:00",
@@ -60,11 +77,11 @@ def result_with(**changes: Any) -> Result:
         },
         "peers": {"torch": {"torch": "2.0"}, "io": {"spdl": "1.0"}},
         "missing": {},
-        "cells": [cell(batch, workers) for batch in BATCHES for workers in WORKERS],
-        "auto": {
-            "photographs": {"thread": [{"wall": 1.0}], "process": [{"wall": 2.0}],
-                            "auto": [{"wall": 1.25, "choice": "workers='thread', for it was faster"}]},
-        },
+        "cases": [
+            *(cell(batch, workers) for batch in BATCHES for workers in WORKERS),
+            *(memory(batch, workers) for batch in MEMORY_BATCHES for workers in WORKERS),
+            {"name": "auto-photographs", "costs": epochs},
+        ],
     }  # fmt: skip
     return Result(stored | changes)
 
@@ -73,36 +90,53 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 
 @pytest.fixture(scope="module")
-def clients() -> Iterator[list[Any]]:
+def contestants() -> Iterator[dict[str, Contestant]]:
     """The steps of the study, each in a process that has imported what it needs."""
     with ExitStack() as stack:
-        yield [stack.enter_context(worker(peer.name)) for peer in PEERS]
+        peers = [peer for peer in CONTEST.peers if peer.name not in MODES]
+        yield {peer.name: start_one(stack, CONTEST, peer, peer.name) for peer in peers}
+
+
+def case_of(name: str, photos: list[str], **data: Any) -> tuple[Case, dict[str, Any]]:
+    [case] = [case for case in make_cases(Path(), True) if case.name == name]
+    return case, data | {"paths": photos, "is_memory": False}
 
 
 @pytest.mark.slow
 @needs_torch
-def test_steps_give_what_torch_gives(clients: list[Any], photos: list[str]) -> None:
+def test_steps_give_what_torch_gives(contestants: dict[str, Contestant], photos: list[str], tmp_path: Path) -> None:
     """Labels and sizes, and pixels as near as their rows say."""
-    likeness = compare(clients, photos)
-    assert {name for name, given in likeness.items() if given is None} == {"torch", "drop-in", "threads"}
+    likeness: dict[str, float | None] = {}
+    for cell in (Cell(32, 2), Cell(0, 2)):
+        case, data = case_of(cell.name, photos, batch=cell.batch, workers=2)
+        given = {}
+        for peer in case.peers or ():
+            assert contestants[peer].open(case, data)
+            given[peer] = outputs_of(contestants[peer], tmp_path / "outputs.npz")
+            assert check_samples(cell, photos, given[peer]) is None
+        likeness |= {peer: likeness_to(peer, given["torch"], outputs) for peer, outputs in given.items()}
+    assert {name for name, alike in likeness.items() if alike is None} == {"torch", "drop-in", "threads"}
 
 
 @pytest.mark.slow
 @needs_torch
-def test_steps_can_be_timed(clients: list[Any], photos: list[str]) -> None:
-    """Each tells how many images, and how long the first batch and all took."""
-    for client in clients:
-        turn = client.ask("time", paths=photos, batch=4, workers=2, seconds=0.0)
-        assert (turn["images"] % 8, turn["first"] > 0, turn["wall"] > 0) == (0, True, True)
+def test_steps_can_be_timed(contestants: dict[str, Contestant], photos: list[str]) -> None:
+    """Each tells what an image took, and the first batch."""
+    for contestant in contestants.values():
+        assert contestant.open(*case_of("32x2", photos, batch=4, workers=2))
+        contestant.client.ask("calibrate", seconds=0.0)
+        assert min(contestant.client.ask("measure").values()) > 0
 
 
 @pytest.mark.slow
 @needs_torch
-def test_memory_of_a_step_is_watched(clients: list[Any], photos: list[str]) -> None:
+def test_memory_of_a_step_is_watched(contestants: dict[str, Contestant], photos: list[str]) -> None:
     """From another process, while it runs."""
-    with Watcher(clients[-1].ask("pid")) as watcher:
-        clients[-1].ask("run", paths=photos, batch=4, workers=2, seconds=0.0)
-    assert watcher.peak > 1_000_000 or not Path("/proc/self/smaps_rollup").exists()
+    case, data = case_of("32x2-memory", photos, batch=4, workers=2)
+    assert contestants["io"].open(case, data | {"is_memory": True})
+    contestants["io"].client.ask("calibrate", seconds=0.0)
+    measured = contestants["io"].client.ask("measure")
+    assert measured["peak"] > 1_000_000 or not Path("/proc/self/smaps_rollup").exists()
 
 
 def test_child_gives_what_is_called_in_it() -> None:
@@ -132,20 +166,19 @@ def test_other_labels_shapes_and_pixels_are_refused(photos: list[str]) -> None:
         "sizes": np.array([32]),
     }
     cell = Cell(32, 2)
-    check_samples("x", cell, given, photos)
+    assert check_samples(cell, photos, given) is None
     for wrong, message in (
         ({"labels": 1 - given["labels"]}, "other labels"),
         ({"images": given["images"][:, :, :-1]}, "not uint8 of"),
-        ({"sizes": np.array([16, 16])}, r"batches of \[16, 16\]"),
+        ({"sizes": np.array([16, 16])}, "batches of [16, 16]"),
     ):
-        with pytest.raises(OutputMismatch, match=message):
-            check_samples("x", cell, given | wrong, photos)
+        assert message in str(check_samples(cell, photos, given | wrong))
     other = given | {"images": given["images"] + np.uint8(8)}
-    assert likeness_to(given, given, "x", None) is None
-    assert likeness_to(given, other, "x", 28.0) == pytest.approx(30.07, abs=0.01)
-    for least_psnr, message in ((None, "other pixels"), (40.0, "30.1 dB")):
+    assert likeness_to("threads", given, given) is None
+    assert likeness_to("frames", given, other) == pytest.approx(30.07, abs=0.01)
+    for name, message in (("threads", "other pixels"), ("io", "30.1 dB")):
         with pytest.raises(OutputMismatch, match=message):
-            likeness_to(given, other, "x", least_psnr)
+            likeness_to(name, given, other)
 
 
 def test_figures_are_of_the_worst_case() -> None:
@@ -158,16 +191,31 @@ def test_figures_are_of_the_worst_case() -> None:
     assert (memory.measured, memory.passed) == (1_000_256 / 2_000_000, True)
     assert figures['workers="auto" on photographs'].measured == pytest.approx(0.8)
     assert figures['workers="auto" on python'].verdict == "NOT MEASURED"
-    assert "NOT MEASURED" in {figure.verdict for figure in figures_of(result_with(cells=[]))}
+    assert "NOT MEASURED" in {figure.verdict for figure in figures_of(result_with(cases=[]))}
 
 
 def test_page_shows_what_was_measured() -> None:
     """Medians with the least and the greatest value, and what was chosen."""
-    text = page(result_with())
+    text = page(CONTEST, [], _contest.Result(result_with().stored), [])
     assert "| step 3: load_image_batch | 204 (200 to 208) |" in text
     assert "for it was faster" in text
     assert "a processor, 2 cores" in text
     assert "1.10 with 1, 1.10 with 2" in guide_parts(result_with())["memory"]
+
+
+def test_earlier_format_is_read() -> None:
+    """Of the stored result, whose cells have turns and memory."""
+    turn = {"wall": 1.0, "cpu": 0.5, "images": 100, "first": 0.2}
+    memory = {"torch": {"before": 1, "peak": 3, "pss_peak": 2}}
+    cells = [{"batch": 32, "workers": 2, "turns": {"torch": [turn]}, "memory": memory}]
+    auto = {"python": {"auto": [{"wall": 2.0, "choice": "x"}]}}
+    result = Result(in_todays_format({"peers": {"torch": {}}, "cells": cells, "auto": auto}))
+    cell = Cell(32, 2)
+    assert (result.cells, result.peers) == ([cell], ["torch"])
+    values = [result.value(measure, cell, "torch") for measure in ("rate", "first", "cpu", "memory", "pss")]
+    assert values == [pytest.approx(100), 0.2, pytest.approx(5), 3, 2]
+    assert (result.epochs("python", "auto"), result.choices("python")) == ([2.0], ["x"])
+    assert in_todays_format(result.stored) is result.stored
 
 
 def test_guide_has_a_place_for_each_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,25 +228,24 @@ def test_guide_has_a_place_for_each_part(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(part in written for part in guide_parts(result_with()).values())
 
 
+@pytest.mark.slow
+@needs_torch
 def test_run_is_stored_with_its_environment(
     photos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--require`` says which figures are missed; docs/ stays as it is. Nothing is measured here."""
-    turns = {"torch": [{"wall": 1.0, "cpu": 1.0, "images": 64, "first": 1.0}]}
-    monkeypatch.setattr(_main, "_photographs", lambda count: photos)
-    monkeypatch.setattr(_main, "_start", lambda stack, names: ([], {"torch": {"torch": "2.0"}}, {}))
-    monkeypatch.setattr(_main, "compare", lambda clients, paths: {"torch": None})
-    monkeypatch.setattr(_main, "measure_cells", lambda clients, cells, *_: dict.fromkeys(cells, turns))
-    monkeypatch.setattr(_main, "measure_memory", lambda *_: {})
+    """``--require`` says which figures are missed; docs/ stays as it is."""
+    monkeypatch.setattr(_cases, "_paths", lambda is_quick: photos)
     path = tmp_path / "result.json"
-    assert main(["--quick", "--cells", "32x1", "--require", "--json", str(path)]) == 1
-    said = capsys.readouterr()
-    assert "requirements not met: throughput" in said.err
-    assert "| torch.utils.data.DataLoader | 64 (64 to 64) |" in said.out
+    arguments = ["--quick", "--rounds", "1", "--peers", "torch,io", "--cases", "32x2*", "--require"]
+    assert run(CONTEST, [*arguments, "--json", str(path)]) == 1
+    told = capsys.readouterr()
+    assert "requirements not met: " in told.err
+    assert "| torch.utils.data.DataLoader |" in told.out
     stored = json.loads(path.read_text(encoding="utf-8"))
-    assert Result(stored).value("rate", Cell(32, 1), "torch") == 64
+    result = Result(stored)
+    assert result.value("rate", Cell(32, 2), "io") is not None
+    assert result.value("memory", Cell(32, 2), "io") is not None
     assert stored["environment"]["command"].startswith("python benchmarks/migration/run.py --quick")
-    assert [figure["verdict"] for figure in stored["figures"]] == ["NOT MEASURED"] * len(stored["figures"])
 
 
 @pytest.mark.slow
@@ -218,38 +265,42 @@ def test_without_matplotlib_the_extra_is_named(
 ) -> None:
     """Before anything is measured."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main([]) == 2
+    assert run(CONTEST, []) == 2
     assert plot.main(["result.json"]) == 2
     assert capsys.readouterr().err.count("pip install '.[bench]'") == 2
 
 
 def test_turns_that_are_far_apart_ask_for_more() -> None:
     """By their throughput."""
-    assert is_unsure([{"images": 100, "wall": 1.0}, {"images": 110, "wall": 1.0}])
-    assert not is_unsure([{"images": 100, "wall": 1.0}, {"images": 102, "wall": 1.0}])
+    assert is_unsure({"wall_us": [100.0, 110.0]})
+    assert not is_unsure({"wall_us": [100.0, 102.0]})
 
 
 def test_samples_have_fewer_peers_than_batches() -> None:
     """Where no batch is made, those that only make batches take no part."""
-    names = [peer.name for peer in PEERS]
-    assert peers_in(Cell(0, 1), names) == ["torch", "threads"]
-    assert peers_in(Cell(32, 1), names) == names
+    assert loaders_in(Cell(0, 1)) == ["torch", "threads"]
+    assert loaders_in(Cell(32, 1)) == [loader.name for loader in LOADERS]
+
+
+def test_required_figures_name_cases_that_exist() -> None:
+    """A figure that can never be measured would never be missed."""
+    names = {case.name for case in make_cases(Path(), False)}
+    assert all(set(required.cases()) <= names for required in CONTEST.required)
 
 
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists those there are."""
-    assert [cell_named(cell.name) for cell in CELLS] == list(CELLS)
     with pytest.raises(SystemExit):
-        main(["--cells", "33x1"])
-    assert "from 0x1 to 256x8" in capsys.readouterr().err
+        run(CONTEST, ["--cases", "33x1"])
+    assert "there are: 0x1, " in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["--peers", "nonesuch"])
-    assert "there are: torch, drop-in, threads, frames, io" in capsys.readouterr().err
+        run(CONTEST, ["--peers", "nonesuch"])
+    assert "there are: torch, drop-in, threads, frames, io, thread, process, auto" in capsys.readouterr().err
 
 
 def test_watcher_sees_a_process() -> None:
-    """Once at least."""
-    with Watcher(os.getpid()) as watcher:
+    """Once at least; it does not count itself."""
+    with Watcher() as watcher:
         pass
     assert watcher.peak >= watcher.pss_peak > 0 or not Path("/proc/self/smaps_rollup").exists()
 

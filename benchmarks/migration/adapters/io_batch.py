@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.migration._cases import SIZE
+from benchmarks.migration._cells import SIZE
 from benchmarks.migration._photos import Photos
 from spdl.io import ImageTransform, load_image_batch, to_torch
 from spdl.pipeline import Pipeline, PipelineBuilder

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import spdl.io
-from benchmarks.migration._cases import SIZE
+from benchmarks.migration._cells import SIZE
 from benchmarks.migration._photos import Photos
 from spdl.pipeline import Pipeline, PipelineBuilder
 
