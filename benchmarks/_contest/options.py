@@ -9,9 +9,6 @@ from .contest import Case, Contest
 
 __all__ = ["chosen", "parser_of"]
 
-#: Rounds and seconds of a trial run.
-QUICK_ROUNDS, QUICK_SECONDS = 2, 0.02
-
 
 def parser_of(contest: Contest) -> argparse.ArgumentParser:
     known = [peer.name for peer in contest.peers]

@@ -19,12 +19,15 @@ from .contestants import Started, start
 from .environments import REPOSITORY, SetupError
 from .figures import Figure
 from .machine import describe_run
-from .options import QUICK_ROUNDS, QUICK_SECONDS, chosen, parser_of
+from .options import chosen, parser_of
 from .page import page
 from .result import Result
 from .turns import Amount, compare, measure, measure_alone
 
 __all__ = ["run"]
+
+#: The length of a turn in a trial run.
+QUICK_SECONDS = 0.02
 
 
 def run(contest: Contest, arguments: list[str]) -> int:
@@ -47,7 +50,8 @@ def run(contest: Contest, arguments: list[str]) -> int:
     if problem is not None:
         print(f"{contest.name} benchmark: {problem}, or store the result elsewhere with --json", file=sys.stderr)
         return 2
-    amount = _amount(contest, options, began)
+    seconds = QUICK_SECONDS if options.quick else options.seconds
+    amount = Amount(options.rounds, seconds, began, options.quick)
     try:
         started, measured = _measure(contest, cases, options, amount)
     except (PeerError, SetupError, OutputMismatch) as exc:
@@ -57,7 +61,7 @@ def run(contest: Contest, arguments: list[str]) -> int:
         "question": contest.question,
         "environment": environment | {"seconds": round(time.monotonic() - began)},
         "settings": {
-            "rounds": amount.rounds or contest.rounds,
+            "rounds": options.rounds or contest.rounds,
             "seconds_a_turn": amount.seconds,
             "unit": contest.unit,
         },
@@ -79,12 +83,6 @@ def run(contest: Contest, arguments: list[str]) -> int:
         print(f"{contest.name} benchmark: requirements not met: {'; '.join(missed)}", file=sys.stderr)
         return 1
     return 0
-
-
-def _amount(contest: Contest, options: argparse.Namespace, began: float) -> Amount:
-    if options.quick:
-        return Amount(options.rounds or QUICK_ROUNDS, QUICK_SECONDS, began, warm_up=0, is_exact=True)
-    return Amount(options.rounds, options.seconds, began, contest.warm_up, is_exact=options.rounds is not None)
 
 
 def _measure(

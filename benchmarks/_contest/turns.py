@@ -17,6 +17,8 @@ from .result import add_turn
 
 __all__ = ["Amount", "compare", "measure", "measure_alone", "outputs_of"]
 
+#: The maximum number of rounds of a trial run.
+QUICK_ROUNDS = 2
 #: The measurements of a case, by peer: see ``Result``.
 Costs = dict[str, dict[str, Any]]
 
@@ -29,15 +31,17 @@ class Amount:
         rounds: The number of rounds; ``None`` for that of the case or the contest.
         seconds: The length of a turn.
         started: The start of the run, by ``time.monotonic``.
-        warm_up: The number of rounds before these, which are discarded.
-        is_exact: Whether no case gets more rounds, because of a trial run or ``rounds``.
+        is_quick: Whether it is a trial run.
     """
 
     rounds: int | None
     seconds: float
     started: float
-    warm_up: int
-    is_exact: bool
+    is_quick: bool
+
+    def rounds_of(self, contest: Contest, case: Case) -> int:
+        wanted = case.rounds or contest.rounds
+        return self.rounds or (min(wanted, QUICK_ROUNDS) if self.is_quick else wanted)
 
     def tell(self, text: str) -> None:
         print(f"{time.monotonic() - self.started:4.0f} s: {text}", file=sys.stderr, flush=True)
@@ -101,10 +105,10 @@ def measure(
     """Take turns in a case."""
     able = [contestant for contestant in contestants if contestant.open(case, data)]
     costs: Costs = {each.name: dict(each.client.ask("calibrate", seconds=amount.seconds)) for each in able}
-    for _ in range(amount.warm_up):
+    for _ in range(0 if amount.is_quick else contest.warm_up):
         for each in able:
             each.client.ask("measure")
-    wanted = amount.rounds or case.rounds or contest.rounds
+    wanted = amount.rounds_of(contest, case)
     number = 0
     while number < wanted or _gets_another(contest, costs, number, amount):
         for each in able:
@@ -119,7 +123,13 @@ def measure(
 
 def _gets_another(contest: Contest, costs: Costs, number: int, amount: Amount) -> bool:
     more = contest.more_rounds
-    if more is None or amount.is_exact or number >= more.most or time.monotonic() - amount.started > more.seconds:
+    if (
+        more is None
+        or amount.rounds is not None
+        or amount.is_quick
+        or number >= more.most
+        or time.monotonic() - amount.started > more.seconds
+    ):
         return False
     return any(more.is_unsure(taken) for taken in costs.values())
 
@@ -133,7 +143,7 @@ def measure_alone(
         contestants: Those that can run. Their workers have ended.
     """
     costs: Costs = {}
-    rounds = amount.rounds or case.rounds or contest.rounds
+    rounds = amount.rounds_of(contest, case)
     for _ in range(rounds):
         for each in contestants:
             with ExitStack() as stack:

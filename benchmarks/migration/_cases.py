@@ -38,6 +38,8 @@ WIDE_SPREAD = 0.06
 #: Cells of a trial run.
 QUICK_CELLS = (Cell(0, 1), Cell(32, 2))
 AUTO_ROUNDS, QUICK_SAMPLES = 5, 128
+#: The minimum number of samples that are compared in a cell.
+NUM_CHECKED, NUM_CHECKED_QUICK = 96, 8
 
 _ADAPTERS = "benchmarks.migration.adapters"
 PEERS = (
@@ -97,7 +99,7 @@ def _paths(is_quick: bool) -> list[str]:
 
 
 def _inputs(is_quick: bool, **data: Any) -> Mapping[str, Any]:
-    return data | {"paths": _paths(is_quick)}
+    return data | {"paths": _paths(is_quick), "num_checked": NUM_CHECKED_QUICK if is_quick else NUM_CHECKED}
 
 
 def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:

@@ -23,8 +23,6 @@ from ._photos import Photos
 
 #: The minimum time between the first batch and the timed part.
 WARM_UP_SECONDS = 0.25
-#: The minimum number of samples that are compared.
-NUM_CHECKED = 96
 
 
 def open(adapter: Any, task: Task) -> Session:
@@ -32,14 +30,19 @@ def open(adapter: Any, task: Task) -> Session:
     if "dataset" in data:
         return Epoch(data["dataset"], task.settings["mode"], data["paths"], data["num_samples"])
     kind = Memory if data["is_memory"] else Throughput
-    return kind(adapter, data["paths"], data["batch"], data["workers"])
+    return kind(adapter, data["paths"], data["batch"], data["workers"], data["num_checked"])
 
 
 class Throughput(Session):
-    """A loader in a cell."""
+    """A loader in a cell.
 
-    def __init__(self, adapter: Any, paths: list[str], batch: int, workers: int) -> None:
+    Args:
+        num_checked: The minimum number of samples that are compared.
+    """
+
+    def __init__(self, adapter: Any, paths: list[str], batch: int, workers: int, num_checked: int) -> None:
         self._adapter, self._paths, self._batch, self._workers = adapter, paths, batch, workers
+        self._num_checked = num_checked
         self._seconds = 0.0
 
     def outputs(self) -> Mapping[str, Any]:
@@ -72,7 +75,7 @@ class Throughput(Session):
             images.extend(each.numpy() if self._batch else [each.numpy()])
             labels.extend(of_each.tolist() if self._batch else [of_each])
             sizes.append(len(of_each) if self._batch else 0)
-            if len(labels) >= NUM_CHECKED:
+            if len(labels) >= self._num_checked:
                 break
         np.savez(to, images=np.stack(images), labels=np.array(labels), sizes=np.array(sizes))
 
