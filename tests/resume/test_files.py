@@ -100,7 +100,9 @@ def test_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
         resume.save(tmp_path / "none" / "data.json", STATE)
 
 
-@pytest.mark.parametrize("state", [None, [1], "text", {"a": {1}}, {"a": float("nan")}, {"a": b""}])
+@pytest.mark.parametrize(
+    "state", [None, [1], "text", {"a": {1}}, {"a": float("nan")}, {"a": b""}, {1: 2}, {"a": [{2: 3}]}]
+)
 def test_what_is_no_state_is_not_saved(state: Any, tmp_path: Path) -> None:
     """And what was there before stays."""
     resume.save(tmp_path / "data.json", STATE)

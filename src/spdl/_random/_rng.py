@@ -102,7 +102,7 @@ class Rng:
 class _Reusable:
     """A generator of NumPy's that can be set to the start of the stream of any seed."""
 
-    __slots__ = ("_bit_generator", "_generator", "_idle", "_key", "_state")
+    __slots__ = ("_bit_generator", "_generator", "_idle", "_key", "_probe", "_state")
 
     def __init__(self) -> None:
         import numpy as np
@@ -112,16 +112,19 @@ class _Reusable:
         # With a new key, and all else as at the start. Setting it copies the numbers.
         self._state = self._bit_generator.state
         self._key = self._state["state"]["key"]
-        self._idle = self._num_references()
+        # To this, nobody else can ever refer.
+        self._probe = object()
+        self._idle = self._num_others()
 
-    def _num_references(self) -> tuple[int, int]:
-        # Counted by the same code when nobody else could have one, and later: so it does not matter which of them the
-        # interpreter counts for itself.
-        return sys.getrefcount(self._generator), sys.getrefcount(self._bit_generator)
+    def _num_others(self) -> int:
+        # More than those to the probe: so it does not matter which of them the interpreter counts for itself. What the
+        # generator has of its bit generator is counted when nobody else could have anything.
+        own = sys.getrefcount(self._probe)
+        return sys.getrefcount(self._generator) + sys.getrefcount(self._bit_generator) - 2 * own
 
     def is_idle(self) -> bool:
-        """Whether nobody else refers to the generator."""
-        return self._num_references() == self._idle
+        """Whether nobody else refers to the generator or to its bit generator."""
+        return self._num_others() == self._idle
 
     def begin(self, seed: int) -> np.random.Generator:
         self._key[0] = seed

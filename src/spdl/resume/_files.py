@@ -51,6 +51,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
             f"object of type {type(state).__qualname__}"
         )
     try:
+        _check_keys(state)
         text = json.dumps(dict(state), separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as exc:
         raise ResumeError(
@@ -121,6 +122,18 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise ResumeError(f"cannot load a state from {name}: it holds a {type(state).__name__}, not a dictionary")
     return state
+
+
+def _check_keys(value: object) -> None:
+    """JSON would make text of other keys, and they would come back as text."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"keys must be text, got {key!r}")
+            _check_keys(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _check_keys(each)
 
 
 def _parse_header(line: bytes) -> dict[str, Any] | None:

@@ -62,7 +62,8 @@ class ShufflingSource(Generic[T]):
         Without ``load_state_dict``, or an index, the source is read from its start, and what was given is dropped.
 
         Raises:
-            ResumeError: It is not such a state, or the source cannot load its part of it.
+            ResumeError: It is not such a state. On the first ``next``: the source has fewer items, or cannot load its
+                part.
         """
         checked = read_state(state, "embed_shuffle")
         (epoch,) = read_integers(checked, "epoch")

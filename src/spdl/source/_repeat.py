@@ -65,7 +65,7 @@ class RepeatIterator(Iterator[T]):
         dropped.
 
         Raises:
-            ResumeError: It is not such a state. On ``next``: the source has fewer items.
+            ResumeError: It is not such a state. On ``next``: the source has fewer items, or cannot load its part.
         """
         checked = read_state(state, "repeat_source")
         (epoch,) = read_integers(checked, "epoch")
