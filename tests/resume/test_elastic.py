@@ -254,8 +254,10 @@ def test_consumed_outputs_follow_their_positions() -> None:
     state = decode(resume.gather([encode(document) for document in documents]), "a rank")
     for rank in range(3):
         (source,) = document_for(state, rank, 3)["sources"]
-        for path, done in source["epochs"][0]["parts"].items():
+        epoch = source["epochs"][0]
+        for path, done in epoch["parts"].items():
             local, dot, below = path.partition(".")
+            assert int(local) in unconsumed(epoch, 0), "what has parts has been issued, and is not consumed"
             found[issue_order(source, source["epochs"][0])[int(local)], dot + below] = done
     # Global positions 4 and 5 are number 2 of ranks 0 and 1, and 6 and 7 number 3.
     assert found == {(4, ""): [[0, 1]], (5, ""): [[0, 1]], (6, ".1"): [[0, 5]], (7, ".1"): [[0, 5]]}

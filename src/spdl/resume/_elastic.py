@@ -278,10 +278,10 @@ def _part_of(source: Document, number: int) -> _Part:
         is_over = has_begun or source["ended"]
         return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, is_over)
     dropped = Ranges.from_json(epoch["dropped"]) if "dropped" in epoch else None
-    # Epochs that a distribution has planned are in the state before the rank comes to them.
-    has_left = any(each["epoch"] > number and (each.get("high", 0) > 0 or "todo" not in each) for each in epochs)
-    is_over = source["ended"] or has_left
-    left = unconsumed(epoch, epoch.get("high", 0) if is_over else len(order))
+    # That it has a later epoch says little: those that a distribution has planned are there before it comes to them.
+    high = epoch.get("high", 0)
+    is_over = source["ended"] or (number < epochs[-1]["epoch"] and high >= len(order))
+    left = unconsumed(epoch, high if is_over else len(order))
     return _Part(order, left, epoch.get("parts", {}), dropped, is_over)
 
 
@@ -303,12 +303,15 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
     todo = left.every(world, rank)
     if dropped and rank == 0:
         _report(dropped, number, world)
+    consumed_parts = _parts_among(todo, parts)
+    # Positions of which parts are consumed have been issued: they are below `high`, as in every state.
+    high = max((int(path.partition(".")[0]) + 1 for path in consumed_parts), default=0)
     return {
         "epoch": number,
         "todo": todo.to_json(),
-        "high": 0,
-        "holes": [],
-        "parts": _parts_among(todo, parts),
+        "high": high,
+        "holes": Ranges([(0, high)]).to_json(),
+        "parts": consumed_parts,
         "iterator": None,
         "dropped": dropped.to_json(),
     }
