@@ -170,6 +170,21 @@ def test_ranks_may_be_in_different_epochs(
         assert len(set(range(length)) - set(positions)) < (old + new if drop_last else 1)
 
 
+def test_ranks_may_be_epochs_apart() -> None:
+    """An epoch that one rank has behind it and another before it: only the other's positions are left."""
+    ranks = [Rank(pipeline_of(source_of(rank, 2, 10))) for rank in range(2)]
+    for epoch in (3, 4):
+        ranks[1].consume(epoch, set(range(5)))
+    documents = [ranks[0].document([3]), ranks[1].document([5])]
+    again = resumed(documents, 3)
+    assert {
+        epoch: sorted(position for rank in again for position in rank.left(epoch)) for epoch in sorted(again[0].epochs)
+    } == {3: [0, 2, 4, 6, 8], 4: [0, 2, 4, 6, 8], 5: list(range(10))}
+    documents[1]["sources"][0]["epochs"][0]["epoch"] = 5000
+    with pytest.raises(ResumeError, match=r"are 4997 epochs apart. Take their states at the same step"):
+        resumed(documents, 3)
+
+
 @cases(200)
 @given(
     data=st.data(),

@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from spdl import _reports
 
@@ -29,6 +29,9 @@ from ._ranges import RangeChain, Ranges
 __all__ = ["combine", "document_for", "issue_order", "unconsumed"]
 
 Document = dict[str, Any]
+
+#: How many epochs at once may have positions that are left. Ranks at the same step have two.
+_MAX_EPOCHS: Final = 1000
 
 
 def combine(documents: Sequence[Document]) -> Document:
@@ -242,7 +245,14 @@ def _deal(sources: list[Document], number: int, rank: int, world: int) -> Docume
     first = sources[0]
     _check_dealt(sources, number, world)
     found = {**first, "rank": rank, "world": world, "epochs": [], "ended": all(source["ended"] for source in sources)}
-    numbers = sorted({epoch["epoch"] for source in sources for epoch in source["epochs"]})
+    listed = [epoch["epoch"] for source in sources for epoch in source["epochs"]]
+    # Also those between: a rank may be past one that another has not begun.
+    numbers = range(min(listed), max(listed) + 1) if listed else range(0)
+    if len(numbers) > _MAX_EPOCHS:
+        raise ResumeError(
+            f"cannot load a state of {len(sources)} ranks in a world of {world}: the ranks that saved are "
+            f"{len(numbers) - 1} epochs apart. Take their states at the same step"
+        )
     for each in numbers:
         dealt = _deal_epoch([_part_of(source, each) for source in sources], first, each, rank, world)
         # Those that are over are left out, as long as the rest is in a row, and there is one.
