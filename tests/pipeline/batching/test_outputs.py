@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, TaskHook, build_pipeline
-from spdl.pipeline.batching import CostBudget
+from spdl.pipeline.batching import CostBudget, PackSequences
 from spdl.pipeline.defs import Aggregate as aggregate
 from spdl.pipeline.defs import Aggregator, Outputs, Pipe, PipelineConfig, SourceConfig
 from tests.contract.running import TIMEOUT, Recorder, build_of, fail, run, running
@@ -221,3 +221,27 @@ def test_none_among_them_is_no_output_and_other_ops_may_give_the_class() -> None
     assert repr(Outputs("ab")) == "<Outputs: 2>"
     (item,) = run(build_of([1], lambda b: b.pipe(lambda item: Outputs([item, item]))))
     assert item.values == (1, 1)
+
+
+def test_unfinished_items_come_with_inputs() -> None:
+    """They are ages too; without inputs nobody knows which outputs the item is in."""
+    assert Outputs("ab", inputs=[[0], [0]], unfinished=np.arange(1)).unfinished == (0,)
+    assert Outputs("a", inputs=[[0]]).unfinished == ()
+    with pytest.raises(ValueError, match="unfinished must come with inputs"):
+        Outputs("a", unfinished=[0])
+    with pytest.raises(TypeError):
+        Outputs("a", inputs=[[0]], unfinished=["0"])  # type: ignore[list-item]
+
+
+def test_the_rest_of_a_split_item_needs_a_method() -> None:
+    """An aggregator that does not have it says so."""
+    with pytest.raises(NotImplementedError, match=r"Grouped splits items, so it needs accumulate_rest\(\)"):
+        Grouped(2).accumulate_rest(1, {0})
+    packing = PackSequences(2, too_long="split")
+    outputs = packing.accumulate_rest([1, 2, 3, 4, 5], {0})
+    assert outputs is not None
+    assert ([row.tokens for row in outputs.values], outputs.inputs, outputs.unfinished) == ([[3, 4]], ((0,),), (0,))
+    outputs = packing.accumulate_rest([6, 7, 8], {0})
+    assert outputs is not None
+    assert [row.tokens for row in outputs.values] == [[5, 8]]
+    assert packing.accumulate_rest([1, 2, 3], {0, 1}) is None
