@@ -156,7 +156,7 @@ def test_iterating_past_what_was_consumed_is_said() -> None:
         read(pipeline, 4)
         state = pipeline.state_dict()
     pipeline = build(numbers())
-    with pytest.warns(UserWarning, match=r"source generator has neither .* past \d items") as found:
+    with pytest.warns(UserWarning, match=r"source generator has neither .* past \d+ items") as found:
         pipeline.load_state_dict(state)
     assert found[0].filename == __file__
     with pipeline.auto_stop():

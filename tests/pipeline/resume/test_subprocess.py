@@ -1,5 +1,6 @@
 """Pipelines in a subprocess have states here: what was sent and not read is not consumed."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from spdl.pipeline import PipelineBuilder, PipelineStateError, WorkerError, run_pipeline_in_subprocess
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from spdl.resume import ResumeError
+from tests.contract.running import TIMEOUT
+from tests.pipeline.resume.iterating import OnThread
 
 
 def thrice(item: int) -> Iterator[int]:
@@ -81,6 +84,23 @@ def test_regions_and_failures_there() -> None:
         list(items)
     with pytest.raises(PipelineStateError):
         items.state_dict()
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_an_iteration_that_is_given_up_is_dropped(continuous: bool) -> None:
+    """The rest of an epoch counts as consumed; a pipeline that is not continuous begins anew."""
+    config: Any = PipelineBuilder().add_source(list(range(5)), continuous=continuous).add_sink(2).get_config()
+    items = OnThread(config, {"resumable": True, "num_threads": 1}, 2)
+    with items.auto_stop():
+        assert [items.get_item(timeout=TIMEOUT) for _ in range(2)] == [0, 1]
+        given_up, items.iterator = items.iterator, None
+        assert items.get_item(timeout=TIMEOUT) == 0
+        with pytest.raises(PipelineStateError, match="a newer iterator"):
+            list(given_up)  # type: ignore[arg-type]
+        state = items.state_dict()
+    epochs = json.loads(state["spdl"])["sources"][0]["epochs"]
+    assert epochs[0]["epoch"] == int(continuous)
+    assert epochs[0]["holes"] == [[1, epochs[0]["high"]]]
 
 
 def test_what_is_refused_starts_no_process() -> None:
