@@ -18,7 +18,7 @@ from tests.support.soak import amount
 
 #: Epochs of a continuous source that are read.
 NUM_EPOCHS = 2
-#: Tells each item that it has taken and, after every few, the state; a signal ends it at any moment.
+#: Tells each item that it has taken and, after every few, the state; a signal ends it at any moment after the first.
 SCRIPT = """
 import json, os, pickle, signal, threading, warnings
 from spdl.pipeline import PipelineBuilder
@@ -36,12 +36,10 @@ with executor():
     pipeline = build(graph)
     if state is not None:
         pipeline.load_state_dict(state)
-    if delay is not None:
-        killer = threading.Timer(delay, kill)
-        killer.daemon = True
-        killer.start()
+    killer = threading.Timer(0 if delay is None else delay, kill)
+    killer.daemon = True
     with pipeline.auto_stop():
-        number = left = {left!r}
+        number, left = 0, {left!r}
         while left:
             try:
                 told = list(leaves(pipeline.get_item()))
@@ -50,6 +48,8 @@ with executor():
                 left -= 1
             number += 1
             tell(told)
+            if number == 1 and delay is not None:
+                killer.start()
             if told == "end" or number % {every!r} == 0:
                 tell(pipeline.state_dict())
 """
@@ -79,7 +79,7 @@ def run_to_a_kill(graph: Graph, state: Any, left: int, every: int, delay: float 
 @given(
     graph=graphs(most=40),
     every=st.integers(1, 5),
-    delays=st.lists(st.floats(0, 0.1), min_size=1, max_size=amount(2, soak=20)),
+    delays=st.lists(st.floats(0, 0.03), min_size=1, max_size=amount(2, soak=20)),
 )
 def test_a_killed_run_goes_on(graph: Graph, every: int, delays: list[float]) -> None:
     """With every item exactly once: what was told before the state, and what comes after it."""
