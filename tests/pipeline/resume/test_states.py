@@ -248,7 +248,7 @@ def test_a_state_is_small_and_fast_with_many_items_in_flight() -> None:
     pipeline = build(range(10_000), lambda b: b.pipe(lambda item: item, concurrency=2), sink=2000)
     positions = pipeline._engine.ledger.sources[0]
     positions.next_index = 2000
-    positions.pending = set(range(0, 2000, 2))
+    positions.pending.update(range(0, 2000, 2))
     pipeline._was_started = True
     state = pipeline.state_dict()
     pipeline._was_started = False

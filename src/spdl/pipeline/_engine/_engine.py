@@ -95,7 +95,10 @@ class Engine(Core):
             if items and items[0] is not MARK:
                 value, origin = channel.take()
                 self.num_items += 1
-                self.ledger.release(origin)
+                if type(origin) is int:
+                    self.ledger.pending.discard(origin)  # ``release`` is inlined: this is the hot path
+                else:
+                    self.ledger.release(origin)
                 return value
             found = self._next()
             if found is not None:

@@ -106,10 +106,11 @@ def path_of(origin: Origin) -> Path | None:
 class Ledger:
     """The positions of all sources of a pipeline, and, if tracked, which parts of a pending position are consumed."""
 
-    __slots__ = ("branches", "rest", "sources")
+    __slots__ = ("branches", "pending", "rest", "sources")
 
     def __init__(self, num_sources: int) -> None:
         self.sources = [Positions() for _ in range(num_sources)]
+        self.pending = self.sources[0].pending  # origins that are an ``int`` are of the only source; for speed
         self.branches: set[Branch] | None = None  # the live ones; ``None``: not tracked
         self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
 
@@ -137,13 +138,14 @@ class Ledger:
 
     def release(self, origin: Origin) -> None:
         """Release ``origin``. Iterative: origins may be nested as deeply as the pipeline is long."""
+        pending = self.pending
         if type(origin) is int:
-            self.sources[0].consume(origin)
+            pending.discard(origin)
             return
         rest: list[Origin] = []
         while True:
             if type(origin) is int:
-                self.sources[0].consume(origin)
+                pending.discard(origin)
             elif isinstance(origin, Part):
                 branch = origin.branch
                 branch.live -= 1
