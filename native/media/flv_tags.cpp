@@ -60,7 +60,7 @@ class Tags {
  public:
   Tags(std::int64_t file_size, const BytesAt& bytes_at) : file_size_(file_size), bytes_at_(bytes_at) {}
 
-  // Of the first tag; none if the file does not begin as it should.
+  // The position of the first tag; none if the file does not begin like an FLV file.
   std::optional<std::int64_t> first() const {
     const auto header = bytes_at_(0, 9);
     if (header.size() < 9 || header[0] != 'F' || header[1] != 'L' || header[2] != 'V') {
