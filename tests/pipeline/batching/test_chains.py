@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.batching import CostBudget, LengthBuckets, MaxWait
-from tests.contract.running import TIMEOUT, drain
-from tests.contract.watching import Log, hooked
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
+from tests.support.running import TIMEOUT, drain
+from tests.support.watching import Log, hooked
 
 from .aggregators import AtOnce, Grouped
 

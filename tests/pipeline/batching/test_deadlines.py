@@ -14,11 +14,11 @@ from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure
 from spdl.pipeline.batching import ManualClock, MaxWait
 from spdl.pipeline.defs import Aggregate as aggregate
 from spdl.pipeline.defs import Aggregator, Outputs
-from tests.contract.gated import Gated
-from tests.contract.running import TIMEOUT, await_event, build_of, drain, fail, run, running
-from tests.contract.watching import Log, hooked
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
+from tests.support.gated import Gated
+from tests.support.running import TIMEOUT, await_event, build_of, drain, fail, run, running
+from tests.support.watching import Log, hooked
 
 from .aggregators import AtOnce
 

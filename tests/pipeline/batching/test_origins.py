@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from spdl.pipeline import Pipeline
 from spdl.pipeline.batching import CostBudget, LengthBuckets, MaxWait, PackSequences
 from spdl.pipeline.defs import Aggregator
-from tests.contract.running import TIMEOUT, build_of, running
-from tests.contract.watching import Log, hooked
 from tests.strategies.profiles import cases
+from tests.support.running import TIMEOUT, build_of, running
+from tests.support.watching import Log, hooked
 
 MAKE: dict[str, Callable[[], Aggregator[Any, Any]]] = {
     "budget, alone": lambda: CostBudget(8, oversized="alone"),

@@ -7,10 +7,10 @@ import pytest
 
 from spdl.pipeline import Pipeline
 from spdl.pipeline.batching import CostBudget, LengthBuckets, ManualClock, MaxWait, PackSequences
-from tests.contract.gated import Gated
-from tests.contract.leaving import run_apart
-from tests.contract.regions import with_region
-from tests.contract.running import TIMEOUT, build_of, run
+from tests.support.gated import Gated
+from tests.support.leaving import run_apart
+from tests.support.regions import with_region
+from tests.support.running import TIMEOUT, build_of, run
 
 from .aggregators import AtOnce, Copies, Grouped
 

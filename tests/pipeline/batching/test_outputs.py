@@ -14,10 +14,10 @@ from spdl.pipeline import Pipeline, TaskHook, build_pipeline
 from spdl.pipeline.batching import CostBudget, PackSequences
 from spdl.pipeline.defs import Aggregate as aggregate
 from spdl.pipeline.defs import Aggregator, Outputs, Pipe, PipelineConfig, SourceConfig
-from tests.contract.running import TIMEOUT, Recorder, build_of, fail, run, running
-from tests.contract.watching import Log, hooked
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
+from tests.support.running import TIMEOUT, Recorder, build_of, fail, run, running
+from tests.support.watching import Log, hooked
 
 from .aggregators import Copies, Grouped
 

@@ -1,1 +1,0 @@
-"""Tests of behaviour promised in the documentation, through public names only."""

@@ -1,0 +1,1 @@
+"""Builders, descriptions and defaults."""

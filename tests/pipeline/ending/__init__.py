@@ -1,0 +1,1 @@
+"""Starting, and every way in which a pipeline ends."""

@@ -1,0 +1,1 @@
+"""Continuous sources and the ends of their epochs."""

@@ -1,0 +1,1 @@
+"""Items, stages and pipelines that fail."""

@@ -1,0 +1,1 @@
+"""Hooks, statistics, background tasks and queues that observe."""

@@ -1,0 +1,326 @@
+"""Regions: stages that run in worker processes, and what comes out of them."""
+
+import multiprocessing
+import os
+from functools import partial
+from typing import Any
+
+import pytest
+
+from spdl.pipeline import PipelineBuilder, WorkerError, build_pipeline
+from spdl.pipeline.defs import (
+    MAIN_PROCESS,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    PlacementConfig,
+    ProcessPoolExecutorConfig,
+    Retry,
+    SinkConfig,
+    SourceConfig,
+)
+from tests.support import ops, remote
+from tests.support.regions import region, with_region
+from tests.support.running import TIMEOUT, build_of, drain, fail, run
+
+SIZES = [(1, 1), (4, 1), (1, 4), (5, 3), (100, 100)]
+
+
+def stage_named(pipeline: Any, name: str) -> Any:
+    (stage,) = [stage for stage in pipeline.stats().stages if stage.info.stage_name == name]
+    return stage
+
+
+# -- what runs where
+
+
+def test_stages_of_a_region_run_in_one_worker_together() -> None:
+    """What is before and after it runs here."""
+    builder = PipelineBuilder[Any, Any]().add_source(range(6)).pipe(ops.with_process_id)
+    region(builder, lambda b: b.pipe(ops.with_process_id), lambda b: b.pipe(ops.with_process_id))
+    items = run(builder.pipe(ops.with_process_id).add_sink())
+    here = os.getpid()
+    assert [item for ((((item, _), _), _), _) in items] == list(range(6))
+    for (((_, before), first), second), after in items:
+        assert before == after == here
+        assert first == second != here
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_every_worker_gets_its_turn(workers: int) -> None:
+    """Round-robin: with a barrier for every worker, each of them has to come."""
+    builder = with_region(range(30), lambda b: b.pipe(ops.with_process_id), workers=workers)
+    items = run(builder)
+    assert sorted(item for item, _ in items) == list(range(30))
+    assert len({pid for _, pid in items}) == workers
+
+
+def test_the_number_of_workers_is_that_of_the_cpus_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing else is said."""
+    builder = PipelineBuilder[Any, Any]().add_source(range(200)).to(ProcessPoolExecutorConfig())
+    items = run(builder.pipe(ops.process_id).to(MAIN_PROCESS).add_sink())
+    assert 1 <= len(set(items)) <= (os.cpu_count() or 1)
+
+
+def test_order_is_kept_with_one_worker() -> None:
+    """And concurrency 1."""
+    for inputs, outputs in SIZES:
+        builder = with_region(
+            range(50),
+            lambda b: b.pipe(ops.double),
+            lambda b: b.pipe(ops.same),
+            inputs=inputs,
+            outputs=outputs,
+        )
+        assert run(builder) == list(range(0, 100, 2))
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+@pytest.mark.parametrize("num_items", [0, 1, 2, 7, 50])
+def test_nothing_is_lost_or_doubled(inputs: int, outputs: int, num_items: int) -> None:
+    """Whole transfers or not, fewer items than workers or more."""
+    builder = with_region(range(num_items), lambda b: b.pipe(ops.double), workers=2, inputs=inputs, outputs=outputs)
+    assert sorted(run(builder)) == list(range(0, 2 * num_items, 2))
+
+
+def test_incomplete_transfers_wait_for_the_end_only() -> None:
+    """An endless source with small outputs gives items; a source that ends flushes what is left."""
+    builder = with_region(remote.Endless(), lambda b: b.pipe(ops.same), inputs=3, outputs=2)
+    pipeline = builder.build(num_threads=1)
+    with pipeline.auto_stop():
+        iterator = pipeline.get_iterator(timeout=TIMEOUT)
+        assert [next(iterator) for _ in range(9)] == [(0, k) for k in range(9)]
+
+
+def test_two_regions_have_their_own_workers() -> None:
+    """Next to each other, or with stages here between them."""
+    for between in (0, 1):
+        builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+        builder.add_source(range(8))
+        region(builder, lambda b: b.pipe(ops.with_process_id))
+        if between:
+            builder.pipe(ops.same)
+        region(builder, lambda b: b.pipe(ops.with_process_id), inputs=3)
+        items = run(builder.add_sink())
+        assert [item for (item, _), _ in items] == list(range(8))
+        assert len({first for (_, first), _ in items} | {second for _, second in items} | {os.getpid()}) == 3
+
+
+def test_adjacent_regions_need_no_mark_between_them() -> None:
+    """Opening the second closes the first."""
+    builder = PipelineBuilder[Any, Any]().add_source(range(5))
+    builder.to(ProcessPoolExecutorConfig(1)).pipe(ops.with_process_id)
+    builder.to(ProcessPoolExecutorConfig(1)).pipe(ops.with_process_id).to(MAIN_PROCESS)
+    items = run(builder.add_sink())
+    assert [item for (item, _), _ in items] == list(range(5))
+    assert len({first for (_, first), _ in items} | {second for _, second in items}) == 2
+
+
+def test_a_region_of_a_config_may_be_open_at_the_sink() -> None:
+    """One that was put together by hand."""
+    config: PipelineConfig[Any] = PipelineConfig(
+        SourceConfig(range(4)), [PlacementConfig(ProcessPoolExecutorConfig(1)), Pipe(ops.double)], SinkConfig(2)
+    )
+    pipeline = build_pipeline(config, num_threads=1)
+    assert drain(pipeline) == ([0, 2, 4, 6], None)
+
+
+def test_sources_and_ops_stay_here_as_they_are() -> None:
+    """Only what the stages inside need is sent: a source that does not pickle is no matter."""
+    seen: list[int] = []
+
+    def remember(item: int) -> int:
+        seen.append(item)
+        return item
+
+    builder = PipelineBuilder[Any, Any]().add_source(item for item in range(4)).pipe(remember)
+    region(builder, lambda b: b.pipe(ops.double))
+    assert run(builder.pipe(lambda item: item + 1).add_sink()) == [1, 3, 5, 7]
+    assert seen == [0, 1, 2, 3]
+
+
+def test_an_op_that_does_not_pickle_is_named() -> None:
+    """It fails the region before anything is dealt."""
+    items, error = fail(with_region(range(3), lambda b: b.pipe(lambda item: item)))
+    assert items == []
+    assert isinstance(error, TypeError)
+    assert "lambda" in str(error)
+
+
+# -- every kind of stage
+
+
+def test_aggregates_inside_are_per_worker_and_flushed_at_the_end() -> None:
+    """One worker: as here. Two: every item in one list, none longer than asked."""
+    assert run(with_region(range(7), lambda b: b.aggregate(3))) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert run(with_region(range(7), lambda b: b.aggregate(3, drop_last=True))) == [[0, 1, 2], [3, 4, 5]]
+    lists = run(with_region(range(20), lambda b: b.aggregate(3), workers=2, inputs=2, outputs=2))
+    assert sorted(item for each in lists for item in each) == list(range(20))
+    assert max(map(len, lists)) <= 3
+
+
+def test_disaggregate_inside() -> None:
+    """Many items of one, as many as there are."""
+    builder = with_region([[1, 2], [], range(3, 9), "x"], lambda b: b.disaggregate(), outputs=4)
+    assert run(builder) == [1, 2, 3, 4, 5, 6, 7, 8, "x"]
+
+
+def test_generators_inside_give_all_their_items() -> None:
+    """Sync and async."""
+    builder = with_region(range(5), lambda b: b.pipe(ops.twice), lambda b: b.pipe(ops.twice_async), outputs=2)
+    assert run(builder) == [item for item in range(5) for _ in range(4)]
+
+
+def test_async_ops_inside() -> None:
+    """On a loop of the worker's."""
+    assert sorted(run(with_region(range(9), lambda b: b.pipe(ops.same_async, concurrency=3)))) == list(range(9))
+
+
+def test_path_variants_inside() -> None:
+    """With aggregates in a path; every item takes one path."""
+    paths: Any = [[Pipe(ops.double)], [Pipe(ops.same), Pipe(ops.negate)]]
+    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, paths))
+    assert sorted(run(builder)) == sorted(2 * item if item % 2 == 0 else -item for item in range(10))
+    nested: Any = [[PathVariants(ops.is_large, paths)], [Pipe(ops.negate)]]
+    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, nested), workers=2)
+    assert len(run(builder)) == 10
+
+
+def test_none_is_dropped_inside() -> None:
+    """And only None."""
+    builder = with_region(range(9), lambda b: b.pipe(ops.odd_is_dropped), workers=2, outputs=3)
+    assert sorted(run(builder)) == [0, 2, 4, 6, 8]
+    assert run(with_region([0, "", [], False], lambda b: b.pipe(ops.same))) == [0, "", [], False]
+
+
+def test_none_goes_in_as_an_ordinary_item() -> None:
+    """From a source it is one."""
+    assert run(with_region([None, 1, None], lambda b: b.pipe(str))) == ["None", "1", "None"]
+
+
+def test_containers_are_looked_up_inside() -> None:
+    """An op may be a list or a dict."""
+    assert run(with_region([2, 0, 1], lambda b: b.pipe(["a", "b", "c"]))) == ["c", "a", "b"]
+
+
+def test_concurrency_is_per_worker() -> None:
+    """Two calls that wait for each other end, in a worker alone."""
+    builder = with_region(range(2), lambda b: b.pipe(ops.meet_another, concurrency=2))
+    assert sorted(run(builder, num_threads=2)) == [0, 1]
+
+
+def test_an_executor_on_a_stage_inside_is_ignored() -> None:
+    """Even one that could not go there: the stage runs in the worker."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        builder = with_region(range(3), lambda b: b.pipe(ops.process_id, executor=pool))
+        assert set(run(builder)).isdisjoint({os.getpid()})
+
+
+# -- workers
+
+
+def test_the_initializer_runs_once_in_each_worker_before_anything_else() -> None:
+    """With its arguments."""
+    builder = with_region(
+        range(20),
+        lambda b: b.pipe(ops.notes_and_process_id),
+        workers=2,
+        initializer=remote.note,
+        initargs=("hello",),
+    )
+    items = run(builder)
+    assert all(notes == ["hello"] for notes, _ in items)
+    assert len({pid for _, pid in items}) == 2
+    assert "hello" not in remote.noted()
+
+
+def test_a_failing_initializer_fails_the_region() -> None:
+    """With the text of what it raised."""
+    builder = with_region(
+        range(3), lambda b: b.pipe(ops.same), initializer=remote.fail_here, initargs=(KeyError("no such key"),)
+    )
+    items, error = fail(builder)
+    assert items == []
+    assert isinstance(error, WorkerError)
+    assert "KeyError" in str(error)
+    assert "no such key" in str(error)
+    assert any("subprocess_pipeline(same)" in note for note in error.__notes__)
+
+
+def test_workers_are_daemonic_and_children_of_this_process() -> None:
+    """As ``multiprocessing`` shows them there."""
+    builder = with_region(range(2), lambda b: b.pipe(ops.parent_and_daemon))
+    assert run(builder) == [(os.getpid(), True)] * 2
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_workers_are_started_as_asked(context: str) -> None:
+    """By this process, or by the fork server."""
+    if context not in multiprocessing.get_all_start_methods():
+        pytest.skip("not on this platform")
+    builder = with_region(range(2), lambda b: b.pipe(ops.starter), mp_context=context)
+    assert {pid == os.getpid() for pid in run(builder)} == {context == "spawn"}
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 on
+def test_a_fork_next_to_other_threads_is_warned_of() -> None:
+    """RuntimeWarning; the engine itself runs threads."""
+    builder = build_of(range(3), lambda b: region(b, lambda b: b.pipe(ops.double), mp_context="fork"))
+    with pytest.warns(RuntimeWarning, match="can deadlock"):
+        assert run(builder) == [0, 2, 4]
+
+
+def test_a_builder_with_a_region_can_be_built_twice() -> None:
+    """Each with workers of its own."""
+    builder = with_region(range(4), lambda b: b.pipe(ops.process_id))
+    first, second = set(run(builder)), set(run(builder))
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+def test_large_items_go_both_ways() -> None:
+    """Megabytes, several at a time."""
+    items = [bytes([k]) * 3_000_000 for k in range(6)]
+    assert run(with_region(items, lambda b: b.pipe(ops.same), inputs=2, outputs=2)) == items
+
+
+def test_a_slow_consumer_holds_the_workers_back() -> None:
+    """At most a bounded number of items is taken from the source while nobody reads."""
+    taken = remote.Endless()
+    builder = with_region(taken, lambda b: b.pipe(ops.same), workers=2, inputs=2, outputs=2, sink=1)
+    pipeline = builder.build(num_threads=1)
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_item(timeout=TIMEOUT) for _ in range(1)) != []
+        stats = pipeline.stats()
+        assert stats.stages[0].num_emitted < 200
+
+
+def test_the_region_is_one_stage_by_name() -> None:
+    """``subprocess_pipeline(a+b)``, with counts that add up."""
+    builder = with_region(range(12), lambda b: b.pipe(ops.double), lambda b: b.pipe(ops.odd_is_dropped))
+    pipeline = builder.build(num_threads=1)
+    assert drain(pipeline) == ([2 * item for item in range(12)], None)
+    stage = stage_named(pipeline, "subprocess_pipeline(double+odd_is_dropped)")
+    assert (stage.num_emitted, stage.num_failures, stage.num_dropped) == (12, 0, 0)
+
+
+def test_partials_and_methods_go_there() -> None:
+    """Whatever pickles."""
+    assert run(with_region([1, 2], lambda b: b.pipe(partial(ops.add, 10)))) == [11, 12]
+    assert run(with_region([1, 2], lambda b: b.pipe(ops.Adder(5).add))) == [6, 7]
+
+
+def test_retry_and_timeout_work_inside() -> None:
+    """As they do here."""
+    items = run(with_region(range(3), lambda b: b.pipe(ops.third_time_lucky, retry=Retry(3, delay=0))))
+    assert items == [(0, 3), (1, 3), (2, 3)]
+    pipeline = with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, timeout=0.2)).build(num_threads=1)
+    assert drain(pipeline) == ([0, 2], None)
+
+
+def test_isolation_works_inside() -> None:
+    """A crash costs its item and leaves the worker of the region as it is."""
+    builder = with_region(range(5), lambda b: b.pipe(partial(ops.die, at=2, how=3), isolate=True))
+    assert run(builder) == [0, 1, 3, 4]

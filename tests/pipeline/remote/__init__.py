@@ -1,0 +1,1 @@
+"""Pipelines and iterables in other processes."""

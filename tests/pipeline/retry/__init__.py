@@ -1,0 +1,1 @@
+"""Retries and timeouts of calls."""

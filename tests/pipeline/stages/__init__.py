@@ -1,0 +1,1 @@
+"""Kinds of stages, and what flows through them."""

@@ -1,0 +1,1 @@
+"""Tests of ``spdl._processes``: starting processes, and what crosses to them."""
