@@ -281,10 +281,41 @@ class Loader:
         self.pipeline = PipelineBuilder().add_source(range(100)).pipe(str, concurrency=2).pipe(len).add_sink().build()
         self.me = self
 
+alive = weakref.WeakSet()
 for _ in range(20):
-    Loader().pipeline.get_item()
+    loader = Loader()
+    alive.add(loader)
+    loader.pipeline.get_item()
+    del loader
 gc.set_threshold(700)
-gc.collect()
+while alive:  # a collection does nothing while another thread is in one
+    gc.collect()
+join_others()
+print(len(others()))
+""").check("0")
+
+
+def test_collected_by_a_thread_that_is_starting() -> None:
+    """The last reference goes in a worker that is not running yet, while the worker that starts it waits for it."""
+    run_child(f"""{_START}
+real, armed, gone = threading.get_native_id, threading.Event(), threading.Event()
+
+def get_native_id():  # which the standard library calls in a thread that is starting
+    if armed.is_set():
+        box.clear()
+        gone.set()
+    return real()
+
+def source():
+    armed.wait()
+    yield from range(2)
+
+threading.get_native_id = get_native_id
+box = [build(source())]
+box[0].start()
+armed.set()
+gone.wait()
+armed.clear()
 join_others()
 print(len(others()))
 """).check("0")

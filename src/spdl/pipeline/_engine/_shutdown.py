@@ -31,18 +31,29 @@ def abandon(engine: Engine) -> None:
     """Stop the engine after its handle was collected, and join within the default timeout.
 
     Garbage collection may run on any thread at any moment, including the engine's own threads while they hold the
-    engine's lock. In that case, a new thread does the stop.
+    engine's lock, and threads that are just starting. In these cases, a new thread does the stop.
     """
     if engine.is_forked or engine.is_abandoned or engine.started == 0.0 or engine.is_over:
         return
     # Other threads hold the lock for microseconds only.
-    if isinstance(threading.current_thread(), EngineThread) or not engine.lock.acquire(timeout=_OTHERS_HOLD):
+    if not _may_join() or not engine.lock.acquire(timeout=_OTHERS_HOLD):
         # No thread can start while the interpreter exits; then the exit hook stops this engine.
         with suppress(RuntimeError):
             threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
         return
     engine.lock.release()
     _stop_abandoned(engine)
+
+
+def _may_join() -> bool:
+    """Return whether this thread may wait for the threads of an engine.
+
+    A thread that is just starting may not: the thread that started it waits for it, and may be one of the engine's. Nor
+    is it known to ``threading.current_thread()`` yet.
+    """
+    ident = threading.get_ident()
+    this = [thread for thread in threading.enumerate() if thread.ident == ident and thread.is_alive()]
+    return bool(this) and not any(isinstance(thread, EngineThread) for thread in this)
 
 
 def _stop_abandoned(engine: Engine) -> None:
