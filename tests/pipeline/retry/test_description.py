@@ -57,6 +57,13 @@ def test_subclasses_are_covered_and_others_are_not() -> None:
     assert not retry.covers(ValueError())
 
 
+def test_defaults() -> None:
+    """Waits that double from a tenth of a second up to 30 s, for any exception."""
+    retry = Retry(3)
+    assert (retry.attempts, retry.on) == (3, (Exception,))
+    assert (retry.delay, retry.backoff, retry.max_delay, retry.jitter) == (0.1, 2.0, 30.0, 0.5)
+
+
 def test_default_covers_ordinary_exceptions_only() -> None:
     """A KeyboardInterrupt is never an item's failure."""
     assert Retry(2).covers(ValueError())
@@ -70,6 +77,7 @@ def test_default_covers_ordinary_exceptions_only() -> None:
         {"attempts": 0},
         {"delay": -0.1},
         {"delay": float("inf")},
+        {"delay": float("nan")},
         {"backoff": 0.5},
         {"backoff": float("nan")},
         {"max_delay": -1},
@@ -89,12 +97,14 @@ def test_number_out_of_range_is_refused_by_name(arguments: dict[str, Any]) -> No
     [
         {"attempts": 1.5},
         {"attempts": True},
+        {"attempts": "3"},
         {"delay": "1"},
         {"jitter": False},
         {"on": ValueError()},
         {"on": KeyboardInterrupt},
         {"on": [OSError]},
         {"on": (OSError, "KeyError")},
+        {"on": (int,)},
     ],
 )
 def test_wrong_type_is_refused_by_name(arguments: dict[str, Any]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder, RemoteOpError, TaskHook
+from spdl.pipeline import FailureLimitError, Pipeline, PipelineBuilder, PipelineFailure, RemoteOpError, TaskHook
 from spdl.pipeline.defs import Retry
+from tests.support.running import await_event
 
 NOW: dict[str, Any] = {"delay": 0.0}
 
@@ -175,7 +176,6 @@ def test_hooks_see_one_call(kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stop_ends_the_waits(kind: Any) -> None:
     """Nobody waits for an hour."""
-    flaky = Flaky(99)
     failed = threading.Event()
 
     class Watched(Flaky):
@@ -186,8 +186,48 @@ def test_a_stop_ends_the_waits(kind: Any) -> None:
     flaky = Watched(99)
     pipeline = build(kind(flaky), retry=Retry(99, delay=3600, max_delay=3600))
     with pipeline.auto_stop():
-        failed.wait(30)
+        await_event(failed)
     assert pipeline.stats().state == "ended"
+    assert len(set(flaky.calls)) == len(flaky.calls)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("attempts", [1, 2, 3, 4])
+def test_attempts_are_calls_in_all(kind: Any, attempts: int) -> None:
+    """Two failures are survived by three attempts and more; else the last exception is the item's failure."""
+    flaky = Flaky(2)
+    pipeline = build(kind(flaky), retry=Retry(attempts, **NOW))
+    items, stage = sorted(pipeline), pipeline.stats().stages[1]
+    survives = attempts >= 3
+    assert items == ([0, 1, 2] if survives else [])
+    assert stage.num_failures == (0 if survives else 3)
+    assert sorted(flaky.calls) == sorted(list(range(3)) * min(attempts, 3))
+
+
+def test_a_number_is_that_many_attempts() -> None:
+    """With the usual waits."""
+    flaky = Flaky(1)
+    assert list(build(sync(flaky), [5], retry=2)) == [5]
+    assert flaky.calls == [5, 5]
+
+
+def test_retries_do_not_count_for_the_limit() -> None:
+    """Failures of items do."""
+    flaky = Flaky(1)
+    assert list(build(sync(flaky), range(5), retry=Retry(2, **NOW), max_failures=0)) == [0, 1, 2, 3, 4]
+    pipeline = build(sync(Flaky(2)), range(5), retry=Retry(2, **NOW), max_failures=0)
+    with pytest.raises(PipelineFailure) as caught:
+        list(pipeline)
+    [error] = caught.value.exceptions
+    assert isinstance(error, FailureLimitError)
+    assert "failed 1 times" in str(error)
+
+
+def test_order_of_inputs_is_kept_over_retries() -> None:
+    """The late one is waited for."""
+    flaky = Flaky(2)
+    retry = Retry(3, delay=0.001)
+    assert list(build(sync(flaky), range(20), concurrency=4, output_order="input", retry=retry)) == list(range(20))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure, StageTimeoutError, TaskHook
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, StageTimeoutError, TaskHook
+from spdl.pipeline.defs import Retry
+from tests.support import ops
+from tests.support.running import build_of, run
+from tests.support.timeouts import TIMEOUT
 
-#: Long for a call that ends at once, short for a test.
-SOON = 0.05
+#: Long for a call that ends at once, also on a busy machine; short for a test.
+SOON = 0.25
 
 
 class Stuck:
@@ -25,14 +29,14 @@ class Stuck:
 
     def sync(self, item: int) -> int:
         if item % 2:
-            self.gate.wait(60)
+            self.gate.wait(TIMEOUT)
             self.back.release()
         return item
 
     def generator(self, item: int) -> Iterator[int]:
         try:
             if item % 2:
-                self.gate.wait(60)
+                self.gate.wait(TIMEOUT)
                 self.back.release()
             yield item
         finally:
@@ -68,7 +72,7 @@ class Hook(TaskHook):
 def let_go(stuck: Stuck, num_calls: int) -> None:
     stuck.gate.set()
     for _ in range(num_calls):
-        assert stuck.back.acquire(timeout=30)
+        assert stuck.back.acquire(timeout=TIMEOUT)
 
 
 @pytest.mark.parametrize("kind", ["sync", "generator"])
@@ -88,32 +92,12 @@ def test_a_stuck_call_on_a_thread_costs_its_item_only(kind: str, order: Any, num
         assert isinstance(error, StageTimeoutError)
         assert isinstance(error, TimeoutError)
         assert error.seconds == SOON
-        assert any("self.gate.wait(60)" in note for note in error.__notes__)
+        assert any("self.gate.wait(TIMEOUT)" in note for note in error.__notes__)
     finally:
         let_go(stuck, 4)
     if kind == "generator":
         for _ in range(9):
-            assert stuck.closed.acquire(timeout=30)
-
-
-def test_results_that_come_late_are_discarded() -> None:
-    """Each item comes out once or has failed."""
-    stuck = Stuck()
-    holding = threading.Event()
-
-    def source() -> Iterator[int]:
-        yield from range(4)
-        holding.wait(60)
-        yield from range(4, 6)
-
-    pipeline = PipelineBuilder().add_source(source()).pipe(stuck.sync, concurrency=4, timeout=SOON).add_sink(9).build()
-    with pipeline.auto_stop():
-        assert sorted([pipeline.get_item(), pipeline.get_item()]) == [0, 2]
-        while pipeline.stats().stages[1].num_failures < 2:
-            threading.Event().wait(0.001)
-        let_go(stuck, 2)
-        holding.set()
-        assert sorted(pipeline) == [4, 5]
+            assert stuck.closed.acquire(timeout=TIMEOUT)
 
 
 @pytest.mark.parametrize("kind", ["asynchronous", "async_generator"])
@@ -129,7 +113,7 @@ def test_an_async_call_is_cancelled(kind: str) -> None:
     assert all(isinstance(failure.error, StageTimeoutError) for failure in stage.failures)
     if kind == "async_generator":
         for _ in range(6):
-            assert stuck.closed.acquire(timeout=30)
+            assert stuck.closed.acquire(timeout=TIMEOUT)
 
 
 def test_a_timeout_of_the_op_itself_is_its_own() -> None:
@@ -185,7 +169,7 @@ def test_a_stop_does_not_wait_for_what_was_given_up() -> None:
     """Nor does it name it again."""
     stuck = Stuck()
     pipeline = PipelineBuilder().add_source(range(2)).pipe(stuck.sync, timeout=SOON).add_sink().build()
-    with pipeline.auto_stop(timeout=60):
+    with pipeline.auto_stop(timeout=TIMEOUT):
         assert list(pipeline) == [0]
     let_go(stuck, 1)
 
@@ -201,7 +185,69 @@ def test_a_stop_while_calls_are_watched() -> None:
 
     pipeline = PipelineBuilder().add_source([1]).pipe(op, timeout=3600).add_sink().build()
     pipeline.start()
-    entered.wait(30)
+    entered.wait(TIMEOUT)
     stuck.gate.set()
     pipeline.stop()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("spdl-")]
+
+
+def test_a_late_result_is_discarded() -> None:
+    """Though the pipeline still runs when it comes."""
+    stuck = Stuck()
+
+    def after_the_late_one(item: int) -> int:
+        if item == 2:
+            let_go(stuck, 1)
+        return item
+
+    builder = PipelineBuilder().add_source([1, 2, 4]).pipe(stuck.sync, timeout=SOON).pipe(after_the_late_one)
+    pipeline = builder.add_sink().build(num_threads=2)
+    assert list(pipeline) == [2, 4]
+    assert pipeline.stats().stages[1].num_failures == 1
+
+
+def test_a_cancelled_call_cleans_up() -> None:
+    """Its ``finally`` runs on the loop."""
+    cleaned: list[int] = []
+
+    async def wait(item: int) -> int:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(item)
+        return item
+
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(wait, timeout=SOON).add_sink().build()
+    assert list(pipeline) == []
+    assert (cleaned, pipeline.stats().stages[1].num_failures) == ([0, 1], 2)
+
+
+def test_a_timeout_is_for_the_item_and_is_not_tried_again() -> None:
+    """It covers all attempts and the waits between them."""
+    calls: list[int] = []
+
+    def op(item: int) -> int:
+        calls.append(item)
+        raise ValueError
+
+    def build(op: Any, timeout: float, retry: Retry) -> Pipeline[Any]:
+        return PipelineBuilder().add_source([1]).pipe(op, timeout=timeout, retry=retry).add_sink().build()
+
+    pipeline = build(op, SOON, Retry(50, delay=3600, max_delay=3600, jitter=0))
+    assert list(pipeline) == []
+    assert calls == [1]
+    assert pipeline.stats().stages[1].num_failures == 1
+    stuck = Stuck()
+    pipeline = build(stuck.sync, SOON, Retry(3, delay=0))
+    assert list(pipeline) == []
+    let_go(stuck, 1)
+    [failure] = pipeline.stats().stages[1].failures
+    assert isinstance(failure.error, StageTimeoutError)
+
+
+def test_calls_in_time_are_left_alone() -> None:
+    """However many there are."""
+    assert run(build_of(range(300), lambda b: b.pipe(ops.same, timeout=TIMEOUT))) == list(range(300))
+    assert run(build_of(range(300), lambda b: b.pipe(ops.same_async, timeout=TIMEOUT))) == list(range(300))
+    builder = build_of(range(100), lambda b: b.pipe(ops.twice, timeout=TIMEOUT))
+    assert len(run(builder)) == 200
