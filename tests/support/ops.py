@@ -14,13 +14,11 @@ from typing import Any
 from spdl.pipeline.defs import Aggregator
 from tests.support.remote import (
     TIMEOUT,
-    Awkward,
     BreaksOnArrival,
     Unpicklable,
     await_end,
     break_down,
     noted,
-    stuck_holding_the_gil,
 )
 
 
@@ -49,10 +47,6 @@ def odd_is_dropped(item: int) -> int | None:
 
 def refuse(item: Any) -> Any:
     raise ValueError(f"refused {item}")
-
-
-def refuse_awkwardly(item: Any) -> Any:
-    raise Awkward("this", str(item))
 
 
 def process_id(item: Any) -> int:
@@ -146,10 +140,6 @@ def some_none(item: Any) -> Iterator[Any]:
     yield item
 
 
-def count_up(stop: int) -> Iterator[int]:
-    yield from range(stop)
-
-
 class CountsItself:
     """How often this copy has been called."""
 
@@ -170,20 +160,9 @@ def kill(pid: int) -> int:
     return pid
 
 
-def odd_fails_with_process(item: int) -> tuple[int, int]:
-    return odd_fails(item), os.getpid()
-
-
 def fail_at(at: int, error: BaseException, item: int) -> int:
     if item == at:
         raise error
-    return item
-
-
-def hold_the_gil_at_two(item: int) -> int:
-    if item == 2:
-        next(it := stuck_holding_the_gil())
-        next(it)
     return item
 
 
@@ -196,14 +175,6 @@ def third_time_lucky(item: Any) -> tuple[Any, int]:
     if _tries[item] < 3:
         raise ValueError(f"try {_tries[item]} of {item}")
     return item, _tries[item]
-
-
-def die_once(mark: Path, item: int) -> int:
-    """Kills its process at item 2, unless that has happened."""
-    if item == 2 and not mark.exists():
-        mark.touch()
-        break_down(-signal.SIGKILL)
-    return item
 
 
 def meet_in_files(folder: Path, item: int) -> int:
@@ -271,10 +242,6 @@ async def block_async_on_odd(item: int) -> int:
 
 def drop_fours(item: int) -> int | None:
     return None if item % 4 == 0 and item else item
-
-
-def with_parent_id(item: Any) -> tuple[Any, int | None]:
-    return item, parent_and_daemon(item)[0]
 
 
 class BrokenAggregator(Aggregator[int, int]):

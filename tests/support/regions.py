@@ -6,7 +6,7 @@ from typing import Any
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
-__all__ = ["Add", "region", "with_region"]
+__all__ = ["Add", "counts", "region", "with_region"]
 
 Add = Callable[[PipelineBuilder[Any, Any]], Any]
 
@@ -27,3 +27,9 @@ def with_region(source: Any, *stages: Add, continuous: bool = False, sink: int =
     builder.add_source(source, continuous=continuous)
     region(builder, *stages, **options)
     return builder.add_sink(sink)
+
+
+def counts(pipeline: Any) -> tuple[int, int, int]:
+    """What came out of the region's stage, was dropped there, and failed there."""
+    (stage,) = [each for each in pipeline.stats().stages if each.info.stage_name.startswith("subprocess_pipeline")]
+    return stage.num_emitted, stage.num_dropped, stage.num_failures

@@ -301,10 +301,6 @@ def total(array: Any) -> int:
     return int(array.sum(dtype=np.int64))
 
 
-def same_and_place(array: Any) -> tuple[Any, tuple[int, int]]:
-    return array, place_of(array)
-
-
 def keep_and_sum(array: Any) -> tuple[int, int]:
     """Holds what it gets for ever, and looks at it again each time."""
     _kept.append(array)

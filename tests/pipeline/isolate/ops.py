@@ -4,7 +4,6 @@ import ctypes
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,12 +97,6 @@ class OwnError(Exception):
 def raise_on_three(item: int) -> int:
     if item == 3:
         raise OwnError(1, two="2")
-    return item
-
-
-def exit_on_three(item: int) -> int:
-    if item == 3:
-        sys.exit(4)
     return item
 
 

@@ -88,13 +88,6 @@ def test_exception_costs_the_item_and_not_the_process() -> None:
     assert "in raise_on_three" in error.remote_traceback
 
 
-def test_exit_of_an_op_costs_the_item() -> None:
-    """``sys.exit`` in an op, of a library that it calls for example, is an exception like any other here."""
-    outputs, stats = run(ops.exit_on_three, range(5))
-    assert outputs == [0, 1, 2, 4]
-    assert "SystemExit: 4" in str(stats.failures[0].error)
-
-
 def test_limit_of_memory_costs_the_item() -> None:
     """What is too large for the child raises there, and does not touch this process."""
     outputs, stats = run(ops.allocate_on_three, range(5))
@@ -117,13 +110,6 @@ def test_what_cannot_cross_costs_the_item(op: Any, items: Any, said: str) -> Non
     assert len(outputs) == 4
     assert stats.num_failures == 1
     assert said in str(stats.failures[0].error)
-
-
-def test_none_is_dropped() -> None:
-    """As everywhere."""
-    outputs, stats = run({0: "a", 1: None, 2: "c"}, range(3))
-    assert outputs == ["a", "c"]
-    assert stats.num_dropped == 1
 
 
 @pytest.mark.parametrize("order", ["completion", "input"])

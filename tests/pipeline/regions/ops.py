@@ -5,15 +5,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
-from spdl.pipeline import StageInfo, TaskHook
-from spdl.pipeline.config import set_default_hook_class
 from spdl.pipeline.defs import Aggregator
-
-state: dict[str, Any] = {}
 
 
 def double(item: int) -> int:
@@ -51,12 +46,6 @@ def three_of_each(item: int) -> Iterator[tuple[int, int]]:
         yield item, number
 
 
-async def three_of_each_async(item: int) -> AsyncIterator[tuple[int, int]]:
-    for number in range(3):
-        await asyncio.sleep(0)
-        yield item, number
-
-
 async def double_async(item: int) -> int:
     await asyncio.sleep(0)
     return 2 * item
@@ -64,19 +53,6 @@ async def double_async(item: int) -> int:
 
 def parity(item: int) -> int:
     return item % 2
-
-
-def remember(**values: Any) -> None:
-    """An initializer."""
-    state.update(values)
-
-
-def remember_one(value: Any) -> None:
-    state["one"] = value
-
-
-def recall(item: int) -> tuple[int, Any]:
-    return item, state.get("one")
 
 
 def fail_to_start() -> None:
@@ -91,12 +67,6 @@ def die(item: int) -> int:
     """Kills its process for the item 5."""
     if item == 5:
         os.kill(os.getpid(), signal.SIGKILL)
-    return item
-
-
-def exit_on_five(item: int) -> int:
-    if item == 5:
-        os._exit(3)
     return item
 
 
@@ -182,27 +152,6 @@ def stuck_but_for_zero(item: int) -> int:
     if item:
         threading.Event().wait()
     return item
-
-
-class CountingHook(TaskHook):
-    """Counts calls where they are made."""
-
-    def __init__(self, info: StageInfo, interval: float = -1) -> None:
-        self.info = info
-
-    @asynccontextmanager
-    async def task_hook(self, input_item: Any = None) -> AsyncIterator[None]:
-        state["hooked"] = state.get("hooked", 0) + 1
-        yield
-
-
-def use_hooks() -> None:
-    """An initializer."""
-    set_default_hook_class(CountingHook)
-
-
-def num_hooked(item: int) -> int:
-    return int(state.get("hooked", 0))
 
 
 class Epochs:

@@ -19,6 +19,7 @@ from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline._remote._moved_regions import close_ends, move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
+from tests.support.timeouts import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 TWO = ProcessPoolExecutorConfig(2)
@@ -37,13 +38,13 @@ def is_alive(pid: int) -> bool:
 
 
 def ends(pid: int) -> bool:
-    """It has ended, or does so within some seconds."""
+    """It has ended, or does so soon."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        return bool(wait_readable([fd], 20))
+        return bool(wait_readable([fd], TIMEOUT))
     finally:
         os.close(fd)
 
@@ -77,7 +78,7 @@ def test_a_call_that_does_not_return_is_named() -> None:
         pipeline.stop(timeout=0.01)
     (lane,) = (lane for lane in pipeline._engine.lanes if isinstance(lane, RegionLane))
     assert lane.collector is not None
-    lane.collector.join(100)
+    lane.collector.join(TIMEOUT)
     assert not lane.collector.is_alive()
 
 
@@ -157,3 +158,11 @@ def test_moved_workers_serve_one_pipeline_after_the_other() -> None:
         for child in children:
             child.stop()
     assert [child.exit_code() for child in children] == [0, 0]
+
+
+def test_a_pipeline_that_was_never_started_leaves_no_worker() -> None:
+    """Built and dropped, or built and stopped."""
+    builder = builder_of(ops.with_pid, range(5))
+    builder.build(num_threads=1)
+    builder.build(num_threads=1).stop()
+    gc.collect()

@@ -4,49 +4,113 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
-from tests.pipeline.regions import ops
+from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline.defs import Pipe
+from tests.support import ops, remote
+from tests.support.regions import region, with_region
+from tests.support.running import TIMEOUT
 
-TWO = ProcessPoolExecutorConfig(2)
 
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_no_item_crosses_an_epoch_end(size: int) -> None:
-    """Empty epochs, and epochs with fewer items than workers, among them."""
-    sizes = (5, 0, 1, 7)
-    pipeline = (
-        PipelineBuilder()
-        .add_source(ops.Epochs(*sizes), continuous=True)
-        .to(TWO, buffer_size=size)
-        .pipe(ops.with_pid)
-        .to(MAIN_PROCESS, buffer_size=size)
-        .add_sink()
-        .build(num_threads=1)
-    )
-    pids = set()
+def epochs(builder: Any, num_epochs: int = 4, **options: Any) -> list[list[Any]]:
+    """What each of the first epochs gives."""
+    pipeline: Pipeline[Any] = builder.build(num_threads=2, **options)
     with pipeline.auto_stop():
-        for number, num_items in enumerate(sizes):
-            items = list(pipeline)
-            assert sorted(item for item, _ in items) == [100 * number + k for k in range(num_items)]
-            pids |= {pid for _, pid in items}
-    assert len(pids) == 2
+        return [list(pipeline.get_iterator(timeout=TIMEOUT)) for _ in range(num_epochs)]
 
 
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_aggregates_in_workers_flush_at_epoch_ends(drop_last: bool) -> None:
-    """Or forget the rest, with ``drop_last``."""
-    pipeline = (
-        PipelineBuilder()
-        .add_source(ops.Epochs(5, 4), continuous=True)
-        .to(ProcessPoolExecutorConfig(1))
-        .aggregate(2, drop_last=drop_last)
-        .to(MAIN_PROCESS)
-        .add_sink()
-        .build(num_threads=1)
+# -- epochs
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 2), (100, 100)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_epoch_end_is_a_barrier_over_all_workers(workers: int, inputs: int, outputs: int) -> None:
+    """No item crosses it, and incomplete transfers are flushed."""
+    builder = with_region(
+        remote.Epochs(7),
+        lambda b: b.pipe(ops.same),
+        continuous=True,
+        workers=workers,
+        inputs=inputs,
+        outputs=outputs,
     )
+    assert [sorted(each) for each in epochs(builder)] == [[(epoch, k) for k in range(7)] for epoch in range(4)]
+
+
+@pytest.mark.parametrize("sizes", [(0, 2, 0), (3, 0, 0, 1), (0, 0, 5)])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_epochs_that_are_empty_or_small(sizes: tuple[int, ...], workers: int) -> None:
+    """They lose and double nothing."""
+    builder = with_region(
+        remote.Sizes(*sizes, 4),
+        lambda b: b.pipe(ops.same),
+        continuous=True,
+        workers=workers,
+        inputs=2,
+        outputs=3,
+    )
+    assert [sorted(each) for each in epochs(builder, len(sizes) + 1)] == [
+        [(epoch, k) for k in range(size)] for epoch, size in enumerate((*sizes, 4))
+    ]
+
+
+def test_workers_stay_warm_over_epochs() -> None:
+    """The same processes, and initializers run once."""
+    builder = with_region(
+        range(6),
+        lambda b: b.pipe(ops.notes_and_process_id),
+        continuous=True,
+        workers=2,
+        initializer=remote.note,
+        initargs=("hello",),
+    )
+    items = [item for each in epochs(builder, 5) for item in each]
+    assert len(items) == 30
+    assert len({pid for _, pid in items}) == 2
+    assert all(notes == ["hello"] for notes, _ in items)
+
+
+def test_aggregates_inside_are_flushed_at_epoch_ends() -> None:
+    """Or discarded with ``drop_last``."""
+    builder = with_region(range(5), lambda b: b.aggregate(3), continuous=True, inputs=2)
+    assert epochs(builder, 3) == [[[0, 1, 2], [3, 4]]] * 3
+    builder = with_region(range(5), lambda b: b.aggregate(3, drop_last=True), continuous=True, inputs=2)
+    assert epochs(builder, 3) == [[[0, 1, 2]]] * 3
+
+
+def test_generators_and_path_variants_inside_over_epochs() -> None:
+    """Everything of an epoch comes before its end."""
+    paths: Any = [[Pipe(ops.double)], [Pipe(ops.twice)]]
+    builder = with_region(range(4), lambda b: b.path_variants(ops.parity, paths), continuous=True, workers=2)
+    assert [sorted(each) for each in epochs(builder, 3)] == [[0, 1, 1, 3, 3, 4]] * 3
+
+
+def test_two_regions_over_epochs() -> None:
+    """Each is a barrier."""
+    builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+    builder.add_source(range(6), continuous=True)
+    region(builder, lambda b: b.pipe(ops.double), workers=2, inputs=2)
+    builder.aggregate(4)
+    region(builder, lambda b: b.pipe(len))
+    assert epochs(builder.add_sink(), 3) == [[4, 2]] * 3
+
+
+def test_a_break_leaves_the_rest_of_the_epoch() -> None:
+    """As without a region."""
+    builder = with_region(range(5), lambda b: b.pipe(ops.same), continuous=True)
+    pipeline = builder.build(num_threads=1)
     with pipeline.auto_stop():
-        first: list[Any] = list(pipeline)
-        second: list[Any] = list(pipeline)
-    assert first == [[0, 1], [2, 3]] + ([] if drop_last else [[4]])
-    assert second == [[100, 101], [102, 103]]
+        assert next(iter(pipeline)) == 0
+        assert list(pipeline) == [1, 2, 3, 4]
+        assert list(pipeline) == [0, 1, 2, 3, 4]
+
+
+def test_failed_items_do_not_hold_an_epoch_up() -> None:
+    """Nor do dropped ones."""
+    builder = with_region(
+        range(6),
+        lambda b: b.pipe(ops.odd_fails),
+        lambda b: b.pipe(ops.drop_fours),
+        continuous=True,
+        workers=2,
+    )
+    assert [sorted(each) for each in epochs(builder, 3)] == [[0, 2]] * 3

@@ -1,10 +1,10 @@
-"""Items that fail in a worker, limits that trip there, and workers that die."""
+"""What the ledger says of items that fail in a worker, and what cannot cross or start."""
 
 from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, RemoteOpError, WorkerDiedError, WorkerError
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, RemoteOpError, WorkerError
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
 
@@ -95,37 +95,6 @@ def test_an_exception_that_does_not_pickle_comes_as_text() -> None:
     assert error.type_name == "NeedsArguments"
 
 
-@pytest.mark.parametrize("max_failures", [0, 2])
-def test_the_pipelines_limit_holds_inside(max_failures: int) -> None:
-    """The failure is the region's, with a traceback from the worker."""
-    pipeline = pipeline_of(ops.fail_on_multiples_of_three, source=range(100), max_failures=max_failures)
-    _, failure = read_to_failure(pipeline)
-    (error,) = failure.exceptions
-    assert isinstance(error, WorkerError)
-    assert "Fused subprocess pipeline failed: " in str(error)
-    assert "is a multiple of three" in str(error)
-    assert "subprocess_pipeline(fail_on_multiples_of_three)" in "".join(error.__notes__)
-
-
-def test_a_stages_own_limit_holds_in_each_worker() -> None:
-    """It replaces the pipeline's."""
-    builder = PipelineBuilder().add_source(range(50)).to(ONE)
-    builder.pipe(ops.fail_on_multiples_of_three, max_failures=1).to(MAIN_PROCESS)
-    items, failure = read_to_failure(builder.add_sink().build(num_threads=1))
-    assert items == [1, 2]
-    (error,) = failure.exceptions
-    assert "failed 2 times, which exceeds the threshold (1)" in str(error)
-
-
-def test_an_exempt_stage_does_not_trip() -> None:
-    """Its failures count for the pipeline's sum."""
-    builder = PipelineBuilder().add_source(range(9)).to(ONE)
-    builder.pipe(ops.fail_on_multiples_of_three, max_failures=-1).to(MAIN_PROCESS)
-    pipeline = builder.add_sink().build(num_threads=1, max_failures=0)
-    with pipeline.auto_stop():
-        assert list(pipeline) == [1, 2, 4, 5, 7, 8]
-
-
 def test_an_op_that_exits_the_interpreter_fails_the_region() -> None:
     """SystemExit is no ordinary exception, there as here."""
     _, failure = read_to_failure(pipeline_of(ops.system_exit, workers=ONE))
@@ -141,35 +110,6 @@ def test_a_failing_initializer_fails_the_region(initializer: Any, restart: bool)
     (error,) = failure.exceptions
     assert isinstance(error, WorkerError)
     assert "no such model" in str(error) or "exit code 7" in str(error)
-
-
-@pytest.mark.parametrize(("op", "code", "word"), [(ops.die, -9, "SIGKILL"), (ops.exit_on_five, 3, "exit code 3")])
-def test_a_dead_worker_is_an_error_that_names_its_end(op: Any, code: int, word: str) -> None:
-    """The other workers are stopped."""
-    _, failure = read_to_failure(pipeline_of(op, source=range(1000)))
-    (error,) = failure.exceptions
-    assert isinstance(error, WorkerDiedError)
-    assert error.exit_code == code
-    assert word in str(error)
-
-
-def test_a_dead_worker_is_replaced_if_asked() -> None:
-    """Only what it held has failed, and is named."""
-    workers = ProcessPoolExecutorConfig(2, restart=True)
-    pipeline = pipeline_of(ops.die, source=range(40), workers=workers)
-    with pipeline.auto_stop():
-        items = sorted(pipeline)
-    stage = pipeline.stats().stages[1]
-    lost = {failure.origin for failure in stage.failures}
-    assert 5 in lost
-    assert sorted([*items, *lost]) == list(range(40))
-    assert (stage.num_calls, stage.num_emitted, stage.num_failures) == (40, len(items), len(lost))
-    for failure in stage.failures:
-        assert isinstance(failure.error, WorkerDiedError)
-        assert failure.error.exit_code == -9
-        assert "SIGKILL" in str(failure.error)
-        assert failure.item_repr == str(failure.origin)
-    assert pipeline._engine.ledger.sources[0].num_consumed == 40
 
 
 def test_an_op_that_does_not_pickle_fails_the_region() -> None:

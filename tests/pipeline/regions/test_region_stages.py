@@ -1,12 +1,14 @@
-"""What may be inside of a region, and what comes out."""
+"""Regions: stages that run in worker processes, and what comes out of them."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder, build_pipeline
+from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Aggregate,
@@ -15,119 +17,223 @@ from spdl.pipeline.defs import (
     PipelineConfig,
     PlacementConfig,
     ProcessPoolExecutorConfig,
+    Retry,
     SinkConfig,
     SourceConfig,
 )
-from tests.pipeline.regions import ops
+from tests.pipeline.regions import ops as region_ops
+from tests.support import ops
+from tests.support.regions import region, with_region
+from tests.support.running import TIMEOUT, drain, run
 
-TWO = ProcessPoolExecutorConfig(2)
-ONE = ProcessPoolExecutorConfig(1)
-
-
-def run(builder: PipelineBuilder[Any, Any], **options: Any) -> tuple[list[Any], Pipeline[Any]]:
-    pipeline = builder.add_sink().build(**{"num_threads": 2, **options})
-    with pipeline.auto_stop():
-        return list(pipeline), pipeline
+SIZES = [(1, 1), (4, 1), (1, 4), (5, 3), (100, 100)]
 
 
-def test_one_worker_keeps_the_order() -> None:
-    """With one worker and concurrency 1 items come out as they went in."""
-    builder = PipelineBuilder().add_source(range(30)).to(ONE).pipe(ops.double).pipe(ops.plus_one).to(MAIN_PROCESS)
-    items, pipeline = run(builder)
-    assert items == [2 * i + 1 for i in range(30)]
-    stage = pipeline.stats().stages[1]
-    assert stage.info.stage_name == "subprocess_pipeline(double+plus_one)"
-    assert (stage.num_calls, stage.num_emitted, stage.num_in_flight) == (30, 30, 0)
+def stage_named(pipeline: Any, name: str) -> Any:
+    (stage,) = [stage for stage in pipeline.stats().stages if stage.info.stage_name == name]
+    return stage
+
+
+# -- what runs where
+
+
+def test_stages_of_a_region_run_in_one_worker_together() -> None:
+    """What is before and after it runs here."""
+    builder = PipelineBuilder[Any, Any]().add_source(range(6)).pipe(ops.with_process_id)
+    region(builder, lambda b: b.pipe(ops.with_process_id), lambda b: b.pipe(ops.with_process_id))
+    items = run(builder.pipe(ops.with_process_id).add_sink())
+    here = os.getpid()
+    assert [item for ((((item, _), _), _), _) in items] == list(range(6))
+    for (((_, before), first), second), after in items:
+        assert before == after == here
+        assert first == second != here
+
+
+def test_order_is_kept_with_one_worker() -> None:
+    """And concurrency 1."""
+    for inputs, outputs in SIZES:
+        builder = with_region(
+            range(50),
+            lambda b: b.pipe(ops.double),
+            lambda b: b.pipe(ops.same),
+            inputs=inputs,
+            outputs=outputs,
+        )
+        assert run(builder) == list(range(0, 100, 2))
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+@pytest.mark.parametrize("num_items", [0, 1, 2, 7, 50])
+def test_nothing_is_lost_or_doubled(inputs: int, outputs: int, num_items: int) -> None:
+    """Whole transfers or not, fewer items than workers or more."""
+    builder = with_region(range(num_items), lambda b: b.pipe(ops.double), workers=2, inputs=inputs, outputs=outputs)
+    assert sorted(run(builder)) == list(range(0, 2 * num_items, 2))
+
+
+def test_two_regions_have_their_own_workers() -> None:
+    """Next to each other, or with stages here between them."""
+    for between in (0, 1):
+        builder: PipelineBuilder[Any, Any] = PipelineBuilder()
+        builder.add_source(range(8))
+        region(builder, lambda b: b.pipe(ops.with_process_id))
+        if between:
+            builder.pipe(ops.same)
+        region(builder, lambda b: b.pipe(ops.with_process_id), inputs=3)
+        items = run(builder.add_sink())
+        assert [item for (item, _), _ in items] == list(range(8))
+        assert len({first for (_, first), _ in items} | {second for _, second in items} | {os.getpid()}) == 3
+
+
+def test_adjacent_regions_need_no_mark_between_them() -> None:
+    """Opening the second closes the first."""
+    builder = PipelineBuilder[Any, Any]().add_source(range(5))
+    builder.to(ProcessPoolExecutorConfig(1)).pipe(ops.with_process_id)
+    builder.to(ProcessPoolExecutorConfig(1)).pipe(ops.with_process_id).to(MAIN_PROCESS)
+    items = run(builder.add_sink())
+    assert [item for (item, _), _ in items] == list(range(5))
+    assert len({first for (_, first), _ in items} | {second for _, second in items}) == 2
+
+
+def test_a_region_of_a_config_may_be_open_at_the_sink() -> None:
+    """One that was put together by hand."""
+    config: PipelineConfig[Any] = PipelineConfig(
+        SourceConfig(range(4)), [PlacementConfig(ProcessPoolExecutorConfig(1)), Pipe(ops.double)], SinkConfig(2)
+    )
+    pipeline = build_pipeline(config, num_threads=1)
+    assert drain(pipeline) == ([0, 2, 4, 6], None)
+
+
+def test_sources_and_ops_stay_here_as_they_are() -> None:
+    """Only what the stages inside need is sent: a source that does not pickle is no matter."""
+    seen: list[int] = []
+
+    def remember(item: int) -> int:
+        seen.append(item)
+        return item
+
+    builder = PipelineBuilder[Any, Any]().add_source(item for item in range(4)).pipe(remember)
+    region(builder, lambda b: b.pipe(ops.double))
+    assert run(builder.pipe(lambda item: item + 1).add_sink()) == [1, 3, 5, 7]
+    assert seen == [0, 1, 2, 3]
+
+
+# -- every kind of stage
+
+
+def test_aggregates_inside_are_per_worker_and_flushed_at_the_end() -> None:
+    """One worker: as here. Two: every item in one list, none longer than asked."""
+    assert run(with_region(range(7), lambda b: b.aggregate(3))) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert run(with_region(range(7), lambda b: b.aggregate(3, drop_last=True))) == [[0, 1, 2], [3, 4, 5]]
+    lists = run(with_region(range(20), lambda b: b.aggregate(3), workers=2, inputs=2, outputs=2))
+    assert sorted(item for each in lists for item in each) == list(range(20))
+    assert max(map(len, lists)) <= 3
+
+
+def test_disaggregate_inside() -> None:
+    """Many items of one, as many as there are."""
+    builder = with_region([[1, 2], [], range(3, 9), "x"], lambda b: b.disaggregate(), outputs=4)
+    assert run(builder) == [1, 2, 3, 4, 5, 6, 7, 8, "x"]
+
+
+def test_generators_inside_give_all_their_items() -> None:
+    """Sync and async."""
+    builder = with_region(range(5), lambda b: b.pipe(ops.twice), lambda b: b.pipe(ops.twice_async), outputs=2)
+    assert run(builder) == [item for item in range(5) for _ in range(4)]
+
+
+def test_async_ops_inside() -> None:
+    """On a loop of the worker's."""
+    assert sorted(run(with_region(range(9), lambda b: b.pipe(ops.same_async, concurrency=3)))) == list(range(9))
+
+
+def test_path_variants_inside() -> None:
+    """Every item takes one path; paths may divide again."""
+    paths: Any = [[Pipe(ops.double)], [Pipe(ops.same), Pipe(ops.negate)]]
+    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, paths))
+    assert sorted(run(builder)) == sorted(2 * item if item % 2 == 0 else -item for item in range(10))
+    nested: Any = [[PathVariants(ops.is_large, paths)], [Pipe(ops.negate)]]
+    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, nested), workers=2)
+    assert len(run(builder)) == 10
+
+
+def test_none_is_dropped_inside() -> None:
+    """And only None."""
+    builder = with_region(range(9), lambda b: b.pipe(ops.odd_is_dropped), workers=2, outputs=3)
+    assert sorted(run(builder)) == [0, 2, 4, 6, 8]
+    assert run(with_region([0, "", [], False], lambda b: b.pipe(ops.same))) == [0, "", [], False]
+
+
+def test_none_goes_in_as_an_ordinary_item() -> None:
+    """From a source it is one."""
+    assert run(with_region([None, 1, None], lambda b: b.pipe(str))) == ["None", "1", "None"]
+
+
+def test_containers_are_looked_up_inside() -> None:
+    """An op may be a list or a dict."""
+    assert run(with_region([2, 0, 1], lambda b: b.pipe(["a", "b", "c"]))) == ["c", "a", "b"]
+
+
+def test_an_executor_on_a_stage_inside_is_ignored() -> None:
+    """Even one that could not go there: the stage runs in the worker."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        builder = with_region(range(3), lambda b: b.pipe(ops.process_id, executor=pool))
+        assert set(run(builder)).isdisjoint({os.getpid()})
+
+
+def test_large_items_go_both_ways() -> None:
+    """Megabytes, several at a time."""
+    items = [bytes([k]) * 3_000_000 for k in range(6)]
+    assert run(with_region(items, lambda b: b.pipe(ops.same), inputs=2, outputs=2)) == items
+
+
+def test_the_region_is_one_stage_by_name() -> None:
+    """``subprocess_pipeline(a+b)``, with counts that add up."""
+    builder = with_region(range(12), lambda b: b.pipe(ops.double), lambda b: b.pipe(ops.odd_is_dropped))
+    pipeline = builder.build(num_threads=1)
+    assert drain(pipeline) == ([2 * item for item in range(12)], None)
+    stage = stage_named(pipeline, "subprocess_pipeline(double+odd_is_dropped)")
+    assert (stage.num_emitted, stage.num_failures, stage.num_dropped, stage.num_in_flight) == (12, 0, 0, 0)
     assert stage.busy > 0
 
 
-def test_items_are_dealt_to_all_workers() -> None:
-    """Each of two workers gets some, and none of it runs in this process."""
-    items, _ = run(PipelineBuilder().add_source(range(8)).to(TWO).pipe(ops.with_pid).to(MAIN_PROCESS))
-    assert sorted(item for item, _ in items) == list(range(8))
-    pids = {pid for _, pid in items}
-    assert len(pids) == 2
-    assert os.getpid() not in pids
+def test_partials_and_methods_go_there() -> None:
+    """Whatever pickles."""
+    assert run(with_region([1, 2], lambda b: b.pipe(partial(ops.add, 10)))) == [11, 12]
+    assert run(with_region([1, 2], lambda b: b.pipe(ops.Adder(5).add))) == [6, 7]
 
 
-@pytest.mark.parametrize("num_items", [0, 1])
-def test_fewer_items_than_workers(num_items: int) -> None:
-    """Workers without items do not hold up the end."""
-    items, _ = run(PipelineBuilder().add_source(range(num_items)).to(TWO).pipe(ops.double).to(MAIN_PROCESS))
-    assert items == [0] * num_items
+def test_retry_and_timeout_work_inside() -> None:
+    """As they do here."""
+    items = run(with_region(range(3), lambda b: b.pipe(ops.third_time_lucky, retry=Retry(3, delay=0))))
+    assert items == [(0, 3), (1, 3), (2, 3)]
+    pipeline = with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, timeout=0.2)).build(num_threads=1)
+    assert drain(pipeline) == ([0, 2], None)
 
 
-def test_two_regions_and_stages_around_them() -> None:
-    """Regions may be adjacent; stages before, between and after run here."""
-    builder = (
-        PipelineBuilder()
-        .add_source(range(10))
-        .pipe(ops.plus_one)
-        .to(ONE)
-        .pipe(ops.with_pid)
-        .to(ONE)
-        .pipe(ops.with_pid)
-        .to(MAIN_PROCESS)
-        .pipe(ops.with_pid)
-    )
-    items, pipeline = run(builder)
-    assert [item[0][0][0] for item in items] == list(range(1, 11))
-    assert len({(first, second, third) for ((_, first), second), third in items}) == 1
-    ((_, first), second), third = items[0]
-    assert len({first, second, third}) == 3
-    assert third == os.getpid()
-    assert [s.info.stage_id for s in pipeline.stats().stages] == ["0", "1", "2", "3", "4", "5"]
+def test_isolation_works_inside() -> None:
+    """A crash costs its item and leaves the worker of the region as it is."""
+    builder = with_region(range(5), lambda b: b.pipe(partial(ops.die, at=2, how=3), isolate=True))
+    assert run(builder) == [0, 1, 3, 4]
 
 
-def test_a_description_may_leave_its_last_region_open() -> None:
-    """The sink then takes what comes out of the region."""
-    config: PipelineConfig[Any] = PipelineConfig(
-        SourceConfig(range(5)), [PlacementConfig(ONE, buffer_size=2), Pipe(ops.double)], SinkConfig(2)
-    )
-    with (pipeline := build_pipeline(config, num_threads=1)).auto_stop():
-        assert list(pipeline) == [0, 2, 4, 6, 8]
-
-
-def test_aggregate_and_disaggregate() -> None:
-    """Each worker makes lists of what it gets; incomplete ones come at the end."""
-    builder = PipelineBuilder().add_source(range(7)).to(TWO, buffer_size=2).aggregate(3).to(MAIN_PROCESS)
-    lists, _ = run(builder)
-    assert sorted(item for each in lists for item in each) == list(range(7))
-    assert all(len(each) <= 3 for each in lists)
-    builder = PipelineBuilder().add_source([[1, 2], [], [3]]).to(TWO).disaggregate().to(MAIN_PROCESS)
-    items, _ = run(builder)
-    assert sorted(items) == [1, 2, 3]
-
-
-def test_an_aggregator_of_the_users() -> None:
+def test_an_aggregator_of_the_users_inside() -> None:
     """It is copied to each worker."""
-    items, _ = run(PipelineBuilder().add_source(range(9)).to(TWO).aggregate(ops.Sum()).to(MAIN_PROCESS))
+    items = run(with_region(range(9), lambda b: b.aggregate(region_ops.Sum()), workers=2))
     assert sum(items) == sum(range(9))
 
 
-@pytest.mark.parametrize("op", [ops.three_of_each, ops.three_of_each_async])
-def test_generators(op: Any) -> None:
-    """All outputs come, those of one item in order."""
-    items, pipeline = run(PipelineBuilder().add_source(range(6)).to(TWO, buffer_size=2).pipe(op).to(MAIN_PROCESS))
-    assert sorted(items) == [(i, k) for i in range(6) for k in range(3)]
-    assert [k for i, k in items if i == 4] == [0, 1, 2]
-    assert pipeline._engine.ledger.sources[0].num_consumed == 6
-
-
-def test_async_ops() -> None:
-    """They run on a loop in the worker."""
-    items, _ = run(
-        PipelineBuilder().add_source(range(6)).to(TWO).pipe(ops.double_async, concurrency=2).to(MAIN_PROCESS)
-    )
-    assert sorted(items) == [0, 2, 4, 6, 8, 10]
-
-
-def test_path_variants() -> None:
-    """They work inside as they do outside."""
-    paths: list[Any] = [[Pipe(ops.double)], [Pipe(ops.plus_one), Aggregate(2)]]
+def test_aggregates_in_path_variants_inside() -> None:
+    """A path may make lists, which are flushed at the end."""
+    paths: list[Any] = [[Pipe(region_ops.double)], [Pipe(region_ops.plus_one), Aggregate(2)]]
     config: PipelineConfig[Any] = PipelineConfig(
         SourceConfig(range(8)),
-        [PlacementConfig(ONE), PathVariants(ops.parity, paths), PlacementConfig(MAIN_PROCESS)],
+        [
+            PlacementConfig(ProcessPoolExecutorConfig(1)),
+            PathVariants(region_ops.parity, paths),
+            PlacementConfig(MAIN_PROCESS),
+        ],
         SinkConfig(2),
     )
     with (pipeline := build_pipeline(config, num_threads=1)).auto_stop():
@@ -136,77 +242,44 @@ def test_path_variants() -> None:
     assert [item for item in items if isinstance(item, list)] == [[2, 4], [6, 8]]
 
 
-def test_an_executor_inside_is_ignored() -> None:
-    """It need not even pickle."""
-    with ThreadPoolExecutor(1) as executor:
-        builder = PipelineBuilder().add_source(range(4)).to(ONE).pipe(ops.with_pid, executor=executor).to(MAIN_PROCESS)
-        items, _ = run(builder)
-    assert os.getpid() not in {pid for _, pid in items}
-
-
 def test_filters_are_counted() -> None:
     """In = out + dropped."""
-    items, pipeline = run(PipelineBuilder().add_source(range(10)).to(TWO).pipe(ops.odd_only).to(MAIN_PROCESS))
-    assert sorted(items) == [1, 3, 5, 7, 9]
+    pipeline = with_region(range(10), lambda b: b.pipe(region_ops.odd_only), workers=2).build(num_threads=1)
+    items, failure = drain(pipeline)
+    assert (sorted(items), failure) == ([1, 3, 5, 7, 9], None)
     stage = pipeline.stats().stages[1]
     assert (stage.num_calls, stage.num_emitted, stage.num_dropped, stage.num_failures) == (10, 5, 5, 0)
-
-
-@pytest.mark.parametrize(("size_in", "size_out"), [(1, 1), (4, 1), (1, 4), (3, 5)])
-def test_transfers_of_any_size(size_in: int, size_out: int) -> None:
-    """Incomplete transfers are flushed: nothing is lost, nothing waits."""
-    builder = (
-        PipelineBuilder()
-        .add_source(range(50))
-        .to(TWO, buffer_size=size_in)
-        .pipe(ops.double)
-        .to(MAIN_PROCESS, buffer_size=size_out)
-    )
-    items, _ = run(builder)
-    assert sorted(items) == [2 * i for i in range(50)]
-
-
-def test_initializer_runs_before_the_pipeline_is_built() -> None:
-    """What it sets is there for the ops."""
-    workers = ProcessPoolExecutorConfig(2, initializer=ops.remember_one, initargs=("here",))
-    items, _ = run(PipelineBuilder().add_source(range(4)).to(workers).pipe(ops.recall).to(MAIN_PROCESS))
-    assert sorted(items) == [(i, "here") for i in range(4)]
-    assert "one" not in ops.state
-
-
-def test_defaults_that_an_initializer_sets_hold_in_the_worker() -> None:
-    """The hook class is used there; hooks of this build are not."""
-    workers = ProcessPoolExecutorConfig(1, initializer=ops.use_hooks)
-    items, _ = run(PipelineBuilder().add_source(range(3)).to(workers).pipe(ops.num_hooked).to(MAIN_PROCESS))
-    assert items == [1, 2, 3]
-    assert "hooked" not in ops.state
 
 
 def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
     """A source that gives one item at a time, after the one before came out, is served with large transfers too."""
     given: list[int] = []
-    pipeline: Any = None
 
     def one_by_one() -> Any:
         for number in range(3):
             given.append(number)
             yield number
-            assert came.acquire(timeout=100)
-
-    import threading
+            assert came.acquire(timeout=TIMEOUT)
 
     came = threading.Semaphore(0)
-    pipeline = (
-        PipelineBuilder()
-        .add_source(one_by_one())
-        .to(TWO, buffer_size=8)
-        .pipe(ops.double)
-        .to(MAIN_PROCESS, buffer_size=8)
-        .add_sink()
-        .build(num_threads=1)
-    )
+    builder = with_region(one_by_one(), lambda b: b.pipe(region_ops.double), workers=2, inputs=8, outputs=8)
+    pipeline = builder.build(num_threads=1)
     with pipeline.auto_stop():
         for number in range(3):
-            assert pipeline.get_item(timeout=100) == 2 * number
+            assert pipeline.get_item(timeout=TIMEOUT) == 2 * number
             came.release()
     assert given == [0, 1, 2]
+
+
+def test_a_stalled_worker_loses_nothing(tmp_path: Path) -> None:
+    """One holds its first item until the other has given ten; then it gives what it has."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    pipeline = with_region(range(12), lambda b: b.pipe(partial(ops.wait_at, 0, gate)), workers=2).build(num_threads=1)
+    with pipeline.auto_stop():
+        iterator = pipeline.get_iterator(timeout=TIMEOUT)
+        items = [next(iterator)]
+        assert items != [0]
+        gate.open("w").close()
+        items.extend(iterator)
+    assert sorted(items) == list(range(12))

@@ -1,6 +1,7 @@
 """Names of subinterpreters: they are there, and say what they need."""
 
 import sys
+from functools import partial
 
 import pytest
 
@@ -13,19 +14,26 @@ from spdl.pipeline import (
     run_pipeline_in_subinterpreter,
 )
 from spdl.pipeline.defs import MAIN_PROCESS, InterpreterPoolExecutorConfig
+from tests.support import remote
 
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 14), reason="about the error before")
 
 
 def test_names_are_public() -> None:
     """They are found and listed, whatever the Python."""
-    assert {"iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"} <= set(spdl.pipeline.__all__)
+    names = {"iterate_in_subinterpreter", "run_pipeline_in_subinterpreter", "PriorityInterpreterPoolExecutor"}
+    assert names <= set(spdl.pipeline.__all__)
 
 
 def test_iterating_says_what_it_requires() -> None:
     """A RuntimeError of its own type, with the way out."""
     with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14.*iterate_in_subprocess"):
-        iterate_in_subinterpreter(lambda: range(3), buffer_size=1, initializer=None, timeout=1.0)
+        iterate_in_subinterpreter(partial(remote.give, [1]))
+    with pytest.raises(RuntimeError, match=r"requires Python 3\.14"):
+        iterate_in_subinterpreter(
+            partial(remote.give, [1]), buffer_size=3, initializer=partial(remote.note, "x"), timeout=1.0
+        )
+    assert remote.noted() == []  # nothing was started
 
 
 def test_running_says_what_it_requires() -> None:
@@ -43,6 +51,8 @@ def test_running_says_what_it_requires() -> None:
             use_thread_output_queue=False,
             timeout=1.0,
         )
+    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14"):
+        run_pipeline_in_subinterpreter(builder.get_config(), num_threads=1, buffer_size=2)
 
 
 def test_pools_say_what_they_require() -> None:
@@ -52,7 +62,9 @@ def test_pools_say_what_they_require() -> None:
 
 
 def test_regions_say_what_they_require() -> None:
-    """When the builder is asked for its description."""
+    """When the builder is asked for its description, or for the pipeline."""
     builder = PipelineBuilder[int, int]().add_source(range(3)).to(InterpreterPoolExecutorConfig(1)).pipe(str)
-    with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14"):
-        builder.to(MAIN_PROCESS).add_sink(1).get_config()
+    builder.to(MAIN_PROCESS).add_sink(1)
+    for method in (builder.get_config, partial(builder.build, num_threads=1)):
+        with pytest.raises(UnsupportedPythonError, match=r"requires Python 3\.14"):
+            method()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,10 @@ from spdl.pipeline import run_pipeline_in_subprocess as run
 from spdl.pipeline._remote._run_pipeline import has_regions
 from spdl.pipeline.defs import MAIN_PROCESS, Merge, Pipe, PipelineConfig, ProcessPoolExecutorConfig, SinkConfig
 from tests.pipeline.remote import ops
+from tests.support import ops as shared_ops
+from tests.support import remote
+from tests.support.leaving import run_apart
+from tests.support.regions import with_region
 from tests.support.timeouts import TIMEOUT
 
 
@@ -96,3 +101,18 @@ def test_regions_are_found_in_merges() -> None:
         assert not has_regions(plain)
         inner = build(range(1), ops.where).get_config()
         assert has_regions(PipelineConfig(Merge([plain, inner]), stages, SinkConfig(1)))
+
+
+def test_initializers_of_workers_run() -> None:
+    """With their arguments."""
+    builder = with_region(
+        range(2), lambda b: b.pipe(shared_ops.noted_by_now), initializer=remote.note, initargs=("hi",)
+    )
+    assert [notes for _, notes in run_apart(builder)] == [["hi"]] * 2
+
+
+def test_an_executor_of_a_stage_is_ignored() -> None:
+    """The region's workers run it."""
+    with ProcessPoolExecutor(1) as pool:
+        builder = with_region(range(4), lambda b: b.pipe(shared_ops.parent_and_daemon, executor=pool))
+        assert list(run_apart(builder)) == [(os.getpid(), True)] * 4
