@@ -153,8 +153,9 @@ def raise_(exc: BaseException) -> None:
     raise exc
 
 
-def sleep_long() -> None:
-    time.sleep(60)  # nobody waits for it: it is ended, or times out
+def hang() -> None:
+    """Never return: the process is ended, or the consumer gives up."""
+    threading.Event().wait()
 
 
 def crash() -> None:
@@ -173,7 +174,7 @@ FAILURES: dict[str, Callable[[], object]] = {
     "exit": lambda: os._exit(7),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "crash": crash,
-    "hang": sleep_long,
+    "hang": hang,
 }
 
 
@@ -187,7 +188,7 @@ class Failing(Numbers):
     def __getitem__(self, index: int) -> Any:
         if self.what == "hang-or-die":  # of two workers, one hangs and the other dies
             if index == 4:
-                sleep_long()
+                hang()
             if index == 5:
                 os._exit(9)
             return index
@@ -253,7 +254,7 @@ def stop_at_once(_: object) -> None:
 
 
 class Blocking(Numbers):
-    """From one index on, samples take a minute each."""
+    """From one index on, samples never come."""
 
     def __init__(self, first: int) -> None:
         super().__init__()
@@ -261,7 +262,7 @@ class Blocking(Numbers):
 
     def __getitem__(self, index: int) -> Any:
         if index >= self.first:
-            sleep_long()
+            hang()
         return index
 
 
