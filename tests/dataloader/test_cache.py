@@ -51,19 +51,60 @@ def test_the_rest_is_asked_of_the_loader() -> None:
     assert CacheDataLoader(iter([1]), 1, 1)
 
 
-def test_numbers_that_do_not_fit_are_refused_when_it_is_read() -> None:
-    """As by ``cache_iterator``, which it is."""
-    with pytest.raises(ValueError, match="return_caches_after must be >= num_caches"):
-        next(iter(CacheDataLoader([1, 2, 3], 2, 1)))
-
-
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_it_is_copied_and_pickled(way: Any) -> None:
     """Although it asks the loader for what it does not have."""
     assert list(way(CacheDataLoader([1, 2, 3], 1, 2, 3))) == [1, 2, 1]
 
 
-def test_return_caches_after_is_required() -> None:
-    """Unlike in ``cache_iterator``."""
+class Loader:
+    """Counts how many items were taken."""
+
+    def __init__(self, size: int = 10) -> None:
+        self.size = size
+        self.num_taken = 0
+
+    def __iter__(self) -> Any:
+        for item in range(self.size):
+            self.num_taken += 1
+            yield item
+
+
+def test_caches_come_after_so_many() -> None:
+    """Then round and round, until enough came."""
+    inner = Loader()
+    assert list(CacheDataLoader(inner, 2, 4, 9)) == [0, 1, 2, 3, 0, 1, 0, 1, 0]
+    assert inner.num_taken == 4
+    assert list(CacheDataLoader(Loader(3), num_caches=2, return_caches_after=5, stop_after=7)) == [0, 1, 2, 0, 1, 0, 1]
+
+
+def test_each_iteration_is_a_new_one() -> None:
+    """The loader inside is read again."""
+    inner = Loader()
+    loader: Any = CacheDataLoader(inner, 1, 2, 4)
+    assert [list(loader), list(loader)] == [[0, 1, 0, 0]] * 2
+    assert inner.num_taken == 4
+
+
+def test_without_an_end_it_goes_on() -> None:
+    """The third argument is required, the fourth is not."""
+    iterator = iter(CacheDataLoader(Loader(), 1, 1))
+    assert [next(iterator) for _ in range(30)] == [0] * 30
+    incomplete: Any = CacheDataLoader
     with pytest.raises(TypeError):
-        CacheDataLoader([1], 1)  # type: ignore[call-arg]
+        incomplete(Loader(), 1)
+
+
+@pytest.mark.parametrize(
+    ("num_caches", "return_caches_after", "stop_after"), [(0, 1, None), (2, 1, None), (2, 2, 1), (1, 3, 2)]
+)
+def test_bad_counts_are_refused(num_caches: int, return_caches_after: int, stop_after: int | None) -> None:
+    """At the latest when the first item is wanted."""
+    with pytest.raises(ValueError):
+        next(iter(CacheDataLoader(Loader(), num_caches, return_caches_after, stop_after)))
+
+
+def test_a_copy_does_not_ask_itself_for_its_attributes() -> None:
+    """Unpickling makes the object before it has a loader inside: no endless recursion."""
+    with pytest.raises(AttributeError):
+        object.__new__(CacheDataLoader).dl  # noqa: B018 - reading it is the test

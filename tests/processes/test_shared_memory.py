@@ -14,7 +14,7 @@ from spdl.pipeline import arena_slot
 from tests.support import ops, remote, remote_arrays
 from tests.support.leaving import iterate
 from tests.support.regions import with_region
-from tests.support.remote_arrays import ARRAYS, OBJECTS, Batches, Labelled, Made, large
+from tests.support.remote_arrays import ARRAYS, OBJECTS, Batches, Labelled, Made, check_same, large
 from tests.support.running import run
 
 
@@ -44,21 +44,6 @@ def objects_and_back() -> dict[str, Any]:
     items = [make() for make in OBJECTS.values()]
     items = run(with_region(items, lambda b: b.pipe(remote.in_a_list), inputs=3, outputs=2))
     return {name: item for name, (item,) in zip(OBJECTS, items, strict=True)}
-
-
-def check_same(array: Any, expected: Any) -> None:
-    """Same type, dtype, shape and values."""
-    assert type(array) is type(expected)
-    assert array.dtype == expected.dtype
-    assert array.shape == expected.shape
-    if expected.dtype == object:
-        assert array[0] == expected[0]
-        assert array[2] is None
-        check_same(array[1], expected[1])
-    elif expected.dtype.kind in "fc":
-        np.testing.assert_array_equal(array, expected)
-    else:
-        assert array.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("way", ["arrays", "arrays_and_back"])

@@ -72,11 +72,13 @@ class TestLocalDirectory:
         """``random.Random(seed).shuffle`` of the order there is; repeatable from a new source."""
         expected = put(tmp_path, *"abcdefgh")
         source, again = LocalDirectory(tmp_path, "*"), LocalDirectory(tmp_path, "*")
+        state = random.getstate()
         for seed in (3, 4):
             random.Random(seed).shuffle(expected)
             source.shuffle(seed=seed)
             again.shuffle(seed=seed)
             assert list(source) == list(again) == expected
+        assert random.getstate() == state
         assert list(pickle.loads(pickle.dumps(source))) == expected
 
     def test_shuffle_leaves_an_iteration_alone(self, tmp_path: Path) -> None:

@@ -80,6 +80,10 @@ def test_break_shuffles_for_the_next_iteration() -> None:
     gc.collect()
     assert src.calls == ["iterate", "shuffle 5"]
     assert list(source) == [(5, 0), (5, 1), (5, 2)]
+    iterator = iter(source)
+    next(iterator)
+    iterator.close()  # type: ignore[attr-defined]
+    assert src.calls[-1] == "shuffle 7"
 
 
 def test_an_iterator_that_is_lost_in_a_cycle_shuffles() -> None:

@@ -388,3 +388,34 @@ class TestSampler:
             for rank in range(world_size):
                 peer = data.DistributedSampler(range(n), num_replicas=world_size, rank=rank, drop_last=True)
                 assert len(DistributedKeyedSampler(n, rank=rank, world_size=world_size)) == len(list(peer))
+
+
+def test_a_step_of_zero_is_refused() -> None:
+    """As of a list."""
+    with pytest.raises(ValueError):
+        KeyedPermutation(10, 0)[::0]
+
+
+def split(n: int, world_size: int, **options: Any) -> list[list[int]]:
+    return [list(DistributedKeyedSampler(n, rank=rank, world_size=world_size, **options)) for rank in range(world_size)]
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 64])
+def test_one_order_whatever_the_number_of_ranks(world_size: int) -> None:
+    """Dealt in turns, the ranks give what a single one gives."""
+    n = 640
+    (whole,) = split(n, 1, seed=4, epoch=2)
+    parts = split(n, world_size, seed=4, epoch=2, ddp_drop_last_distributed_round=False)
+    assert [whole[rank::world_size] for rank in range(world_size)] == parts
+    kept = split(n, world_size, seed=4, epoch=2)
+    assert [whole[: n // world_size * world_size][rank::world_size] for rank in range(world_size)] == kept
+
+
+def test_an_iterator_keeps_the_order_it_began_with() -> None:
+    """Whoever sets the next epoch while one is read does not mix the two."""
+    sampler = DistributedKeyedSampler(5000, seed=1)
+    expected = list(sampler)
+    iterator = iter(sampler)
+    first = next(iterator)
+    sampler.set_epoch(3)
+    assert [first, *iterator] == expected

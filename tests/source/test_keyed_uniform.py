@@ -146,3 +146,23 @@ def test_cycles_are_as_many_as_by_chance() -> None:
                 seen[start] = True
                 start = values[start]
     assert abs(total - num_keys * mean) < LIMIT * math.sqrt(num_keys * variance)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_all_orders_are_equally_likely_over_pairs(n: int) -> None:
+    """Keys of (seed, epoch), where one of the two counts up."""
+    orders = list(itertools.permutations(range(n)))
+    for keys in ([(7, epoch) for epoch in range(2400)], [(seed, 0) for seed in range(2400)]):
+        counts = Counter(tuple(KeyedPermutation(n, key)) for key in keys)
+        assert excess([counts[order] for order in orders], len(keys) / len(orders)) < LIMIT
+
+
+def test_low_and_high_bits_are_fair() -> None:
+    """Each bit of the first values, over keys."""
+    n, num_keys = 2**40, 2000
+    counts = [0] * 40
+    for key in range(num_keys):
+        value = KeyedPermutation(n, key)[0]
+        for bit in range(40):
+            counts[bit] += value >> bit & 1
+    assert all(abs(count - num_keys / 2) < LIMIT * math.sqrt(num_keys / 4) for count in counts), counts

@@ -57,7 +57,6 @@ def test_source_that_shuffles_itself_keeps_its_epochs() -> None:
     assert list(itertools.islice(repeated, 9, 18)) == list(DistributedKeyedSampler(9, seed=6))
 
 
-@pytest.mark.timeout(10)
 @pytest.mark.parametrize("items", [[], (), {}, range(0)])
 def test_empty_source_is_an_error(items: Any) -> None:
     """It would be a loop without end or output."""
@@ -65,7 +64,6 @@ def test_empty_source_is_an_error(items: Any) -> None:
         next(repeat_source(items, 3))
 
 
-@pytest.mark.timeout(10)
 def test_source_that_can_be_read_once_is_an_error() -> None:
     """A generator gives its items, and then the message says why no more come."""
     repeated = repeat_source(number for number in range(3))

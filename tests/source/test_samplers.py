@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import random
 import warnings
 from collections import Counter
 from typing import Any
@@ -15,6 +16,7 @@ from spdl.source import (
     DistributedDeterministicSampler,
     DistributedKeyedSampler,
     DistributedRandomSampler,
+    IterableWithShuffle,
     SizedIterable,
     SizedIterableWithShuffle,
 )
@@ -250,11 +252,12 @@ class TestRandom:
     def test_global_random_state_is_not_used(self) -> None:
         """Neither read nor changed."""
         made = DistributedRandomSampler(50, rank=0, world_size=1)
+        expected = list(made)
         np.random.seed(1)
-        expected, after = list(made), np.random.random()
-        np.random.seed(1)
-        assert np.random.random() == after
+        random.seed(1)
+        states = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
         assert list(made) == expected
+        assert (random.getstate(), np.random.get_state()[1].tolist()) == states  # type: ignore[index]
 
     def test_small_data_set_fills_many_ranks_with_weights(self) -> None:
         """Drawing with replacement, ``n`` may be below ``world_size``."""
@@ -328,3 +331,39 @@ class TestRandom:
         """The data set may be of any size, as long as the draws are few."""
         made = DistributedRandomSampler(2**63 - 1, rank=0, world_size=1, num_draws=4)
         assert len({int(index) for index in made}) == 4
+
+
+def test_protocols_are_told_by_methods() -> None:
+    """Presence is enough; nobody has to inherit."""
+
+    class Shuffled:
+        def __iter__(self) -> Any:
+            return iter(())
+
+        def shuffle(self, seed: int) -> None: ...
+
+    random_sampler = DistributedRandomSampler(4, rank=0, world_size=1)
+    assert isinstance(random_sampler, SizedIterableWithShuffle)
+    assert isinstance(random_sampler, IterableWithShuffle)
+    assert isinstance(Shuffled(), IterableWithShuffle)
+    assert not isinstance(Shuffled(), SizedIterable)
+    assert not isinstance(Shuffled(), SizedIterableWithShuffle)
+    assert isinstance([], SizedIterable)
+    assert not isinstance([], IterableWithShuffle)
+    assert not isinstance(iter([]), SizedIterable)
+
+
+@pytest.mark.parametrize(("n", "world_size"), [(1, 1), (7, 1), (8, 4), (11, 4), (64, 64), (100, 64), (101, 3)])
+def test_deterministic_sampler_deals_a_range(n: int, world_size: int) -> None:
+    """``range(rank, total, world_size)``."""
+
+    def dealt(**options: Any) -> list[list[int]]:
+        every = range(world_size)
+        return [
+            list(quiet(DistributedDeterministicSampler, n, rank=r, world_size=world_size, **options)) for r in every
+        ]
+
+    total = n // world_size * world_size
+    assert dealt() == [list(range(rank, total, world_size)) for rank in range(world_size)]
+    kept = dealt(ddp_drop_last_distributed_round=False)
+    assert kept == [list(range(rank, n, world_size)) for rank in range(world_size)]

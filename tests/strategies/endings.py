@@ -18,7 +18,7 @@ from .items import Value
 from .running import Run
 from .watch import BOUND, bounded
 
-__all__ = ["Ending", "Observed", "endings", "run_until"]
+__all__ = ["Ending", "Observed", "check_all_closed", "endings", "run_until"]
 
 Kind = Literal["exhaust", "stop", "break", "raise", "drop", "cancel", "op"]
 
@@ -246,3 +246,16 @@ _WAYS: dict[Kind, Callable[[Run, Observed, int, Callable[[Run], None]], None]] =
     "cancel": _cancel,
     "op": _op,
 }
+
+
+def check_all_closed(run: Run) -> None:
+    """Nothing runs, every generator was left, and every source was closed as it is told."""
+    assert not +run.running, f"ops still run: {run.running}"
+    assert run.num_opened == run.num_closed, "a generator of an op was not closed"
+    for source in run.sources:
+        if source.source.kind == "iterator":
+            # Closed on early end only: not when it is used up, and not needed when it raised.
+            unfinished = source.num_opened - source.num_exhausted - source.num_raised
+            assert unfinished <= source.num_closed <= unfinished + source.num_raised, vars(source)
+        else:
+            assert source.num_closed == source.num_opened, vars(source)

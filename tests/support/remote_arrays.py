@@ -317,3 +317,18 @@ def of_sizes(sizes: list[int]) -> Iterator[NDArray[np.uint8]]:
 
 def labelled() -> Iterator[Labelled]:
     yield Labelled(large("f4"), [1, 2], {"deep": [large("f4")]})
+
+
+def check_same(array: Any, expected: Any) -> None:
+    """Same type, dtype, shape and values."""
+    assert type(array) is type(expected)
+    assert array.dtype == expected.dtype
+    assert array.shape == expected.shape
+    if expected.dtype == object:
+        assert array[0] == expected[0]
+        assert array[2] is None
+        check_same(array[1], expected[1])
+    elif expected.dtype.kind in "fc":
+        np.testing.assert_array_equal(array, expected)
+    else:
+        assert array.tobytes() == expected.tobytes()

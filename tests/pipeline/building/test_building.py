@@ -3,19 +3,14 @@
 import asyncio
 import functools
 import pickle
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineStructureError, build_pipeline
 from spdl.pipeline.defs import (
-    MAIN_PROCESS,
-    InterpreterPoolExecutorConfig,
     Pipe,
     PipelineConfig,
-    ProcessPoolExecutorConfig,
     SinkConfig,
     SourceConfig,
 )
@@ -79,18 +74,6 @@ def test_a_builder_and_its_config_pickle_and_run() -> None:
     assert drain(build_pipeline(config, num_threads=1)) == ([[0, 2, 4], [6]], None)
 
 
-def test_every_method_returns_the_builder() -> None:
-    """Calls chain on one object."""
-    builder: PipelineBuilder[Any, Any] = PipelineBuilder()
-    assert builder.add_source([1]) is builder
-    assert builder.pipe(double) is builder
-    assert builder.aggregate(1) is builder
-    assert builder.disaggregate() is builder
-    assert builder.path_variants(lambda item: 0, [[Pipe(double)]]) is builder
-    assert builder.add_sink() is builder
-    assert run(builder) == [4]
-
-
 def test_a_pipeline_without_stages_passes_items() -> None:
     """Source and sink are enough; without one of them it is a structure error."""
     assert run(build_of([1, None, 2])) == [1, None, 2]
@@ -125,11 +108,6 @@ def test_the_number_of_threads_is_chosen_from_the_usable_cpus() -> None:
     assert build_of([1]).build(num_threads=5).stats().num_threads == 5
 
 
-def test_use_thread_output_queue_has_no_effect() -> None:
-    """It is accepted for code that passes it."""
-    assert run(build_of(range(3)), use_thread_output_queue=True) == [0, 1, 2]
-
-
 def test_a_build_error_carries_the_config() -> None:
     """The note shows which pipeline could not be built."""
     with pytest.raises(TypeError) as raised:
@@ -147,33 +125,3 @@ def test_names_come_from_the_op() -> None:
     stages = builder.build(num_threads=1).stats().stages
     names = [stage.info.stage_name for stage in stages]
     assert names == ["src", "double", "scale", "Doubler", "__getitem__", "method", "mine", "sink"]
-
-
-def test_errors_of_regions_say_what_is_wrong() -> None:
-    """Each with the words that the contract gives."""
-    region = ProcessPoolExecutorConfig(max_workers=1)
-
-    def builder() -> Any:
-        return PipelineBuilder[Any, Any]().add_source([1])
-
-    with ThreadPoolExecutor(1) as pool, pytest.raises(TypeError, match="not a live Executor"):
-        builder().to(pool)
-    with pytest.raises(TypeError, match="target must be a ProcessPoolExecutorConfig"):
-        builder().to(1)
-    with pytest.raises(ValueError, match="buffer_size"):
-        builder().to(region, buffer_size=0)
-    with pytest.raises(ValueError, match="must be closed with"):
-        builder().to(region).pipe(double).add_sink(1).get_config()
-    with pytest.raises(ValueError, match="has no stages"):
-        builder().to(region).to(MAIN_PROCESS).add_sink(1).get_config()
-    with pytest.raises(ValueError, match="output_order='input'"):
-        builder().to(region).pipe(double, output_order="input").to(MAIN_PROCESS).add_sink(1).get_config()
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python has subinterpreters")
-def test_regions_of_interpreters_need_a_newer_python() -> None:
-    """They can be described on any Python."""
-    region = InterpreterPoolExecutorConfig(max_workers=1)
-    builder = PipelineBuilder[Any, Any]().add_source([1]).to(region).pipe(double).to(MAIN_PROCESS).add_sink(1)
-    with pytest.raises(RuntimeError, match=r"requires Python 3\.14"):
-        builder.get_config()

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import FailureLimitError, PipelineBuilder, PipelineFailure
-from tests.pipeline.laws.test_stopping import check_all_closed
-from tests.strategies.endings import Ending, run_until
+from tests.strategies.endings import Ending, check_all_closed, run_until
 from tests.strategies.graphs import Agg, Disagg, Graph, Op, Source, Stage, graphs, sources_of, stages_of
 from tests.strategies.model import check_mix, expect
 from tests.strategies.profiles import cases

@@ -2,25 +2,11 @@
 
 from hypothesis import given
 
-from tests.strategies.endings import Ending, Observed, endings, run_until
+from tests.strategies.endings import Ending, Observed, check_all_closed, endings, run_until
 from tests.strategies.graphs import Graph, graphs
 from tests.strategies.model import check_mix, expect
 from tests.strategies.profiles import cases
-from tests.strategies.running import Run
 from tests.strategies.watch import nothing_left
-
-
-def check_all_closed(run: Run) -> None:
-    """Nothing runs, every generator was left, and every source was closed as it is told."""
-    assert not +run.running, f"ops still run: {run.running}"
-    assert run.num_opened == run.num_closed, "a generator of an op was not closed"
-    for source in run.sources:
-        if source.source.kind == "iterator":
-            # Closed on early end only: not when it is used up, and not needed when it raised.
-            unfinished = source.num_opened - source.num_exhausted - source.num_raised
-            assert unfinished <= source.num_closed <= unfinished + source.num_raised, vars(source)
-        else:
-            assert source.num_closed == source.num_opened, vars(source)
 
 
 def check_outputs(graph: Graph, seen: Observed) -> None:

@@ -187,13 +187,6 @@ def test_exhausted_iterator_stays_exhausted() -> None:
 # -- epochs
 
 
-def test_each_iterator_covers_one_epoch() -> None:
-    """With a continuous source each loop sees each item once, epoch after epoch."""
-    pipeline = of(range(3), continuous=True)
-    with pipeline.auto_stop():
-        assert [list(pipeline) for _ in range(4)] == [[0, 1, 2]] * 4
-
-
 def test_exhausted_iterator_stays_exhausted_although_the_next_epoch_has_items() -> None:
     """An iterator that has ended its epoch gives nothing of the next, which a new iterator gets whole."""
     pipeline = of(range(3), continuous=True)

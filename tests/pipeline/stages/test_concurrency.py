@@ -15,13 +15,6 @@ def double(item: int) -> int:
     return 2 * item
 
 
-@pytest.mark.parametrize("concurrency", [0, -1])
-def test_concurrency_below_one_is_refused(concurrency: int) -> None:
-    """The message names the argument and what was given."""
-    with pytest.raises(ValueError, match=f"concurrency.*{concurrency}"):
-        PipelineBuilder[Any, Any]().add_source([1]).pipe(double, concurrency=concurrency)
-
-
 @pytest.mark.parametrize(("concurrency", "num_threads", "expected"), [(3, 8, 3), (8, 3, 3), (1, 8, 1)])
 def test_calls_in_flight_are_as_many_as_allowed_and_no_more(concurrency: int, num_threads: int, expected: int) -> None:
     """Concurrency is a cap, and so is the number of threads; what is allowed is used."""
