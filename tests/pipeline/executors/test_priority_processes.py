@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline._errors import UnsupportedPythonError
+from spdl._errors import UnsupportedPythonError
 from spdl.pipeline._priority import (
     PriorityExecutorEntrypoint,
     PriorityInterpreterPoolExecutor,

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline._engine import _passes
-from tests.contract.running import TIMEOUT
 from tests.pipeline.resume.graphs import Graph, build, describe, executor, expected, leaves
 from tests.pipeline.resume.iterating import OnThread
 from tests.pipeline.resume.strategies import graphs
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
+from tests.support.running import TIMEOUT
 
 #: Epochs of a continuous source that are read.
 NUM_EPOCHS = 3

@@ -10,7 +10,7 @@ from spdl.pipeline._engine import _positions
 from spdl.pipeline._engine._engine import END, EPOCH
 from spdl.pipeline.batching import LengthBuckets, PackSequences
 from spdl.pipeline.defs import Aggregator
-from tests.contract.running import TIMEOUT
+from tests.support.running import TIMEOUT
 
 
 def num_entries(positions: Any) -> int:

@@ -23,7 +23,7 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
-from tests.contract.running import TIMEOUT, build_of
+from tests.support.running import TIMEOUT, build_of
 
 
 class Vague(Aggregator[Any, Any]):

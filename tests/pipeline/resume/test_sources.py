@@ -21,8 +21,8 @@ from spdl.source import (
     KeyedMix,
 )
 from spdl.source.utils import embed_shuffle
-from tests.contract.running import TIMEOUT, build_of
 from tests.strategies.profiles import cases
+from tests.support.running import TIMEOUT, build_of
 
 SOURCES: dict[str, Callable[[], Any]] = {
     "keyed": lambda: DistributedKeyedSampler(13, rank=1, world_size=2, seed=3),

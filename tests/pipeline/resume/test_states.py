@@ -12,7 +12,7 @@ from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineSt
 from spdl.resume import ResumeError
 from spdl.resume._document import decode, encode
 from spdl.resume._elastic import combine
-from tests.contract.running import TIMEOUT, await_event, build_of
+from tests.support.running import TIMEOUT, await_event, build_of
 
 
 def document(state: dict[str, str]) -> Any:

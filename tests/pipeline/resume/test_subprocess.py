@@ -9,8 +9,8 @@ import pytest
 from spdl.pipeline import PipelineBuilder, PipelineStateError, WorkerError, run_pipeline_in_subprocess
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from spdl.resume import ResumeError
-from tests.contract.running import TIMEOUT
 from tests.pipeline.resume.iterating import OnThread
+from tests.support.running import TIMEOUT
 
 
 def thrice(item: int) -> Iterator[int]:
