@@ -197,6 +197,8 @@ class Engine(Core):
     def _end_wait(self, wait: Wait) -> None:
         """Under the lock."""
         now = perf_counter()
+        if self.ended_at is not None:  # a reader that is woken late has not waited for an item since
+            now = max(wait.began, min(now, self.ended_at))
         self.sink.end_wait(wait, now)
         self.consumer_wait += now - wait.began
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from spdl.resume._errors import ResumeError
 
@@ -69,28 +69,31 @@ class Indices:
     def __len__(self) -> int:
         return len(self._sampler)
 
-    def open(self, progress: Progress) -> tuple[Iterator[Any], int, Stater | None]:
-        """The sampler's iterator, the number of its next index batch, and what has its state, if anything."""
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the sampler is not begun before the first index batch is drawn: torch's batch sampler is lazy."""
+        return self._batch is not None
+
+    def open(self, progress: Progress) -> _Opened:
+        """Begin a pass over the sampler."""
         recorded, target, inner = self._recorded, progress.taken, self._inner
         if recorded is not None and recorded.where == "sampler":
             load_state(inner, recorded.state, "the sampler")
         elif recorded is None and _has_positions(inner):
-            return (iter(self._sampler), 0, None) if target == 0 else (self._from(target - 1), target - 1, None)
+            return _Opened(iter(self._sampler), 0) if target == 0 else _Opened(self._from(target - 1), target - 1)
         singles = iter(inner)
         if recorded is not None and recorded.where == "iterator":
             load_state(singles, recorded.state, "the iterator of the sampler")
-        count = 0 if recorded is None else recorded.num_given
+        number = 0 if recorded is None else recorded.num_given
         stater = Stater.find(iterator=singles, sampler=inner)
         if self._batch is None:
-            return singles, count, stater
-        if stater is None and target == 0:
-            return iter(self._sampler), 0, None  # torch's own code
-        if stater is None and target - count > 1:
+            return _Opened(singles, number, stater)
+        if stater is None and target - number > 1:
             # By single indices, which is faster than by batches.
-            num_skipped = (target - 1 - count) * self._batch[0]
-            next(islice(singles, num_skipped - 1, num_skipped), None)
-            count = target - 1
-        return _in_batches(singles, *self._batch), count, stater
+            num_passed = (target - 1 - number) * self._batch[0]
+            next(islice(singles, num_passed - 1, num_passed), None)
+            number = target - 1
+        return _Opened(_in_batches(singles, *self._batch), number, stater)
 
     def _from(self, number: int) -> Iterator[Any]:
         """The index batches from ``number`` on, by position."""
@@ -115,12 +118,21 @@ class Indices:
         )
 
 
+class _Opened(NamedTuple):
+    """A pass over a sampler: its iterator, the number of its next index batch, and what has its state, if anything."""
+
+    iterator: Iterator[Any]
+    number: int
+    stater: Stater | None = None
+
+
 class _Drawing(Iterator[Any]):
     """One pass over the index batches."""
 
     def __init__(self, owner: Indices, progress: Progress) -> None:
         self._owner = owner
         self._progress = progress
+        self._opened = None if owner.is_lazy else owner.open(progress)
         self._iterator: Iterator[Any] | None = None
         self._stater: Stater | None = None
         self._number = 0
@@ -158,11 +170,12 @@ class _Drawing(Iterator[Any]):
         return indices
 
     def _begin(self) -> Iterator[Any]:
+        """Pass over the index batches that were taken."""
         owner, progress = self._owner, self._progress
-        iterator, number, self._stater = owner.open(progress)
-        self._iterator = iterator
-        if self._stater is not None:
-            progress.note_sampler(self._stater.record(number))
+        iterator, number, stater = self._opened or owner.open(progress)
+        self._iterator, self._stater = iterator, stater
+        if stater is not None:
+            progress.note_sampler(stater.record(number))
         indices: Any = None
         while number < progress.taken:
             indices = next(iterator, _END)
