@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import sys
 import threading
 import warnings
@@ -35,6 +36,8 @@ __all__ = [
 _LARGE: Final = "numpy", "torch"
 #: A start opens about so many descriptors. Where they run out half way, ``multiprocessing`` leaves some open.
 _NUM_DESCRIPTORS: Final = 16
+#: Maximum number of seconds to wait for the end of a fork server that has closed its socket.
+_FORK_SERVER_ENDS: Final = 5.0
 
 #: Held for every start and every look at an exit code: ``multiprocessing`` looks at the codes of all children when it
 #: starts one, and the code of a child of the fork server can be read once only.
@@ -168,6 +171,7 @@ def start(process: BaseProcess, context: BaseContext) -> None:
     except (EOFError, ConnectionError) as exc:
         if method != "forkserver":
             raise WorkerError(f"cannot start {name} ({method}): {exc}") from exc
+        _await_end_of_fork_server()
         raise ForkServerGone(
             f"cannot start {name}: the fork server of multiprocessing ended; its message is on stderr. It does that"
             " when the main script cannot be imported (what a script does belongs under `if __name__ == '__main__':`),"
@@ -175,6 +179,26 @@ def start(process: BaseProcess, context: BaseContext) -> None:
         ) from exc
     except OSError as exc:
         raise WorkerError(f"cannot start {name} ({method}): {exc.strerror or exc}") from exc
+
+
+def _await_end_of_fork_server() -> None:
+    """Wait until a fork server that does not answer has ended: ``multiprocessing`` makes another only then.
+
+    The sockets of a dying process are closed a moment before it can be waited for.
+    """
+    from multiprocessing import forkserver
+
+    pid: int | None = getattr(getattr(forkserver, "_forkserver", None), "_forkserver_pid", None)
+    if pid is None or not hasattr(os, "pidfd_open"):
+        return
+    with suppress(OSError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            waiting = select.poll()  # not `select`, which refuses large descriptors
+            waiting.register(descriptor, select.POLLIN)
+            waiting.poll(_FORK_SERVER_ENDS * 1000)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
