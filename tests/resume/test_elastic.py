@@ -229,7 +229,8 @@ def test_epochs_that_are_planned_have_not_begun(
                 consumed[epoch] += rank.left(epoch)
         assert len(consumed[epoch]) == len(set(consumed[epoch])), "a position is issued twice"
         missing = set(range(length)) - set(consumed[epoch])
-        assert len(missing) <= (max(worlds) + 5 if drop_last else 0)
+        # Each world may drop less than a round of its own, where a rank has come to the end of the epoch.
+        assert len(missing) <= (sum(world - 1 for world in (*worlds, 5)) if drop_last else 0)
 
 
 def test_the_same_world_goes_on_as_it_was() -> None:
