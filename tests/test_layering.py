@@ -73,6 +73,7 @@ RULES = [
         allows=(
             *(f"{P}.{of}" for of in ("defs", "_info", "_observe._probe", "_marks")),
             "spdl._errors",
+            f"{R}._values",
             "spdl._processes._remote_failure",
         ),
         lazily=(f"{P}.config",),
@@ -200,6 +201,7 @@ SHARED = {
         for module in RESUME
     },
     ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
+    ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
     ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -472,3 +472,31 @@ def test_nothing_is_said_when_nothing_is_discarded() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert drain(iter(other)) == [[6, 7], [8, 9]]
+
+
+@pytest.mark.parametrize("kind", ["inline", "thread"])
+def test_a_state_that_changes_afterwards_is_copied(kind: str) -> None:
+    """A sampler may return the list that it goes on changing."""
+
+    class Popping:
+        def __init__(self) -> None:
+            self.left = list(range(8))
+
+        def __iter__(self) -> Iterator[int]:
+            while self.left:
+                yield self.left.pop()
+
+        def state_dict(self) -> dict[str, Any]:
+            return {"left": self.left}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
+            self.left = state["left"]
+
+    loader = get_pytorch_dataloader(data.Squares(8), 2, sampler=Popping(), **KINDS[kind])
+    batches = iter(loader)
+    assert take(batches, 2) == [[49, 36], [25, 16]]
+    state = loader.state_dict()
+    assert take(batches, 1) == [[9, 4]]
+    other = get_pytorch_dataloader(data.Squares(8), 2, sampler=Popping(), **KINDS[kind])
+    other.load_state_dict(state)
+    assert drain(iter(other)) == [[9, 4], [1, 0]]

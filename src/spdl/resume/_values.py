@@ -13,16 +13,18 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(value: Any) -> dict[str, Any]:
-    """``{"json": value}``, or ``{"pickled": text}`` if JSON would change the value: tuples, tensors, NaN.
+    """A copy: ``{"state": value}``, or ``{"pickled": text}`` if JSON would change the value: tuples, tensors, NaN.
 
     Args:
-        value: What a ``state_dict()`` of the user has returned. It is not kept.
+        value: What a ``state_dict()`` of the user has returned, which may go on changing it.
 
     Raises:
         ResumeError: It cannot be pickled.
     """
-    if _is_exact(value):
-        return {"json": value}
+    try:
+        return {"state": _copied(value)}
+    except (_Inexact, RecursionError):
+        pass
     try:
         return {"pickled": base64.b64encode(pickle.dumps(value)).decode("ascii")}
     except Exception as exc:
@@ -44,25 +46,24 @@ def unpack(packed: Any, what: str) -> Any:
     Raises:
         ResumeError: It is not a packed value, or it cannot be unpickled.
     """
-    if isinstance(packed, dict) and "json" in packed:
-        return packed["json"]
+    if isinstance(packed, dict) and "state" in packed:
+        return packed["state"]
     try:
         return pickle.loads(base64.b64decode(packed["pickled"], validate=True))
     except Exception as exc:
         raise ResumeError(f"cannot read the state of {what}: {exc} ({type(exc).__name__})") from exc
 
 
-def _is_exact(value: Any) -> bool:
+class _Inexact(Exception):
+    """JSON would change the value."""
+
+
+def _copied(value: Any) -> Any:
     kind = type(value)
-    if value is None or kind is bool or kind is int or kind is str:
-        return True
-    if kind is float:
-        return math.isfinite(value)
-    try:
-        if kind is list:
-            return all(_is_exact(each) for each in value)
-        if kind is dict:
-            return all(type(key) is str and _is_exact(each) for key, each in value.items())
-    except RecursionError:
-        pass
-    return False
+    if value is None or kind is bool or kind is int or kind is str or (kind is float and math.isfinite(value)):
+        return value
+    if kind is list:
+        return [_copied(each) for each in value]
+    if kind is dict and all(type(key) is str for key in value):
+        return {key: _copied(each) for key, each in value.items()}
+    raise _Inexact

@@ -10,9 +10,6 @@ ascending order, and then the positions from ``high`` on, which never were. How 
 
 from __future__ import annotations
 
-import base64
-import json
-import pickle
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
@@ -22,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
 from spdl._reports import name_of
+from spdl.resume._values import pack, unpack
 
 if TYPE_CHECKING:
     from ._core import Core
@@ -183,14 +181,14 @@ class Passes:
         if has_state(source):
             self.owner = source
             if state is not None:
-                source.load_state_dict(_loaded(state))
+                source.load_state_dict(unpack(state, name_of(source)))
             return iter(source)
         iterator: Iterator[Any] = iter(source)
         if has_state(iterator):
             self.owner = iterator
             self.kind = "stateful"
             if state is not None:
-                iterator.load_state_dict(_loaded(state))  # type: ignore[attr-defined] # as has_state says
+                iterator.load_state_dict(unpack(state, name_of(iterator)))  # type: ignore[attr-defined] # as has_state says
         elif state is not None:
             raise PipelineError(
                 f"cannot resume: the saved state has that of an iterator of source {name_of(source)}, and here its "
@@ -296,7 +294,7 @@ class Passes:
     def save_state(self, index: int, *, is_end: bool = False) -> None:
         """Save the state of the source before the item with this index, and drop those that are no longer needed."""
         began = perf_counter()
-        state = _saved(self.owner.state_dict())
+        state = pack(self.owner.state_dict())
         now = perf_counter()
         self.next_snapshot = now + (now - began) / _SNAPSHOT_SHARE
         with self.engine.lock:
@@ -332,18 +330,3 @@ class Passes:
 def has_state(what: object) -> bool:
     """Whether it can save and load a state of its own."""
     return all(callable(getattr(type(what), name, None)) for name in ("state_dict", "load_state_dict"))
-
-
-def _saved(state: Any) -> dict[str, Any]:
-    """Copy a state, as JSON or, where JSON would change it, as a pickle: the source goes on changing its own."""
-    try:
-        copied = json.loads(json.dumps(state, allow_nan=False))
-        if bool(copied == state):
-            return {"state": copied}
-    except Exception:  # noqa: BLE001 - whatever it is, pickle may do
-        pass
-    return {"pickled": base64.b64encode(pickle.dumps(state)).decode("ascii")}
-
-
-def _loaded(saved: dict[str, Any]) -> Any:
-    return pickle.loads(base64.b64decode(saved["pickled"])) if "pickled" in saved else saved["state"]

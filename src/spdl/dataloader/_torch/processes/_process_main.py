@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl._processes._serve import serve_requests
-from spdl._reports import text_of
 from spdl.dataloader._torch._fetching import fetch
-from spdl.dataloader._torch.resuming._progress import Recorded, StateError, StreamStart
+from spdl.dataloader._torch.resuming._progress import Recorded, StreamStart
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 
 from ._collating import collate_in_place
@@ -199,12 +198,7 @@ class _Worker:
         link.send_soon(kind, number, encoded, urgent=True)
 
     def _send_state(self, number: int, recorded: Recorded) -> None:
-        try:
-            encoded = self._link.encode(recorded)
-        except Exception as exc:  # noqa: BLE001 - of the user's objects; raised when the state is asked for
-            text = f"the state of {type(self._dataset).__qualname__} cannot be pickled: {text_of(exc)}"
-            encoded = self._link.encode(recorded._replace(state=StateError(text)))
-        self._link.send_soon(FromWorker.STATE, number, encoded, urgent=True)
+        self._link.send_soon(FromWorker.STATE, number, self._link.encode(recorded), urgent=True)
 
     def _take(self, stream: Stream) -> tuple[Any, Recorded | None]:
         try:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
-from spdl.resume._values import pack, unpack
+from spdl.resume._values import unpack
 
 from ._indices import checksum
 from ._progress import Mark, Progress, Recorded, StateError, StreamStart
@@ -230,7 +230,7 @@ def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
     return {
         "count": recorded.num_given,
         "where": recorded.where,
-        "state": pack(recorded.state),
+        "state": recorded.state,
         "ended": recorded.has_ended,
     }
 
@@ -238,4 +238,5 @@ def _recorded_to_json(recorded: Recorded | None) -> dict[str, Any] | None:
 def _recorded_from_json(value: dict[str, Any] | None, what: str) -> Recorded | None:
     if value is None:
         return None
-    return Recorded(value["count"], value["where"], unpack(value["state"], what), value["ended"])
+    unpack(value["state"], what)  # raises if it is damaged
+    return Recorded(value["count"], value["where"], value["state"], value["ended"])

@@ -29,7 +29,7 @@ class Recorded(NamedTuple):
     Attributes:
         num_given: Number of batches given when the state was asked for.
         where: Which object it is the state of: ``"iterator"`` or that of which it is the iterator.
-        state: Result of its ``state_dict()``, or a ``StateError``.
+        state: A packed copy of what its ``state_dict()`` has returned, or a ``StateError``.
         has_ended: Whether the iterator had ended by then.
     """
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from spdl._reports import text_of
 from spdl.resume._errors import ResumeError
+from spdl.resume._values import pack, unpack
 
 from ._progress import Recorded, StateError
 
@@ -37,7 +38,7 @@ class Stater:
     def record(self, count: int, *, has_ended: bool = False) -> Recorded:
         """The state after ``count`` batches. An exception is recorded in place of the state: the batches go on."""
         try:
-            state = self._of.state_dict()
+            state: dict[str, Any] | StateError = pack(self._of.state_dict())
         except Exception as exc:  # noqa: BLE001 - the user's; raised when the state is asked for
             text = f"{type(self._of).__qualname__}.state_dict() raised {type(exc).__qualname__}: {text_of(exc)}"
             state = StateError(text)
@@ -45,7 +46,7 @@ class Stater:
 
 
 def load_state(what: Any, state: Any, name: str) -> None:
-    """Give it its state back.
+    """Give it its packed state back.
 
     Raises:
         ResumeError: It has no ``load_state_dict``, or that failed.
@@ -55,7 +56,7 @@ def load_state(what: Any, state: Any, name: str) -> None:
             f"cannot resume: the state has one of {name}, and {type(what).__qualname__} has no load_state_dict()"
         )
     try:
-        what.load_state_dict(state)
+        what.load_state_dict(unpack(state, name))
     except Exception as exc:
         what_failed = f"{type(what).__qualname__}.load_state_dict() raised {type(exc).__qualname__}"
         raise ResumeError(f"cannot resume: {what_failed}: {text_of(exc)}") from exc
