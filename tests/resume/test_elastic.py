@@ -351,3 +351,15 @@ def test_other_kinds_of_states_keep_their_world() -> None:
     assert document_for(state, 1, 2)["rank"] == 1
     with pytest.raises(ResumeError, match="states of a loader can be loaded only by as many ranks"):
         document_for(state, 1, 3)
+
+
+def test_a_dropped_position_comes_back_without_its_consumed_parts() -> None:
+    """Of position 4, the first output is consumed; two ranks drop it, and one rank has it again."""
+    epochs = [{"epoch": 0, "high": 5, "holes": [[4, 5]], "parts": {"4": [[0, 1]]}, "iterator": None}]
+    states = [pipeline_of(source_of(0, 1, 5, drop_last=True, epochs=epochs), version=1)]
+    for world in (2, 1):
+        gathered = decode(resume.gather([encode(document) for document in states]), "a rank")
+        states = [document_for(gathered, rank, world) for rank in range(world)]
+        (epoch,) = states[0]["sources"][0]["epochs"]
+        assert (epoch["todo"], epoch["dropped"]) == (([], [[4, 5]]) if world == 2 else ([[4, 5, 1]], []))
+    assert epoch["parts"] == {"0": [[0, 1]]}

@@ -173,12 +173,13 @@ def _check_epoch(epoch: Any, check: _Check, where: str) -> None:
         check.that(holes.stop <= high, f"{where}holes", f"positions below {high}", epoch["holes"])
     if "dropped" in epoch:
         check.parsed(epoch, "dropped", where, Ranges.from_json, "[[start, stop], ...], ascending and disjoint")
-    parts = epoch.get("parts", {})
-    check.that(isinstance(parts, dict), f"{where}parts", "a JSON object", parts)
-    for key, ranges in parts.items():
-        is_path = all(number.isdecimal() and number.isascii() for number in key.split("."))
-        check.that(is_path, f"{where}parts", "keys that are numbers joined by dots", key)
-        check.parsed({key: ranges}, key, f"{where}parts.", Ranges.from_json, "[[start, stop], ...]")
+    for name in ("parts", "dropped_parts"):
+        parts = epoch.get(name, {})
+        check.that(isinstance(parts, dict), where + name, "a JSON object", parts)
+        for key, ranges in parts.items():
+            is_path = all(number.isdecimal() and number.isascii() for number in key.split("."))
+            check.that(is_path, where + name, "keys that are numbers joined by dots", key)
+            check.parsed({key: ranges}, key, f"{where}{name}.", Ranges.from_json, "[[start, stop], ...]")
 
 
 class _Check:

@@ -237,6 +237,7 @@ class _Part:
     left: Ranges  #: local numbers of those that are not consumed
     parts: dict[str, Any]  #: outputs that are consumed, of positions that are not
     dropped: Ranges | None  #: what the distribution that made ``todo`` dropped; ``None``: there was none
+    dropped_parts: dict[str, Any]  #: outputs of those that are consumed, by their global positions
     is_over: bool  #: the rank has come to the end of the epoch
 
 
@@ -286,13 +287,13 @@ def _part_of(source: Document, number: int) -> _Part:
         # Before its oldest epoch, or between two of them, it has consumed all; after the last one, nothing.
         has_begun = bool(epochs) and number < epochs[-1]["epoch"]
         is_over = has_begun or source["ended"]
-        return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, is_over)
+        return _Part(order, Ranges() if is_over else Ranges([(0, len(order))]), {}, None, {}, is_over)
     dropped = Ranges.from_json(epoch["dropped"]) if "dropped" in epoch else None
     # That it has a later epoch says little: those that a distribution has planned are there before it comes to them.
     high = epoch.get("high", 0)
     is_over = source["ended"] or (number < epochs[-1]["epoch"] and high >= len(order))
     left = unconsumed(epoch, high if is_over else len(order))
-    return _Part(order, left, epoch.get("parts", {}), dropped, is_over)
+    return _Part(order, left, epoch.get("parts", {}), dropped, epoch.get("dropped_parts", {}), is_over)
 
 
 def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, world: int) -> Document:
@@ -313,7 +314,10 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
     todo = left.every(world, rank)
     if dropped and rank == 0:
         _report(dropped, number, world)
-    consumed_parts = _parts_among(todo, parts)
+    by_position = _parts_by_position(parts)
+    consumed_parts = {
+        f"{todo.index(position)}{rest}": done for (position, rest), done in by_position.items() if position in todo
+    }
     # Positions of which parts are consumed have been issued: they are below `high`, as in every state.
     high = max((int(path.partition(".")[0]) + 1 for path in consumed_parts), default=0)
     return {
@@ -324,6 +328,10 @@ def _deal_epoch(parts: list[_Part], source: Document, number: int, rank: int, wo
         "parts": consumed_parts,
         "iterator": None,
         "dropped": dropped.to_json(),
+        # What was dropped may come back, if the world changes again before a rank has come to the end of the epoch.
+        "dropped_parts": {
+            f"{position}{rest}": done for (position, rest), done in by_position.items() if position in dropped
+        },
     }
 
 
@@ -345,13 +353,14 @@ def _pieces(part: _Part) -> tuple[range, ...]:
     return tuple(each for start, stop in part.left.pairs for each in part.order[start:stop].ranges)
 
 
-def _parts_among(todo: RangeChain, parts: list[_Part]) -> dict[str, Any]:
-    """The consumed outputs of the positions that are in ``todo``, by their local numbers there."""
+def _parts_by_position(parts: list[_Part]) -> dict[tuple[int, str], Any]:
+    """The consumed outputs, by the global position and the rest of the path."""
     found = {}
     for part in parts:
         for path, done in part.parts.items():
             local, dot, below = path.partition(".")
-            position = part.order[int(local)]
-            if position in todo:
-                found[f"{todo.index(position)}{dot}{below}"] = done
+            found[part.order[int(local)], dot + below] = done
+        for path, done in part.dropped_parts.items():
+            position, dot, below = path.partition(".")
+            found[int(position), dot + below] = done
     return found

@@ -191,7 +191,7 @@ def _epoch_document(
         iterator = {"position": plan.iterator[0], **plan.iterator[1]}
     found: dict[str, Any] = {}
     if plan is not None:
-        found |= {key: plan.document[key] for key in ("todo", "dropped") if key in plan.document}
+        found |= {key: plan.document[key] for key in ("todo", "dropped", "dropped_parts") if key in plan.document}
     return {
         **found,
         "epoch": number,
