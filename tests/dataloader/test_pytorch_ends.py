@@ -268,4 +268,4 @@ def test_memory_does_not_grow_with_epochs(way: str) -> None:
     for _ in range(4):
         before = epoch()
     after = [epoch() for _ in range(8)][-1]
-    assert after - before < 8 * 8 * 100_000  # an eighth of what a leak of every batch would be
+    assert after - before < 2 * 8 * 8 * 100_000  # a quarter of what a leak of every batch would be; noise is an eighth
