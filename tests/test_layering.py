@@ -74,6 +74,7 @@ RULES = [
             *(f"{P}.{of}" for of in ("defs", "_info", "_observe._probe", "_marks")),
             "spdl._errors",
             f"{R}._values",
+            "spdl._random",
             "spdl._processes._remote_failure",
         ),
         lazily=(f"{P}.config",),
@@ -87,6 +88,7 @@ RULES = [
     Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
+    Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._pipeline", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors"), lazily=(f"{P}._resume",)),
@@ -232,7 +234,7 @@ ENGINE_ROWS = [
     ("_thread",),
     ("_ticket",),
     ("_failures", "_remote_calls"),
-    ("_counters", "_frames", "_isolated_workers", "_origin", "_positions", "_region_workers"),
+    ("_counters", "_frames", "_isolated_workers", "_origin", "_places", "_positions", "_region_workers"),
 ]
 
 #: An import circle of so many files is allowed: two halves of one concept.

@@ -21,6 +21,7 @@ from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
+from ._seeding import check_seeded
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class BuildOptions:
     stage_id: int = 0
     background_tasks: Sequence[BackgroundTaskFactory] | None = None
     resumable: bool | Literal["best-effort"] = False
+    seed: int = 0
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -64,9 +66,12 @@ def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
 def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     _call_back(cfg)
     approximate = check_exact(cfg, options.resumable)
+    check_seeded(cfg)
     background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
     options = replace(
-        options, report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval)
+        options,
+        report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval),
+        seed=as_int("seed", options.seed),
     )
 
     def make_region_workers(region: Region, info: StageInfo) -> RegionWorkers:
@@ -89,6 +94,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             pipeline_id=PIPELINE_IDS.take(),
             num_threads=num_threads,
             max_failures=options.max_failures,
+            seed=options.seed,
             first_stage_id=first_stage_id,
             wire=wiring.wire,
             make_merge_queues=make_merge_queues,
@@ -104,7 +110,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
         return Pipeline(engine, repr(cfg))
     from ._resume._state import make_resumable  # imported late: few pipelines need it
 
-    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate))
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed))
 
 
 def _num_threads(given: int | None) -> int:

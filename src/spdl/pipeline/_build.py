@@ -39,6 +39,7 @@ def build_pipeline(
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
     resumable: bool | Literal["best-effort"] = False,
+    seed: int = 0,
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
@@ -60,6 +61,8 @@ def build_pipeline(
         resumable: Whether the pipeline has a state, so that another run can go on exactly where it was:
             :meth:`Pipeline.state_dict` and :meth:`Pipeline.load_state_dict`. ``True`` refuses what cannot be resumed
             exactly. ``"best-effort"`` accepts it, and says in the state what is approximate.
+        seed: Seed of the random numbers of stages with ``rng``. The default is a fixed number, so that a run without a
+            seed can be repeated and resumed too. Give each run its own seed if runs are to differ.
 
     Raises:
         ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
@@ -78,6 +81,7 @@ def build_pipeline(
             stage_id=stage_id,
             background_tasks=background_tasks,
             resumable=resumable,
+            seed=seed,
         ),
     )
 
@@ -91,4 +95,5 @@ def _make_region_workers(region: Region, info: StageInfo, options: BuildOptions)
         num_threads=options.num_threads,
         max_failures=options.max_failures,
         interval=options.report_stats_interval,
+        seed=options.seed,
     )

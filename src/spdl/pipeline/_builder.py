@@ -94,6 +94,7 @@ class PipelineBuilder(Generic[T, U]):
         isolate: bool = False,
         retry: int | Retry | None = None,
         timeout: float | None = None,
+        rng: bool | str = False,
     ) -> "PipelineBuilder[T, U]":
         """Add a stage that runs ``op`` on every item. Raises the same errors as :func:`~spdl.pipeline.defs.Pipe`.
 
@@ -109,6 +110,8 @@ class PipelineBuilder(Generic[T, U]):
                 pipeline.
             retry: Maximum number of attempts per item, or a :class:`~spdl.pipeline.defs.Retry`.
             timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
+            rng: Whether ``op`` gets the keyword argument ``rng``: random numbers of the item, a
+                :class:`~spdl.pipeline.Rng`; or the name that they depend on instead of the name of the stage.
         """
         self._stages.append(
             Pipe(
@@ -121,6 +124,7 @@ class PipelineBuilder(Generic[T, U]):
                 isolate=isolate,
                 retry=retry,
                 timeout=timeout,
+                rng=rng,
             )
         )
         return self
@@ -222,6 +226,7 @@ class PipelineBuilder(Generic[T, U]):
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
         resumable: bool | Literal["best-effort"] = False,
+        seed: int = 0,
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
@@ -238,6 +243,7 @@ class PipelineBuilder(Generic[T, U]):
             use_thread_output_queue: Ignored: the sink can always be read from any thread.
             resumable: Whether the pipeline has a state, so that another run can go on exactly where it was; see
                 :func:`~spdl.pipeline.build_pipeline`.
+            seed: Seed of the random numbers of stages with ``rng``; see :func:`~spdl.pipeline.build_pipeline`.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
@@ -257,6 +263,7 @@ class PipelineBuilder(Generic[T, U]):
             stage_id=stage_id,
             use_thread_output_queue=use_thread_output_queue,
             resumable=resumable,
+            seed=seed,
         )
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ from spdl._reports import add_note, log, name_of
 
 from ._node import Turns
 from ._origin import Ledger
+from ._places import Places
 
 if TYPE_CHECKING:
     from ._failures import FailureRecord, FailureReporter, Limit
@@ -53,6 +54,7 @@ class Core:
         self.report_failure = report_failure  # not under the lock
         self.lock = threading.Lock()
         self.ledger = Ledger(num_sources)
+        self.places = Places()
         self.nodes: list[Node] = []  # upstream before downstream
         self.num_live = 0  # number of nodes that have not ended
         self.lanes: list[Lane] = []

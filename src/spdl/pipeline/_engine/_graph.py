@@ -12,8 +12,9 @@ from ._graph_builder import GraphBuilder, GraphOptions
 from ._kinds import KINDS
 from ._lanes import LoopLane
 from ._sink import Sink
+from ._stages import SourceNode
 
-__all__ = ["build_graph", "run_in_background"]
+__all__ = ["build_graph", "keep_places", "run_in_background"]
 
 
 def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
@@ -28,10 +29,20 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     info = graph.info("sink")
     sink = engine.sink = Sink(engine, info)
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))
+    if engine.places.are_needed:
+        keep_places(engine)
     engine.num_live = len(engine.nodes)
     for node in engine.nodes:
         node.link()
     return engine
+
+
+def keep_places(engine: Engine) -> None:
+    """Keep what the places of items are found by, from the start on."""
+    engine.ledger.tracks_epochs = True
+    for node in engine.nodes:
+        if isinstance(node, SourceNode):
+            node.passes.keep_keys()
 
 
 def run_in_background(engine: Engine, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -42,6 +42,7 @@ class GraphOptions:
     pipeline_id: int
     num_threads: int
     max_failures: int | Fraction
+    seed: int
     first_stage_id: int
     wire: Callable[[StageInfo, NodeKind, int], StageWiring]
     make_merge_queues: Callable[[StageInfo, list[tuple[StageInfo, ItemReader]], ItemWriter], tuple[list[Any], Any]]

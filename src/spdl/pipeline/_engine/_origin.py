@@ -106,17 +106,19 @@ def path_of(origin: Origin) -> Path | None:
 class Ledger:
     """The positions of all sources of a pipeline, and, if tracked, which parts of a pending position are consumed."""
 
-    __slots__ = ("branches", "pending", "rest", "sources")
+    __slots__ = ("branches", "pending", "rest", "sources", "tracks_epochs")
 
     def __init__(self, num_sources: int) -> None:
         self.sources = [Positions() for _ in range(num_sources)]
         self.pending = self.sources[0].pending  # origins that are an ``int`` are of the only source; for speed
         self.branches: set[Branch] | None = None  # the live ones; ``None``: not tracked
+        self.tracks_epochs = False
         self.rest: dict[Path, tuple[range, ...]] = {}  # parts done before the resume, of calls that have not begun
 
     def track(self) -> None:
         """Remember, from now on, which outputs of a call are consumed, and which epoch a position is in."""
         self.branches = set()
+        self.tracks_epochs = True
 
     def branch(self, parent: Origin) -> Branch:
         """Return a new branch at ``parent``, for a call that has several outputs."""

@@ -18,15 +18,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
+from spdl._random import ItemPosition
 from spdl._reports import name_of
 from spdl.resume._values import pack, unpack
 
 if TYPE_CHECKING:
+    from spdl._random._seeds import ItemPlace
+
     from ._core import Core
     from ._origin import Path
     from ._positions import Positions
 
-__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state"]
+__all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state", "rank_and_world"]
 
 SourceKind: TypeAlias = Literal["indexed", "stateful", "iterable"]
 
@@ -35,6 +38,8 @@ _EXHAUSTED: Final = object()
 _SNAPSHOT_SHARE: Final = 0.01
 #: Maximum number of saved states of a source. If there are more, every other one is dropped.
 _MOST_SNAPSHOTS: Final = 64
+#: Keys are kept for at least this many items before those that are not pending are dropped.
+_MIN_KEYS: Final = 1000
 
 
 class Plan(NamedTuple):
@@ -82,15 +87,20 @@ class Passes:
         "get_at",
         "is_continuous",
         "is_watched",
+        "keys",
+        "keys_limit",
         "kind",
         "next_epoch",
         "next_snapshot",
         "number",
         "owner",
         "plans",
+        "rank",
+        "rng_epoch",
         "set_epoch",
         "snapshots",
         "source",
+        "world",
     )
 
     def __init__(self, engine: Core, number: int, source: Any, *, is_continuous: bool) -> None:
@@ -110,6 +120,10 @@ class Passes:
         self.next_snapshot = 0.0
         if callable(getattr(type(source), "set_epoch", None)):
             self.set_epoch = source.set_epoch
+        self.rank, self.world = rank_and_world(source)
+        self.rng_epoch: int | None = None  # what places have as the epoch, if not its number
+        self.keys: dict[int, int | str | None] | None = None  # by index, what the source gave; ``None``: not kept
+        self.keys_limit = _MIN_KEYS
 
         self.number_epochs()
 
@@ -132,6 +146,10 @@ class Passes:
 
     def begin(self) -> Iterator[Any]:
         """Return the iterator of the next pass. Not under the lock: runs user code."""
+        iterator = self.begin_unkept()
+        return iterator if self.keys is None else self.kept(iterator)
+
+    def begin_unkept(self) -> Iterator[Any]:
         plan, start = self.enter()
         if plan is None:
             iterator = self.open(None)
@@ -144,7 +162,9 @@ class Passes:
         """The same for an async source."""
         plan, start = self.enter()
         iterator: AsyncIterator[Any] = aiter(self.source)
-        return iterator if plan is None else self.replayed_async(iterator, plan, start)
+        if plan is not None:
+            iterator = self.replayed_async(iterator, plan, start)
+        return iterator if self.keys is None else self.kept_async(iterator)
 
     def enter(self) -> tuple[Plan | None, int]:
         """Note that the next pass begins, and tell the source which one it is."""
@@ -267,6 +287,59 @@ class Passes:
             if (aclose := getattr(iterator, "aclose", None)) is not None:
                 await aclose()
 
+    # -- keys and places
+
+    def keep_keys(self) -> None:
+        """Keep what the source gives, where it is a number or a text, while it is pending. Before the start."""
+        self.keys = {}
+
+    def kept(self, iterator: Iterator[Any]) -> Generator[Any, None, None]:
+        """The same items, with their keys kept."""
+        try:
+            while True:
+                value = next(iterator, _EXHAUSTED)
+                if value is _EXHAUSTED:
+                    return
+                self.keep_key(value)
+                yield value
+                value = None  # this frame must not keep an item alive
+        finally:
+            if (close := getattr(iterator, "close", None)) is not None:
+                close()
+
+    async def kept_async(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        try:
+            async for value in iterator:
+                self.keep_key(value)
+                yield value
+        finally:
+            if (aclose := getattr(iterator, "aclose", None)) is not None:
+                await aclose()
+
+    def keep_key(self, value: Any) -> None:
+        """Keep the key of the item that is emitted next."""
+        keys = self.keys
+        assert keys is not None
+        if type(value) is not int and type(value) is not str:
+            return
+        if len(keys) >= self.keys_limit:
+            with self.engine.lock:
+                keys = self.keys = {index: keys[index] for index in self.positions.pending if index in keys}
+                self.keys_limit = max(_MIN_KEYS, 2 * len(keys))
+        keys[self.positions.next_index] = value
+
+    def place(self, index: int) -> ItemPlace:
+        """Return the place of a pending index. Under the lock."""
+        epoch, position = self.positions.place(index)
+        plan = self.plans.get(epoch) if self.plans else None
+        if plan is not None and plan.order is not None:
+            position = plan.order[position]
+        else:
+            position = self.rank + self.world * position
+        if self.rng_epoch is not None:
+            epoch = self.rng_epoch
+        return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.get(index))
+
     # -- states of the source
 
     def watched(self, iterator: Iterator[Any], start: int, position: int) -> Generator[Any, None, None]:
@@ -325,6 +398,14 @@ class Passes:
 
     def forget(self) -> None:
         self.source = self.owner = self.get_at = self.set_epoch = None
+
+
+def rank_and_world(source: object) -> tuple[int, int]:
+    """Return the rank of a source and the number of ranks; 0 and 1 if it knows of none."""
+    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", 1)
+    if type(rank) is not int or type(world) is not int or not 0 <= rank < world:
+        return 0, 1
+    return rank, world
 
 
 def has_state(what: object) -> bool:

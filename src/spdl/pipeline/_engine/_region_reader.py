@@ -20,6 +20,7 @@ from ._sink import Wait
 from ._stages import SourceNode
 
 if TYPE_CHECKING:
+    from spdl._random._seeds import ItemPlace
     from spdl.pipeline._info import StageInfo
 
     from ._channel import Entry
@@ -34,7 +35,7 @@ class _ReportedPositions(Positions):
     Guarded by the engine's lock.
     """
 
-    __slots__ = ("consumed", "num_consumed_before", "num_given", "reader")
+    __slots__ = ("consumed", "num_consumed_before", "num_given", "places", "reader")
 
     def __init__(self, reader: RegionReader) -> None:
         super().__init__()
@@ -42,9 +43,11 @@ class _ReportedPositions(Positions):
         self.consumed: list[int] = []
         self.num_consumed_before = 0
         self.num_given = 0  # written by the source's thread only
+        self.places: dict[int, ItemPlace] = {}  # of pending positions, if an op takes random numbers
 
     def consume(self, index: int) -> None:
         self.pending.discard(index)
+        self.places.pop(index, None)
         self.consumed.append(index)
         if self.is_idle():
             self.reader.note_news()
@@ -79,6 +82,8 @@ class RegionReader:
         (self.source,) = (node for node in engine.nodes if isinstance(node, SourceNode))
         self._positions = _ReportedPositions(self)
         engine.ledger.sources[0] = self.source.positions = self._positions
+        engine.places.sources[0] = self
+        self.source.passes.keys = None
         # A distinct type: in a description, it cannot be confused with the number of an output.
         self.source.shares_ledger = True
         self.source.position_class = _Place
@@ -92,8 +97,10 @@ class RegionReader:
 
     # -- from any thread
 
-    def next_position(self, position: int) -> None:
+    def next_position(self, position: int, place: ItemPlace | None = None) -> None:
         """Called before the source yields the item with this position, on the source's thread."""
+        if place is not None:
+            self._positions.places[position] = place
         self._positions.num_given += 1
         self._positions.next_index = position
 
@@ -131,6 +138,10 @@ class RegionReader:
     def _on_failure(self, stage: StageInfo, item: str, position: object, error: BaseException) -> None:
         self._report_failure(stage, item, position, error)
         self.add_failure(FailedItem(str(stage), position, item, RemoteFailure.of(error)))
+
+    def place(self, index: int) -> ItemPlace:
+        """Return the place of a pending position in the pipeline of the main process. Under the lock."""
+        return self._positions.places[index]
 
     # -- from the consumer's thread
 

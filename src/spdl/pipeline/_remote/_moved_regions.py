@@ -37,6 +37,7 @@ def move_regions(
     *,
     num_threads: int | None = None,
     max_failures: int | Fraction = -1,
+    seed: int = 0,
     report_stats_interval: float = -1,
     mp_context: str | None = None,
 ) -> tuple[PipelineConfig[Any], list[Child]]:
@@ -46,6 +47,7 @@ def move_regions(
         config: Of a pipeline that is to run in another process.
         num_threads: As for ``build_pipeline``; so are the next two.
         max_failures: See there.
+        seed: See there.
         report_stats_interval: See there.
         mp_context: How workers are started whose region does not say.
 
@@ -74,7 +76,7 @@ def move_regions(
             return region.mark
         if target.restart:
             raise ValueError(f"restart=True is not available for a region of a pipeline in a subprocess: {target!r}")
-        spec = spec_of(region, region.name, num_threads, max_failures, report_stats_interval)
+        spec = spec_of(region, region.name, num_threads, max_failures, report_stats_interval, seed)
         ends: list[LinkEnd] = []
         attached = AttachedWorkersConfig(num_workers_of(target), ends=ends)
         for index in range(num_workers_of(target)):

@@ -21,6 +21,7 @@ from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
 from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
 from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_reader import RegionReader
 from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
@@ -60,6 +61,7 @@ class RegionSpec:
     max_failures: int | Fraction
     interval: float
     first_pipeline_id: int
+    seed: int
 
 
 def run_worker(link: Link, spec: RegionSpec, index: int) -> None:
@@ -157,6 +159,9 @@ class _Received:
                 add_note(exc, "the item cannot be put together in the worker")
                 drain.refuse(frame.number, self.stage, "(not unpickled)", exc)
                 continue
+            if type(value) is Placed:
+                drain.next_position(frame.number, value.place)
+                return value.item
             drain.next_position(frame.number)
             return value
 
@@ -192,7 +197,10 @@ class _Conversation:
             SourceConfig(self.received, continuous=True), spec.stages, SinkConfig(spec.output_size)
         )
         options = BuildOptions(
-            num_threads=spec.num_threads, max_failures=spec.max_failures, report_stats_interval=spec.interval
+            num_threads=spec.num_threads,
+            max_failures=spec.max_failures,
+            report_stats_interval=spec.interval,
+            seed=spec.seed,
         )
         self.pipeline = assemble(config, options)
         self.drain = self.received.drain = RegionReader(self.pipeline._engine)

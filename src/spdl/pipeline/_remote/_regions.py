@@ -44,11 +44,17 @@ _REPORTS: Final = {
 
 
 def make_workers(
-    region: Region, info: StageInfo, *, num_threads: int | None, max_failures: int | Fraction, interval: float
+    region: Region,
+    info: StageInfo,
+    *,
+    num_threads: int | None,
+    max_failures: int | Fraction,
+    interval: float,
+    seed: int = 0,
 ) -> RegionWorkers:
     """What runs ``region`` in the pipeline whose stage it is. Nothing is started."""
     target = region.target
-    spec = spec_of(region, str(info), num_threads, max_failures, interval)
+    spec = spec_of(region, str(info), num_threads, max_failures, interval, seed)
     if type(target)._build is not ExecutorConfig._build:
         workers = target._build(spec)
         if not all(callable(getattr(workers, name, None)) for name in ("start", "send", "wait", "wake", "stop")):
@@ -63,7 +69,7 @@ def make_workers(
 
 
 def spec_of(
-    region: Region, stage: str, num_threads: int | None, max_failures: int | Fraction, interval: float
+    region: Region, stage: str, num_threads: int | None, max_failures: int | Fraction, interval: float, seed: int
 ) -> RegionSpec:
     """What its workers need to know."""
     return RegionSpec(
@@ -76,6 +82,7 @@ def spec_of(
         max_failures=max_failures,
         interval=interval,
         first_pipeline_id=PIPELINE_IDS.peek(),
+        seed=seed,
     )
 
 

@@ -10,9 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl._errors import WorkerError
-from spdl._numbers import as_interval
+from spdl._numbers import as_int, as_interval
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
+from spdl.pipeline._seeding import check_seeded
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess, iterate_resumably
@@ -41,6 +42,7 @@ def run_pipeline_in_subprocess(
     background_tasks: Sequence[BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
     resumable: bool | Literal["best-effort"] = False,
+    seed: int = 0,
     **kwargs: Any,
 ) -> Iterable[T]:
     """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
@@ -71,6 +73,7 @@ def run_pipeline_in_subprocess(
         resumable: Whether what is returned has ``state_dict()`` and ``load_state_dict()``, as
             :class:`~spdl.pipeline.Pipeline` has them. An item is consumed when it has been read here. ``buffer_size``
             must then be limited.
+        seed: As in :func:`~spdl.pipeline.build_pipeline`.
         **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
             been set.
 
@@ -91,6 +94,7 @@ def run_pipeline_in_subprocess(
         raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
     _check_options(num_threads, max_failures, report_stats_interval, kwargs)
     check_exact(config, resumable)
+    check_seeded(config)
     options = {
         "num_threads": num_threads,
         "max_failures": max_failures,
@@ -100,6 +104,7 @@ def run_pipeline_in_subprocess(
         "background_tasks": background_tasks,
         "use_thread_output_queue": use_thread_output_queue,
         "resumable": resumable,
+        "seed": as_int("seed", seed),
     }
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
     workers = MovedWorkers()
@@ -128,7 +133,7 @@ def _move_regions(
         return config
     from ._moved_regions import close_ends, move_regions  # not for everybody: it takes a while to import
 
-    chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval")}
+    chosen = {name: options[name] for name in ("num_threads", "max_failures", "report_stats_interval", "seed")}
     moved, children = move_regions(config, mp_context=mp_context, **chosen)
     workers.adopt(children, partial(close_ends, moved))
     return moved

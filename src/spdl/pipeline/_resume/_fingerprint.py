@@ -23,18 +23,24 @@ from ._sources import SourceFacts
 __all__ = ["fingerprint_of"]
 
 
-def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts]) -> list[Any]:
-    """Describe sources and stages, each by a list of plain values. ``facts`` has those of all sources, in order."""
-    return _pipeline(config, list(facts))
+def fingerprint_of(config: PipelineConfig[Any], facts: Sequence[SourceFacts], seed: int) -> list[Any]:
+    """Describe sources and stages, each by a list of plain values.
+
+    Args:
+        config: Of the pipeline.
+        facts: Those of all sources, in order.
+        seed: Of the random numbers of ops; part of each stage that takes some.
+    """
+    return _pipeline(config, list(facts), seed)
 
 
-def _pipeline(config: PipelineConfig[Any], facts: list[SourceFacts]) -> list[Any]:
-    return [_src(config.src, facts), *_stages(config.pipes)]
+def _pipeline(config: PipelineConfig[Any], facts: list[SourceFacts], seed: int) -> list[Any]:
+    return [_src(config.src, facts, seed), *_stages(config.pipes, seed)]
 
 
-def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts]) -> list[Any]:
+def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts], seed: int) -> list[Any]:
     if isinstance(src, MergeConfig):
-        subs = [_pipeline(sub, facts) for sub in src.pipeline_configs]
+        subs = [_pipeline(sub, facts, seed) for sub in src.pipeline_configs]
         return ["merge", None if src.op is None else name_of(src.op), *subs]
     own = facts.pop(0)
     found: list[Any] = ["source", type(src.source).__name__, own.length]
@@ -45,18 +51,19 @@ def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts]) -> list
     return found
 
 
-def _stages(stages: Sequence[Any]) -> list[Any]:
-    return [_stage(stage) for stage in stages]
+def _stages(stages: Sequence[Any], seed: int) -> list[Any]:
+    return [_stage(stage, seed) for stage in stages]
 
 
-def _stage(stage: Any) -> list[Any]:
+def _stage(stage: Any, seed: int) -> list[Any]:
     if isinstance(stage, PipeConfig):
-        return ["pipe", stage.name, stage._kind] if stage._kind != "sync" else ["pipe", stage.name]
+        found = ["pipe", stage.name, stage._kind] if stage._kind != "sync" else ["pipe", stage.name]
+        return found if stage._rng is None else [*found, f"rng {stage._rng}", f"seed {seed}"]
     if isinstance(stage, AggregateConfig):
         return ["aggregate", _aggregator(stage.op), stage.drop_last]
     if isinstance(stage, PathVariantsConfig):
         kind = "batched path_variants" if stage.batched else "path_variants"
-        return [kind, stage.name, *map(_stages, stage.paths)]
+        return [kind, stage.name, *(_stages(path, seed) for path in stage.paths)]
     if isinstance(stage, PlacementConfig):
         return ["to", "workers" if isinstance(stage.target, ExecutorConfig) else "main"]
     return [stage.name]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from spdl.pipeline._engine._passes import Passes, SourceKind, has_state
+from spdl.pipeline._engine._passes import Passes, SourceKind, has_state, rank_and_world
 
 __all__ = ["SourceFacts", "prepare_source"]
 
@@ -35,9 +35,7 @@ def prepare_source(source: Any, passes: Passes) -> SourceFacts:
     """Find out how ``source`` is resumed, and set up its passes."""
     passes.kind = kind_of(source)
     passes.is_watched = passes.kind != "indexed"
-    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", 1)
-    if type(rank) is not int or type(world) is not int or not 0 <= rank < world:
-        rank, world = 0, 1
+    rank, world = rank_and_world(source)
     length = None
     if world > 1:
         length = getattr(source, "num_global", None)

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Resuming", "make_resumable"]
 
 
-def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: list[str]) -> Resuming:
+def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int) -> Resuming:
     """Let the engine of a new pipeline keep track of what a state needs.
 
     Args:
         config: What the engine was made of.
         engine: Not started.
         approximate: What cannot be exact, and was accepted.
+        seed: Of the random numbers of ops.
     """
     engine.ledger.track()
     sources = [
@@ -42,7 +43,7 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: lis
         if isinstance(node, AggregateStage):
             node.may_keep_newest = not node.aggregator.is_exact
             node.must_be_exact = not approximate
-    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources]), approximate)
+    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources], seed), approximate)
 
 
 class _Source(NamedTuple):

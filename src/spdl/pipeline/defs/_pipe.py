@@ -16,7 +16,7 @@ from ._repr import describe_callable, describe_object, layers_of
 from ._retry import Retry, as_retry
 from ._stage import ChangeExecutor, PathStage
 
-__all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem"]
+__all__ = ["Kind", "Op", "OutputOrder", "Pipe", "PipeConfig", "SupportsGetItem", "TakesRng"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -33,8 +33,14 @@ class SupportsGetItem(Protocol[K_contra, V_co]):
     def __getitem__(self, key: K_contra, /) -> V_co: ...
 
 
+class TakesRng(Protocol):
+    """An op that takes random numbers: ``pipe(op, rng=True)``."""
+
+    def __call__(self, item: Any, /, *, rng: Any) -> Any: ...
+
+
 #: What a pipe can run: a callable (sync or async, function or generator function), or a container.
-Op: TypeAlias = Callable[[Any], Any] | SupportsGetItem[Any, Any]
+Op: TypeAlias = Callable[[Any], Any] | TakesRng | SupportsGetItem[Any, Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +57,7 @@ class PipeConfig(PathStage, Generic[T, U]):
     _isolate: bool = False
     _retry: Retry | None = None
     _timeout: float | None = None  # seconds
+    _rng: str | None = None  # the op takes random numbers: the name that they depend on
 
     @property
     def _location(self) -> str:
@@ -60,6 +67,10 @@ class PipeConfig(PathStage, Generic[T, U]):
     @property
     def _is_limited_by_pipeline(self) -> bool:
         return self._max_failures is None
+
+    @property
+    def _is_seeded(self) -> bool:
+        return self._rng is not None
 
     def _check_in_region(self, region: object) -> None:
         if self._output_order == "input":
@@ -95,6 +106,8 @@ class PipeConfig(PathStage, Generic[T, U]):
             options.append(f"retry={self._retry.attempts if is_plain else self._retry}")
         if self._timeout is not None:
             options.append(f"timeout={self._timeout:g}")
+        if self._rng is not None:
+            options.append("rng=True" if self._rng == self.name else f"rng={self._rng!r}")
         options.append(f"op={self._location}")
         return f"{self.name}({', '.join(options)})"
 
@@ -111,6 +124,7 @@ def Pipe(
     isolate: bool = False,
     retry: int | Retry | None = None,
     timeout: float | None = None,
+    rng: bool | str = False,
 ) -> PipeConfig[Any, Any]:
     """Describe a stage that runs ``op`` on every item.
 
@@ -133,9 +147,14 @@ def Pipe(
             longer fails with :class:`~spdl.pipeline.StageTimeoutError`: an async call is cancelled, an isolated process
             is killed. A thread cannot be interrupted; it is abandoned and replaced in the pool. With a process pool as
             ``executor``, the time that a call waits for a worker counts.
+        rng: Whether ``op`` gets the keyword argument ``rng``, a :class:`~spdl.pipeline.Rng`: random numbers that depend
+            on the seed of the pipeline, the epoch, the position of the item, and the name of the stage, and on nothing
+            else. A ``str`` is the name to use instead of that of the stage, so that the stage can be renamed and the op
+            be replaced without changing the numbers.
 
     Raises:
-        InvalidOpError: ``op`` is neither callable nor a container.
+        InvalidOpError: ``op`` is neither callable nor a container, or has no parameter ``rng`` although it is to get
+            one.
         ValueError: ``concurrency`` or ``retry`` is less than 1; ``timeout`` is not above 0; ``output_order`` is not one
             of the two; ``isolate`` and ``executor`` are given together; an async op has an ``executor`` or
             ``isolate=True``; an async generator has ``output_order="input"``.
@@ -166,8 +185,10 @@ def Pipe(
             f"isolate=True cannot be given with an async op, got {describe_callable(call)}: it runs on the event loop"
         )
     timeout = as_timeout("timeout", timeout, positive=True)
+    name = default_name if name is None else name
+    rng_name = _rng_name(rng, name, call)
     return PipeConfig(
-        default_name if name is None else name,
+        name,
         call,
         kind,
         concurrency,
@@ -177,6 +198,34 @@ def Pipe(
         isolate,
         as_retry(retry),
         timeout,
+        rng_name,
+    )
+
+
+def _rng_name(rng: object, stage: str, call: Callable[..., Any]) -> str | None:
+    """Return the name that the random numbers of a stage depend on. ``None``: its op takes none."""
+    if not isinstance(rng, bool | str):
+        raise TypeError(f"rng must be a bool or a str, got {rng!r} of type {type(rng).__qualname__}")
+    if rng is False:
+        return None
+    if rng == "":
+        raise ValueError("rng must not be an empty name")
+    if not _takes_rng(call):
+        raise InvalidOpError(
+            f"op {describe_callable(call)} has no parameter 'rng', and pipe(rng={rng!r}) calls op(item, rng=...). Add "
+            "the parameter, or wrap the op in a function that has it"
+        )
+    return stage if rng is True else str(rng)
+
+
+def _takes_rng(call: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return True  # nobody can tell before the call
+    return any(
+        each.kind is each.VAR_KEYWORD or (each.name == "rng" and each.kind is not each.POSITIONAL_ONLY)
+        for each in parameters
     )
 
 

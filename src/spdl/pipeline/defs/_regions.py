@@ -34,6 +34,11 @@ class Region:
         return f"subprocess_pipeline({'+'.join(stage.name for stage in self.stages)})"
 
     @property
+    def is_seeded(self) -> bool:
+        """Whether an op inside takes random numbers."""
+        return any(stage._is_seeded for stage in self.stages)
+
+    @property
     def is_limited_by_pipeline(self) -> bool:
         """Whether the pipeline's ``max_failures`` applies to any stage inside, that is, one without its own limit."""
         return any(stage._is_limited_by_pipeline for stage in self.stages)

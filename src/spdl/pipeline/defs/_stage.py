@@ -37,6 +37,11 @@ class PathStage(StageConfig):
         """Whether the pipeline's ``max_failures`` applies to it, or to a stage inside."""
         return True
 
+    @property
+    def _is_seeded(self) -> bool:
+        """Whether its op, or one inside, takes random numbers."""
+        return False
+
     def _check_in_region(self, region: object) -> None:
         """Check that the stage can run in the workers of a region.
 

@@ -44,6 +44,10 @@ class PathVariantsConfig(PathStage, Generic[T]):
     def _is_limited_by_pipeline(self) -> bool:
         return any(stage._is_limited_by_pipeline for path in self.paths for stage in path)
 
+    @property
+    def _is_seeded(self) -> bool:
+        return any(stage._is_seeded for path in self.paths for stage in path)
+
     def _check_in_region(self, region: object) -> None:
         for path in self.paths:
             for stage in path:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
+from spdl._random import StageSeeds
 from spdl.pipeline._engine._isolated_workers import IsolatedTask
 from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane
 from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
@@ -21,6 +22,7 @@ from spdl.pipeline._engine._remote_calls import (
 )
 from spdl.pipeline._engine._stages import (
     RemoteRetried,
+    SeededOp,
     begin,
     in_time,
     retried,
@@ -47,9 +49,16 @@ class OpWrapper:
         self.graph = graph
         self.engine = graph.engine
 
+    def bare_op(self, config: PipeConfig[Any, Any]) -> Callable[[Any], Any]:
+        """Return the op, with its random numbers if it takes some."""
+        if config._rng is None:
+            return config._op
+        self.engine.places.are_needed = True
+        return SeededOp(config._op, StageSeeds(self.graph.options.seed, config._rng))
+
     def wrapped_op(self, config: PipeConfig[Any, Any], info: StageInfo) -> Callable[[Any], Any]:
         """Return the op with its retries and, on the loop, with its timeout."""
-        op, kind, retry, executor = config._op, config._kind, config._retry, config._executor
+        op, kind, retry, executor = self.bare_op(config), config._kind, config._retry, config._executor
         if config._isolate:  # its lane handles retries and timeouts
             return op
         if retry is not None:
@@ -63,7 +72,7 @@ class OpWrapper:
 
     def isolated_lane(self, config: PipeConfig[Any, Any], info: StageInfo) -> IsolatedLane:
         task = IsolatedTask(
-            info, config._op, config._kind == "generator", config._concurrency, config._retry, config._timeout
+            info, self.bare_op(config), config._kind == "generator", config._concurrency, config._retry, config._timeout
         )
         return self.engine.add_lane(IsolatedLane(self.engine, task, self.graph.options.start_isolated))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spdl.pipeline._engine._failures import Limit
 from spdl.pipeline._engine._graph_builder import is_limited
@@ -14,10 +14,13 @@ from spdl.pipeline._engine._stages import (
     HookedGenerator,
     HookedOp,
     OrderedCallStage,
+    SeededHookedGenerator,
+    SeededHookedOp,
     TimedCallStage,
     TimedGeneratorStage,
     TimedOrderedCallStage,
     TimedStage,
+    seeded,
 )
 from spdl.pipeline.defs import validate_max_failures
 
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from spdl.pipeline.defs import PipeConfig
 
 __all__ = ["add_pipe"]
+
+Stage = TypeVar("Stage", bound=CallStage)
 
 
 def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, out: Channel) -> None:
@@ -65,18 +70,17 @@ def _plain(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo) -
         lane = graph.pool
     arguments: dict[str, Any] = {"limit": config._concurrency, "lane": lane, "location": config._location}
     if kind == "async_generator":
-        return AsyncGeneratorStage(engine, info, op, **arguments)
-    if timeout is None:
-        if kind == "generator":
-            return GeneratorStage(engine, info, op, ordered=ordered, **arguments)
-        return (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
-    timed: TimedStage
+        return _class(config, AsyncGeneratorStage)(engine, info, op, **arguments)
     if kind == "generator":
-        timed = TimedGeneratorStage(engine, info, op, ordered=ordered, **arguments)
-    else:
-        timed = (TimedOrderedCallStage if ordered else TimedCallStage)(engine, info, op, **arguments)
-    timed.set_timeout(timeout, graph.deadlines)
-    return timed
+        arguments["ordered"] = ordered
+    if timeout is None:
+        untimed = GeneratorStage if kind == "generator" else OrderedCallStage if ordered else CallStage
+        return _class(config, untimed)(engine, info, op, **arguments)
+    timed: type[TimedStage]
+    timed = TimedGeneratorStage if kind == "generator" else TimedOrderedCallStage if ordered else TimedCallStage
+    stage = _class(config, timed)(engine, info, op, **arguments)
+    stage.set_timeout(timeout, graph.deadlines)
+    return stage
 
 
 def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, hooks: list[Any]) -> CallStage:
@@ -84,10 +88,16 @@ def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, 
     ordered = _is_ordered(config)
     arguments: dict[str, Any] = {"limit": config._concurrency, "lane": graph.loop, "location": config._location}
     if config._kind in ("async_generator", "generator"):
-        hooked = HookedGenerator(info, hooks, ops.async_generator(config, info))
-        return AsyncGeneratorStage(engine, info, hooked, ordered=ordered, **arguments)
-    op = HookedOp(info, hooks, ops.async_op(config, info))
-    return (OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+        generator = HookedGenerator if config._rng is None else SeededHookedGenerator
+        hooked = generator(info, hooks, ops.async_generator(config, info))
+        return _class(config, AsyncGeneratorStage)(engine, info, hooked, ordered=ordered, **arguments)
+    op = (HookedOp if config._rng is None else SeededHookedOp)(info, hooks, ops.async_op(config, info))
+    return _class(config, OrderedCallStage if ordered else CallStage)(engine, info, op, **arguments)
+
+
+def _class(config: PipeConfig[Any, Any], cls: type[Stage]) -> type[Stage]:
+    """Return the class of a stage that may take random numbers."""
+    return cls if config._rng is None else seeded(cls)  # type: ignore[arg-type, return-value] # a class is hashable
 
 
 def _is_ordered(config: PipeConfig[Any, Any]) -> bool:

@@ -28,7 +28,10 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
         region.input_size,
         region.output_size,
         may_replace=workers.may_replace,
+        sends_places=region.is_seeded,
     )
+    if region.is_seeded:
+        engine.places.are_needed = True
     if region.is_limited_by_pipeline:
         stage.budget = graph.limit
     stage.lane = engine.add_lane(RegionLane(engine, stage, workers))

@@ -22,6 +22,7 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
     wiring = graph.wire(info, "source", capacity)
     node = SourceNode(engine, info, config.source, continuous=config.continuous, number=graph.num_sources)
     graph.num_sources += 1
+    engine.places.sources.append(node.passes)
     out = Channel(capacity)
     graph.add(node, [], [out], wiring)
     if hasattr(config.source, "__iter__"):

@@ -20,6 +20,10 @@ from ._ordered import OrderedCallStage as OrderedCallStage
 from ._region import RegionStage as RegionStage
 from ._retried import RemoteRetried as RemoteRetried
 from ._retried import retried as retried
+from ._seeded import SeededHookedGenerator as SeededHookedGenerator
+from ._seeded import SeededHookedOp as SeededHookedOp
+from ._seeded import SeededOp as SeededOp
+from ._seeded import seeded as seeded
 from ._source import SourceNode as SourceNode
 from ._timed import TimedCallStage as TimedCallStage
 from ._timed import TimedGeneratorStage as TimedGeneratorStage
@@ -47,6 +51,9 @@ __all__ = [
     "RegionStage",
     "RemoteRetried",
     "RouterStage",
+    "SeededHookedGenerator",
+    "SeededHookedOp",
+    "SeededOp",
     "SourceNode",
     "TimedCallStage",
     "TimedGeneratorStage",
@@ -56,6 +63,7 @@ __all__ = [
     "give_up",
     "in_time",
     "retried",
+    "seeded",
     "steps_on_thread",
     "timed_async",
     "to_its_end",

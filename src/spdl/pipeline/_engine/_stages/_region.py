@@ -18,6 +18,7 @@ from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
+from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 
@@ -63,6 +64,7 @@ class RegionStage(Node):
         "out",
         "output_size",
         "pumping",
+        "sends_places",
         "transfers",
         "workers",
     )
@@ -76,10 +78,12 @@ class RegionStage(Node):
         output_size: int,
         *,
         may_replace: bool,
+        sends_places: bool = False,
     ) -> None:
         super().__init__(engine, info)
         self.input_size = input_size
         self.output_size = output_size
+        self.sends_places = sends_places  # with each item: an op in the workers takes random numbers
         self.workers = [WorkerState(0) for _ in range(num_workers)]
         if may_replace:  # so that a worker that dies while starting holds no items
             for worker in self.workers:
@@ -180,7 +184,8 @@ class RegionStage(Node):
             transfer = []
             for value, origin in self.gathered:
                 worker.held[self.next_position] = Held(value, origin)
-                transfer.append((self.next_position, value))
+                sent = Placed(value, self.engine.places.of(origin)) if self.sends_places else value
+                transfer.append((self.next_position, sent))
                 self.next_position += 1
             self.gathered = []
             self.next_worker = (index + 1) % len(self.workers)

@@ -102,7 +102,7 @@ class SourceNode(Node):
 
     def end_pass(self, now: float) -> None:
         """A pass of a continuous source has ended, and another one follows."""
-        if self.engine.ledger.branches is not None:
+        if self.engine.ledger.tracks_epochs:
             self.positions.begin_epoch()
         self.out.put_mark(now)
 
