@@ -1,10 +1,12 @@
 """``DataLoader``: the usual pipeline of a loader, configured by its stages."""
 
 import copy
+import inspect
 import logging
 from collections.abc import AsyncIterable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from spdl._numbers import as_int
 from spdl._reports import add_note, log, shown
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
@@ -58,6 +60,10 @@ class DataLoader(Generic[Source, Output]):
             calls complete, so that a slow call does not delay the others. With ``num_threads`` above 1, the items of a
             batch and the batches come in any order, which differs between runs, even if calls are very short.
             ``"input"``: in the order of ``src``.
+        rng: Whether functions with a parameter ``rng`` get random numbers: ``preprocessor(item, rng=rng)``, with a
+            :class:`~spdl.pipeline.Rng`. They depend on ``seed``, the epoch, the positions of the items and the name of
+            the argument, and on nothing else. Each iteration is another epoch, also without :meth:`set_epoch`.
+        seed: Seed of these random numbers.
 
     If ``preprocessor`` raises, the item is logged and dropped. If ``aggregator`` or ``transfer_fn`` raises, the whole
     batch with all its items is. An epoch that has lost items or batches logs one warning at its end with their numbers:
@@ -83,6 +89,8 @@ class DataLoader(Generic[Source, Output]):
         num_threads: int = 8,
         timeout: float | None = None,
         output_order: OutputOrder = "completion",
+        rng: bool = False,
+        seed: int = 0,
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
@@ -94,6 +102,19 @@ class DataLoader(Generic[Source, Output]):
         self._num_threads = num_threads
         self._timeout = timeout
         self._output_order: OutputOrder = output_order
+        if not isinstance(rng, bool):
+            raise TypeError(f"rng must be a bool, got {rng!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"seed must be an int, got {seed!r}")
+        if rng and not any(map(_takes_rng, (preprocessor, aggregator, transfer_fn))):
+            raise ValueError(
+                "rng=True needs a function with a parameter named 'rng', and none of the functions has one"
+            )
+        self._rng = rng
+        self._seed = seed
+        self._next_epoch = 0  # of the random numbers
+        self._source_epoch: object = _epoch_of(src)  # when the last iteration began, or set_epoch was called
+        self._was_told = False  # set_epoch was called since then
         if isinstance(num_threads, bool) or not isinstance(num_threads, int):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
         if num_threads < 1:
@@ -101,7 +122,10 @@ class DataLoader(Generic[Source, Output]):
         self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
 
     def __iter__(self) -> Iterator[Output]:
-        return _Iteration(self._make_builder().build(num_threads=self._num_threads), self._timeout, self)
+        pipeline = self._make_builder().build(num_threads=self._num_threads, seed=self._seed)
+        if self._rng:
+            pipeline._set_rng_epoch(self._begin_epoch())
+        return _Iteration(pipeline, self._timeout, self)
 
     def __len__(self) -> int:
         """Number of outputs, if nothing is dropped.
@@ -127,11 +151,19 @@ class DataLoader(Generic[Source, Output]):
         return f"<{type(self).__name__} over {type(self._src).__qualname__}>"
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the source which epoch comes next: call its ``set_epoch``, or else ``shuffle(seed=epoch)``.
+        """Tell the source and the functions which epoch comes next.
 
-        Nothing is called on a source that has neither, such as one made by
-        :func:`~spdl.source.utils.embed_shuffle`. Whether a running iteration is affected depends on the source.
+        Of the source, ``set_epoch(epoch)`` is called, or else ``shuffle(seed=epoch)``. Nothing is called on a source
+        that has neither, such as one made by :func:`~spdl.source.utils.embed_shuffle`. Whether a running iteration is
+        affected depends on the source.
+
+        Functions that take random numbers get those of this epoch in the next iteration, and those of the following
+        epochs after that. Without this call, the first epoch is that of the source if it has an attribute ``epoch``,
+        and else 0; and one that was told the source alone counts too.
         """
+        if self._rng:
+            self._next_epoch = as_int("epoch", epoch)
+            self._was_told = True
         tell = getattr(self._src, "set_epoch", None)
         if callable(tell):
             tell(epoch)
@@ -139,6 +171,22 @@ class DataLoader(Generic[Source, Output]):
         shuffle = getattr(self._src, "shuffle", None)
         if callable(shuffle):
             shuffle(seed=epoch)
+
+    def _begin_epoch(self) -> int:
+        """Return the epoch whose random numbers the next iteration has."""
+        source_epoch = _epoch_of(self._src)
+        is_first = self._next_epoch == 0
+        if isinstance(source_epoch, int) and not self._was_told and (is_first or source_epoch != self._source_epoch):
+            self._next_epoch = source_epoch
+        self._source_epoch = source_epoch
+        self._was_told = False
+        epoch = self._next_epoch
+        self._next_epoch += 1
+        return epoch
+
+    def _options(self, op: Op | None, name: str) -> dict[str, Any]:
+        """Return what the stage of a function has besides its order and concurrency."""
+        return {"rng": name} if self._rng and _takes_rng(op) else {}
 
     def _losses(self, stats: PipelineStats) -> Losses:
         """The failures of the functions in a finished epoch."""
@@ -175,19 +223,36 @@ class DataLoader(Generic[Source, Output]):
         builder: PipelineBuilder[Source, Output] = PipelineBuilder()
         builder.add_source(self._src)
         if self._preprocessor is not None:
-            builder.pipe(self._preprocessor, concurrency=self._num_threads, output_order=self._output_order)
+            options = self._options(self._preprocessor, "preprocessor")
+            builder.pipe(self._preprocessor, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._batch_size is not None:
             size = self._batch_size
             builder.aggregate(_copy_of(size) if isinstance(size, Aggregator) else size, drop_last=self._drop_last)
         if self._aggregator is not None:
-            builder.pipe(self._aggregator, concurrency=self._num_threads, output_order=self._output_order)
+            options = self._options(self._aggregator, "aggregator")
+            builder.pipe(self._aggregator, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._transfer_fn is not None:
-            builder.pipe(self._transfer_fn)
+            builder.pipe(self._transfer_fn, **self._options(self._transfer_fn, "transfer_fn"))
         return builder.add_sink(self._buffer_size)
 
 
 def _is_generator(op: Op) -> bool:
     return Pipe(op)._kind in ("generator", "async_generator")
+
+
+def _takes_rng(op: Op | None) -> bool:
+    """Whether a function has a parameter named ``rng``."""
+    if op is None:
+        return False
+    try:
+        parameter = inspect.signature(op).parameters.get("rng")  # type: ignore[arg-type] # a container has none
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
+
+
+def _epoch_of(source: object) -> object:
+    return getattr(source, "epoch", None) if callable(getattr(source, "set_epoch", None)) else None
 
 
 def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:

@@ -17,6 +17,7 @@ from ._engine import END, EPOCH, Engine
 from ._engine._counts import take_counts
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
+from ._engine._stages import SourceNode
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 
@@ -271,6 +272,12 @@ class Pipeline(Generic[T]):
             resuming.load(state)
 
     # -- internals
+
+    def _set_rng_epoch(self, epoch: int) -> None:
+        """Give ops the random numbers of this epoch, whatever the sources say. Before the start; for a single pass."""
+        for node in self._engine.nodes:
+            if isinstance(node, SourceNode):
+                node.passes.rng_epoch = epoch
 
     def _check_resumable(self, method: str) -> Resuming:
         self._check_process()
