@@ -51,6 +51,7 @@ RULES = [
     Rule("spdl.source", allows=RESUME),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
+    Rule(f"{R}._replay", lazily=(P,)),
     Rule(f"{R}._errors"),
     Rule(f"{R}._ranges"),
     Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
@@ -89,9 +90,19 @@ RULES = [
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
     Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
+    # What outputs were made of. A replay builds pipelines.
+    Rule(
+        f"{P}._provenance",
+        allows=(*(f"{P}.{of}" for of in ("_engine", "_observe", "_resume", "defs")), "spdl._random", *RESUME),
+    ),
+    Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
-    Rule(f"{P}._pipeline", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors"), lazily=(f"{P}._resume",)),
+    Rule(
+        f"{P}._pipeline",
+        allows=(f"{P}._engine", f"{P}._observe", "spdl._errors"),
+        lazily=(f"{P}._resume", f"{P}._provenance"),
+    ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
     Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._errors",)),
@@ -185,6 +196,7 @@ ON_USE = {
         "spdl._processes",
         "torch",
     ): "tensors that cross between processes are made by those who have torch",
+    ("spdl.resume", "spdl.pipeline"): "a replay runs a pipeline",
     ("spdl._random", "numpy"): "generators for those who have NumPy",
     ("spdl._random", "torch"): "generators for those who have torch",
     ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
@@ -205,6 +217,7 @@ SHARED = {
     ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
     ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
     ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
+    ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
@@ -226,6 +239,7 @@ ENGINE_ROWS = [
     ("_counts",),
     ("_lanes",),
     ("_stages",),
+    ("_recorded",),
     ("_engine", "_shutdown"),
     ("_sink", "_deadlines", "_passes"),
     ("_core", "_node"),
@@ -233,8 +247,9 @@ ENGINE_ROWS = [
     ("_joining",),
     ("_thread",),
     ("_ticket",),
+    ("_places",),
     ("_failures", "_remote_calls"),
-    ("_counters", "_frames", "_isolated_workers", "_origin", "_places", "_positions", "_region_workers"),
+    ("_counters", "_frames", "_isolated_workers", "_origin", "_positions", "_region_workers"),
 ]
 
 #: An import circle of so many files is allowed: two halves of one concept.

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
+    from ._provenance._origin import BatchOrigin as BatchOrigin
     from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
     from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
@@ -63,6 +64,7 @@ __all__ = [
     "AsyncQueue",
     "BackgroundTask",
     "BackgroundTaskFactory",
+    "BatchOrigin",
     "FailureLimitError",
     "InternalError",
     "InvalidOpError",
@@ -149,6 +151,7 @@ _MODULES = {
     "._observe._process_group": ("ProcessGroupStatsMonitor",),
     "._observe._resource_usage": ("ProcessGroupResourceUsage",),
     "._pipeline": ("Pipeline",),
+    "._provenance._origin": ("BatchOrigin",),
     "._priority": (
         "PriorityExecutorEntrypoint",
         "PriorityInterpreterPoolExecutor",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from spdl._numbers import as_int, as_interval
@@ -14,19 +15,21 @@ from spdl._reports import add_note, log, shown
 
 from . import config as _config
 from ._cpus import usable_cpus
-from ._engine import GraphOptions, build_graph, run_in_background
+from ._engine import Engine, GraphOptions, build_graph, run_in_background
+from ._engine._recorded import RecordedEngine
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
-from ._seeding import check_seeded
+from ._seeding import check_known, check_seeded
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
     from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
     from ._engine._region_workers import RegionWorkers
+    from ._provenance._log import ProvenanceLog
 
 __all__ = ["BuildOptions", "assemble"]
 
@@ -52,6 +55,7 @@ class BuildOptions:
     background_tasks: Sequence[BackgroundTaskFactory] | None = None
     resumable: bool | Literal["best-effort"] = False
     seed: int = 0
+    provenance: str | PathLike[str] | None = None
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -67,6 +71,8 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     _call_back(cfg)
     approximate = check_exact(cfg, options.resumable)
     check_seeded(cfg)
+    if options.provenance is not None:
+        check_known(cfg, "provenance= cannot log")
     background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
     options = replace(
         options,
@@ -95,6 +101,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             num_threads=num_threads,
             max_failures=options.max_failures,
             seed=options.seed,
+            is_recorded=options.provenance is not None,
             first_stage_id=first_stage_id,
             wire=wiring.wire,
             make_merge_queues=make_merge_queues,
@@ -106,11 +113,23 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
+    provenance = None if options.provenance is None else _open_log(cfg, engine, options)
     if not options.resumable:
         return Pipeline(engine, repr(cfg))
     from ._resume._state import make_resumable  # imported late: few pipelines need it
 
-    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed))
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed, provenance))
+
+
+def _open_log(cfg: PipelineConfig[Any], engine: Engine, options: BuildOptions) -> ProvenanceLog:
+    from ._provenance._log import ProvenanceLog, fingerprint_for_log  # imported late: few pipelines need it
+
+    assert isinstance(engine, RecordedEngine)
+    assert options.provenance is not None
+    header = options.seed, fingerprint_for_log(cfg, engine, options.seed)
+    engine.recorder = found = ProvenanceLog(engine, fspath(options.provenance), header)
+    engine.on_ended.append(found.close)
+    return found
 
 
 def _num_threads(given: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from spdl._processes._preload import preload
@@ -40,6 +41,7 @@ def build_pipeline(
     use_thread_output_queue: bool = False,
     resumable: bool | Literal["best-effort"] = False,
     seed: int = 0,
+    provenance: str | PathLike[str] | None = None,
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
@@ -63,6 +65,9 @@ def build_pipeline(
             exactly. ``"best-effort"`` accepts it, and says in the state what is approximate.
         seed: Seed of the random numbers of stages with ``rng``. The default is a fixed number, so that a run without a
             seed can be repeated and resumed too. Give each run its own seed if runs are to differ.
+        provenance: File to which a line is appended for each output that is read: its number and where its items come
+            from. :func:`spdl.resume.replay` makes an output again from it. A failure to write is logged and ends the
+            log, not the pipeline.
 
     Raises:
         ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
@@ -82,6 +87,7 @@ def build_pipeline(
             background_tasks=background_tasks,
             resumable=resumable,
             seed=seed,
+            provenance=provenance,
         ),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from spdl._errors import PipelineStructureError
@@ -227,6 +228,7 @@ class PipelineBuilder(Generic[T, U]):
         use_thread_output_queue: bool = False,
         resumable: bool | Literal["best-effort"] = False,
         seed: int = 0,
+        provenance: str | PathLike[str] | None = None,
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
@@ -244,6 +246,8 @@ class PipelineBuilder(Generic[T, U]):
             resumable: Whether the pipeline has a state, so that another run can go on exactly where it was; see
                 :func:`~spdl.pipeline.build_pipeline`.
             seed: Seed of the random numbers of stages with ``rng``; see :func:`~spdl.pipeline.build_pipeline`.
+            provenance: File to which a line is appended for each output that is read; see
+                :func:`~spdl.pipeline.build_pipeline`.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
@@ -264,6 +268,7 @@ class PipelineBuilder(Generic[T, U]):
             use_thread_output_queue=use_thread_output_queue,
             resumable=resumable,
             seed=seed,
+            provenance=provenance,
         )
 
     def __repr__(self) -> str:

@@ -15,13 +15,15 @@ from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
 from ._engine._counts import take_counts
+from ._engine._graph import keep_places
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
-from ._engine._stages import SourceNode
+from ._engine._stages import CustomMergeStage, SourceNode
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
+    from ._provenance._origin import BatchOrigin
     from ._resume._state import Resuming
 
 __all__ = ["Pipeline"]
@@ -200,6 +202,58 @@ class Pipeline(Generic[T]):
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
         self._check_process()
         return stats_of(take_counts(self._engine))
+
+    def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
+        """Iterate over the rest of the stream or epoch, and tell what each output was made of.
+
+        .. code-block:: python
+
+            for batch, origin in pipeline.with_origins():
+                if loss(batch) > limit:
+                    print(origin.positions, origin.keys)
+
+        The first call must come before the start, because what origins are found by is kept from then on.
+
+        Args:
+            timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
+
+        Raises:
+            PipelineStateError: The pipeline was started before the first call.
+            ValueError: A merge op of the user makes it impossible to tell.
+        """
+        timeout = as_timeout("timeout", timeout)
+        self._check_process()
+        engine = self._engine
+        with self._beginning:
+            if engine.places.failures is None:
+                if self._was_started:
+                    raise PipelineStateError(
+                        f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not kept "
+                        "what origins are found by. Call with_origins() before the first read, or build with "
+                        "provenance="
+                    )
+                if any(isinstance(node, CustomMergeStage) for node in engine.nodes):
+                    raise ValueError(
+                        f"pipeline {engine.pipeline_id} cannot tell origins: behind a merge op of the user nobody "
+                        "knows which positions an item comes from. Use Merge without op"
+                    )
+                keep_places(engine)
+                engine.places.failures = {}
+        return self._iterate_with_origins(timeout)
+
+    def _iterate_with_origins(self, timeout: float | None) -> Iterator[tuple[T, BatchOrigin]]:
+        from ._provenance._origin import origin_of  # imported late: few pipelines need it
+
+        engine = self._engine
+        while True:
+            value, taken = self._take(timeout)
+            if isinstance(value, EOFError):
+                self._commit(taken)
+                return
+            with engine.lock:
+                origin = origin_of(engine, taken[1])
+            self._commit(taken)
+            yield value, origin
 
     def _take(self, timeout: float | None) -> tuple[Any, Any]:
         """Return the next item, and what ``_commit`` needs when the user has it. For those who pass items on.

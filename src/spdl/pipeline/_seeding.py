@@ -18,7 +18,7 @@ from .defs import (
     split_regions,
 )
 
-__all__ = ["check_seeded"]
+__all__ = ["check_known", "check_seeded", "first_mixing"]
 
 
 def check_seeded(config: PipelineConfig[Any]) -> None:
@@ -28,6 +28,22 @@ def check_seeded(config: PipelineConfig[Any]) -> None:
         ValueError: They are not. The message names the stage and what to do.
     """
     _check_pipeline(config)
+
+
+def check_known(config: PipelineConfig[Any], attempt: str) -> None:
+    """Check that it is known which positions an output comes from.
+
+    Raises:
+        ValueError: It is not. The message begins with ``attempt``.
+    """
+    if isinstance(config.src, MergeConfig):
+        if config.src.op is not None:
+            raise ValueError(
+                f"{attempt} which positions the outputs of merge op {name_of(config.src.op)} come from: it may keep, "
+                "combine or create items. Use Merge without op"
+            )
+        for sub in config.src.pipeline_configs:
+            check_known(sub, attempt)
 
 
 class _Upstream:
@@ -57,7 +73,7 @@ def _check_stages(stages: Sequence[Any], upstream: _Upstream) -> _Upstream:
         if isinstance(stage, Region):
             inside = _check_stages(stage.stages, _Upstream(names, blur))
             names = inside.names
-            if blur is None and (mixing := _first_mixing(stage.stages)) is not None:
+            if blur is None and (mixing := first_mixing(stage.stages)) is not None:
                 blur = (
                     f"it comes behind a region with stage {mixing!r}, which gives aggregates or several outputs, and a "
                     "region does not tell in which order. Put the stage into the region, or that one behind the region"
@@ -85,7 +101,7 @@ def _joined(branches: Sequence[_Upstream]) -> _Upstream:
     return _Upstream(names, next((each.blur for each in branches if each.blur is not None), None))
 
 
-def _first_mixing(stages: Sequence[Any]) -> str | None:
+def first_mixing(stages: Sequence[Any]) -> str | None:
     """Return the name of the first stage of a region behind which the place of an item is not known outside."""
     for stage in stages:
         if isinstance(stage, AggregateConfig | DisaggregateConfig):
@@ -94,6 +110,6 @@ def _first_mixing(stages: Sequence[Any]) -> str | None:
             return stage.name
         if isinstance(stage, PathVariantsConfig):
             for path in stage.paths:
-                if (found := _first_mixing(path)) is not None:
+                if (found := first_mixing(path)) is not None:
                     return found
     return None

@@ -1,13 +1,15 @@
 """Saving where a training run is in its data, and going on from there.
 
 ``state_dict()`` and ``load_state_dict()`` of pipelines and loaders give and take states. This module keeps them in
-files, joins those of all ranks, and changes them. It imports neither torch nor pipelines.
+files, joins those of all ranks, and changes them; and it makes logged batches again. It does not import torch, and
+pipelines only for that.
 """
 
 from ._errors import ResumeError as ResumeError
 from ._files import load as load
 from ._files import save as save
 from ._gather import gather as gather
+from ._replay import replay as replay
 from ._skip import skip as skip
 
-__all__ = ["ResumeError", "gather", "load", "save", "skip"]
+__all__ = ["ResumeError", "gather", "load", "replay", "save", "skip"]

@@ -192,6 +192,8 @@ class Core:
     def note_failure(self, record: FailureRecord) -> None:
         """Count a failed item of any stage."""
         self.num_failures += 1
+        if self.places.failures is not None:
+            self.places.note_failure(record, self.ledger)
         limit = self.limit
         if limit is None or (self.crossing_failure is not None and limit.is_count):
             return

@@ -87,5 +87,5 @@ def _counts_of(node: Node, now: float, engine: Engine) -> NodeCounts:
         queue_len=sum(min(len(channel.items), channel.capacity) for channel in channels),
         queue_capacity=sum(channel.capacity for channel in channels),
         occupied=max(channel.occupied_until(now) for channel in channels),
-        failures=tuple(FailedCall(*record) for record in node.failures),
+        failures=tuple(FailedCall(*record[:4]) for record in node.failures),
     )

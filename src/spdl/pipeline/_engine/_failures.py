@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from spdl._errors import FailureLimitError, PipelineError
 from spdl._reports import add_note, name_of, short_repr, shown
 
-from ._origin import Origin, describe
+from ._origin import Origin, Root, describe, roots_of
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
@@ -34,6 +34,7 @@ class FailureRecord(NamedTuple):
     origin: object
     item_repr: str
     error: BaseException
+    roots: tuple[Root, ...] = ()  # the positions that the item comes from
 
 
 class Limit:
@@ -99,7 +100,7 @@ def log_failure(
     add_note(error, where + what, in_place_of=where)
     report(stage, text, position, error)
     _clear_frames(error)
-    return FailureRecord(str(stage), position, text, error)
+    return FailureRecord(str(stage), position, text, error, roots_of(origin))
 
 
 def _clear_frames(error: BaseException) -> None:

@@ -11,6 +11,7 @@ from ._engine import Engine
 from ._graph_builder import GraphBuilder, GraphOptions
 from ._kinds import KINDS
 from ._lanes import LoopLane
+from ._recorded import RecordedEngine
 from ._sink import Sink
 from ._stages import SourceNode
 
@@ -22,14 +23,16 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     sources = _sources(config)
     if len({source.continuous for source in sources}) > 1:
         raise ValueError("Mixed continuous mode: continuous and ordinary sources cannot be merged into one pipeline")
-    engine = Engine(options.pipeline_id, options.num_threads, len(sources), options.report_failure)
+    engine = (RecordedEngine if options.is_recorded else Engine)(
+        options.pipeline_id, options.num_threads, len(sources), options.report_failure
+    )
     graph = GraphBuilder(engine, options, KINDS)
     capacity = config.sink.buffer_size
     tail = graph.add_pipeline(config, last_capacity=capacity)
     info = graph.info("sink")
     sink = engine.sink = Sink(engine, info)
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))
-    if engine.places.are_needed:
+    if engine.places.are_needed or options.is_recorded:
         keep_places(engine)
     engine.num_live = len(engine.nodes)
     for node in engine.nodes:

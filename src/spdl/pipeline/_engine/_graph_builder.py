@@ -43,6 +43,7 @@ class GraphOptions:
     num_threads: int
     max_failures: int | Fraction
     seed: int
+    is_recorded: bool
     first_stage_id: int
     wire: Callable[[StageInfo, NodeKind, int], StageWiring]
     make_merge_queues: Callable[[StageInfo, list[tuple[StageInfo, ItemReader]], ItemWriter], tuple[list[Any], Any]]

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from ._positions import Positions
 
-__all__ = ["Branch", "Ledger", "Origin", "Part", "Path", "SourcePosition", "describe", "path_of"]
+__all__ = ["Branch", "Ledger", "Origin", "Part", "Path", "Root", "SourcePosition", "describe", "path_of", "roots_of"]
 
 
 class SourcePosition(NamedTuple):
@@ -85,6 +85,7 @@ class Part:
         self.index = index
 
 
+Root: TypeAlias = "int | SourcePosition"
 Origin: TypeAlias = "int | SourcePosition | Part | tuple[Origin, ...]"
 #: A source, an index of it, and the number of the output at each call with several outputs on the way.
 Path: TypeAlias = tuple[int, ...]
@@ -184,6 +185,23 @@ class Ledger:
                 branch.on_gone()
             else:
                 self.release(branch.parent)
+
+
+def roots_of(origin: Origin) -> tuple[Root, ...]:
+    """Return the positions that an origin leads to, each once."""
+    if type(origin) is int:
+        return (origin,)
+    found: dict[Root, None] = {}
+    todo: list[Origin] = [origin]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, Part):
+            todo.append(each.branch.parent)
+        elif isinstance(each, int | SourcePosition):
+            found[each] = None
+        else:
+            todo.extend(reversed(each))
+    return tuple(found)
 
 
 class _Around(NamedTuple):

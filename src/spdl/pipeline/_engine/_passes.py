@@ -85,6 +85,7 @@ class Passes:
         "engine",
         "entered",
         "get_at",
+        "given",
         "is_continuous",
         "is_watched",
         "keys",
@@ -124,6 +125,7 @@ class Passes:
         self.rng_epoch: int | None = None  # what places have as the epoch, if not its number
         self.keys: dict[int, int | str | None] | None = None  # by index, what the source gave; ``None``: not kept
         self.keys_limit = _MIN_KEYS
+        self.given: Sequence[ItemPlace] | None = None  # the places, of a replay
 
         self.number_epochs()
 
@@ -330,6 +332,8 @@ class Passes:
 
     def place(self, index: int) -> ItemPlace:
         """Return the place of a pending index. Under the lock."""
+        if self.given is not None:
+            return self.given[index]
         epoch, position = self.positions.place(index)
         plan = self.plans.get(epoch) if self.plans else None
         if plan is not None and plan.order is not None:
@@ -339,6 +343,16 @@ class Passes:
         if self.rng_epoch is not None:
             epoch = self.rng_epoch
         return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.get(index))
+
+    def places_of(self, origins: tuple[Any, ...]) -> tuple[int, list[int]] | None:
+        """Return the epoch and the global positions of pending indices; ``None``: not that simple. Under the lock."""
+        if len(self.positions.starts) != 1 or self.plans or set(map(type, origins)) != {int}:
+            return None
+        epoch = self.positions.epoch if self.rng_epoch is None else self.rng_epoch
+        start = self.positions.starts[0]
+        if self.world == 1:
+            return epoch, [index - start for index in origins] if start else list(origins)
+        return epoch, [self.rank + self.world * (index - start) for index in origins]
 
     # -- states of the source
 

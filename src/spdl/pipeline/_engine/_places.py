@@ -6,18 +6,22 @@ resumed run and for any number of ranks. Random numbers, logs and replays use pl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from spdl._random import ItemPart
 
-from ._origin import Part, SourcePosition
+from ._origin import Part, SourcePosition, roots_of
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
-    from ._origin import Origin
+    from ._failures import FailureRecord
+    from ._origin import Ledger, Origin, Root
 
 __all__ = ["Placed", "Places", "SourcePlaces"]
+
+#: Positions with failures that are kept before those that are no longer pending are dropped.
+_MIN_FAILURES: Final = 1000
 
 
 class Placed:
@@ -43,11 +47,14 @@ class SourcePlaces(Protocol):
 class Places:
     """Finds the places of origins. The engine's lock guards everything here."""
 
-    __slots__ = ("are_needed", "sources")
+    __slots__ = ("_failures_limit", "are_needed", "failures", "sources")
 
     def __init__(self) -> None:
         self.sources: list[SourcePlaces] = []
         self.are_needed = False  # set while the graph is built: a stage asks for places
+        #: Failures by the indices that they come from; ``None``: not kept.
+        self.failures: dict[Root, list[FailureRecord]] | None = None
+        self._failures_limit = _MIN_FAILURES
 
     def of(self, origin: Origin) -> ItemPlace:
         """Return the place of an item that is in flight. Iterative: origins may be nested deeply."""
@@ -72,6 +79,32 @@ class Places:
             else:
                 done.append(self.sources[0].place(each))
         return done[0]
+
+    # -- failures
+
+    def note_failure(self, record: FailureRecord, ledger: Ledger) -> None:
+        """Keep a failure for as long as something else may come of the same positions."""
+        failures = self.failures
+        assert failures is not None
+        if len(failures) >= self._failures_limit:
+            failures = {root: kept for root, kept in failures.items() if _is_pending(root, ledger)}
+            self.failures = failures
+            self._failures_limit = max(_MIN_FAILURES, 2 * len(failures))
+        for root in record.roots:
+            failures.setdefault(root, []).append(record)
+
+    def failures_of(self, origin: Origin) -> list[FailureRecord]:
+        """Return the failures of calls on the positions that an output comes from."""
+        failures = self.failures
+        if not failures:
+            return []
+        return [record for root in roots_of(origin) for record in failures.get(root, ())]
+
+
+def _is_pending(root: Root, ledger: Ledger) -> bool:
+    if isinstance(root, SourcePosition):
+        return root.position in ledger.sources[root.source].pending
+    return root in ledger.pending
 
 
 class _Join:

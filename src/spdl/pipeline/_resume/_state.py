@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl._reports import name_of
 from spdl.pipeline._engine._passes import CapturedSource, Plan
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Resuming", "make_resumable"]
 
 
-def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int) -> Resuming:
+def make_resumable(
+    config: PipelineConfig[Any], engine: Engine, approximate: list[str], seed: int, steps: Steps | None = None
+) -> Resuming:
     """Let the engine of a new pipeline keep track of what a state needs.
 
     Args:
@@ -32,6 +34,7 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: lis
         engine: Not started.
         approximate: What cannot be exact, and was accepted.
         seed: Of the random numbers of ops.
+        steps: Who numbers the items that are read, and goes on with that.
     """
     engine.ledger.track()
     sources = [
@@ -43,7 +46,9 @@ def make_resumable(config: PipelineConfig[Any], engine: Engine, approximate: lis
         if isinstance(node, AggregateStage):
             node.may_keep_newest = not node.aggregator.is_exact
             node.must_be_exact = not approximate
-    return Resuming(engine, sources, fingerprint_of(config, [source.facts for source in sources], seed), approximate)
+    return Resuming(
+        engine, sources, fingerprint_of(config, [source.facts for source in sources], seed), approximate, steps
+    )
 
 
 class _Source(NamedTuple):
@@ -51,14 +56,28 @@ class _Source(NamedTuple):
     facts: SourceFacts
 
 
+class Steps(Protocol):
+    """Numbers the items that are read."""
+
+    step: int  #: of the next one
+
+
 class Resuming:
     """The state of one pipeline: asked for at any time, loaded before the start."""
 
-    def __init__(self, engine: Engine, sources: list[_Source], fingerprint: list[Any], approximate: list[str]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sources: list[_Source],
+        fingerprint: list[Any],
+        approximate: list[str],
+        steps: Steps | None = None,
+    ) -> None:
         self._engine = engine
         self._sources = sources
         self._fingerprint = fingerprint
         self._approximate = approximate
+        self._steps = steps
         self._loaded: dict[str, str] | None = None
 
     def state(self, *, was_started: bool) -> dict[str, str]:
@@ -70,6 +89,7 @@ class Resuming:
                 source.node.passes.number_epochs()
         engine = self._engine
         with engine.lock:
+            step = None if self._steps is None else self._steps.step
             captured = [source.node.passes.capture() for source in self._sources]
             parts = engine.ledger.done_parts()
             ended = engine.was_end_read and all(
@@ -80,14 +100,13 @@ class Resuming:
         for number, (source, positions) in enumerate(zip(self._sources, captured, strict=True)):
             own = {key[1:]: done for key, done in parts.items() if key[0] == number}
             documents.append(_source_document(source, positions, own, ended=ended))
-        return encode(
-            {
-                "kind": "pipeline",
-                "fingerprint": self._fingerprint,
-                "approximate": self._approximate,
-                "sources": documents,
-            }
-        )
+        found = {
+            "kind": "pipeline",
+            "fingerprint": self._fingerprint,
+            "approximate": self._approximate,
+            "sources": documents,
+        }
+        return encode(found if step is None else {**found, "step": step})
 
     def load(self, state: object) -> None:
         """Go on from ``state``. Before the start.
@@ -121,6 +140,9 @@ class Resuming:
             for source, own in zip(self._sources, plans, strict=True):
                 source.node.passes.resume(own)
         self._loaded = encode(document)
+        step = document.get("step", 0)
+        if self._steps is not None and type(step) is int:
+            self._steps.step = step
         for source, own in zip(self._sources, plans, strict=True):
             _warn_if_it_takes_long(source, own)
 

@@ -18,7 +18,7 @@ from spdl.pipeline._engine._failures import FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._joining import RunningCall, Stuck
 from spdl.pipeline._engine._lane import Lane, Rank
-from spdl.pipeline._engine._origin import describe
+from spdl.pipeline._engine._origin import describe, roots_of
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread, Task
 
@@ -232,7 +232,7 @@ class RegionLane(Lane):
             position = describe(one.origin)
             add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}")
             engine.report_failure(node.info, text, position, error)
-            records[number] = FailureRecord(str(node.info), position, text, error)
+            records[number] = FailureRecord(str(node.info), position, text, error, roots_of(one.origin))
         with engine.lock:
             must_replace = node.lose(index, records, perf_counter())
         if not must_replace:

@@ -17,7 +17,7 @@ from spdl._reports import add_note, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import FailureRecord, Limit
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import Branch, SourcePosition, describe
+from spdl.pipeline._engine._origin import Branch, SourcePosition, describe, roots_of
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
@@ -27,7 +27,7 @@ from ._region_state import Held, Order, WorkerState
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._origin import Origin, Root
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["MAX_TRANSFERS", "RegionStage"]
@@ -229,7 +229,17 @@ class RegionStage(Node):
         origin = self.describe_origin(index, failed.origin)
         where = f"source position {shown(origin)}, item {failed.item}, in {who} of {self.info}"
         add_note(error, f"in pipeline stage {failed.stage}, {where}")
-        return FailureRecord(failed.stage, origin, failed.item, error)
+        return FailureRecord(failed.stage, origin, failed.item, error, self.roots_in(index, failed.origin))
+
+    def roots_in(self, index: int, origin: Any) -> tuple[Root, ...]:
+        """Return the positions that an item in a worker comes from. Not under the lock: see ``take_report``."""
+        held = self.workers[index].held
+        if isinstance(origin, SourcePosition):
+            one = held.get(origin.position)
+            return () if one is None else roots_of(one.origin)
+        return (
+            tuple(root for each in origin for root in self.roots_in(index, each)) if isinstance(origin, tuple) else ()
+        )
 
     def take_report(
         self, index: int, values: list[Any], report: Report, records: list[FailureRecord], then: Then, now: float

@@ -1,0 +1,116 @@
+"""``ProvenanceLog``: writes a line for each batch that was read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from spdl._reports import log
+from spdl.pipeline._engine._passes import Passes
+from spdl.pipeline._engine._stages import SourceNode
+from spdl.pipeline._resume._fingerprint import fingerprint_of
+from spdl.pipeline._resume._sources import prepare_source
+
+from ._lines import batch_line, flat_line, header_line
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline.defs import PipelineConfig
+
+__all__ = ["ProvenanceLog", "fingerprint_for_log"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+
+def fingerprint_for_log(config: PipelineConfig[Any], engine: Engine, seed: int) -> list[Any]:
+    """Describe a pipeline, so that a replay can tell whether it is the same."""
+    nodes = [node for node in engine.nodes if isinstance(node, SourceNode)]
+    facts = [
+        prepare_source(node.iterable, Passes(engine, node.number, node.iterable, is_continuous=False)) for node in nodes
+    ]
+    return fingerprint_of(config, facts, seed)
+
+
+class ProvenanceLog:
+    """Appends to a file. Several processes may append to one: each line is one write.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+
+    def __init__(self, engine: Engine, path: str, header: tuple[int, list[Any]]) -> None:
+        self.step = 0  # of the next batch
+        self._engine = engine
+        self._path = path
+        self._header: tuple[int, list[Any]] | None = header
+        self._waiting: deque[tuple[int, int, Any]] = deque()  # lines to write: step, epoch, positions or place
+        self._writing = threading.Lock()  # keeps lines in the order of the steps
+        self._failed = False
+        self._fd: int | None = self._open()
+        engine.places.failures = {}  # so that ``with_origins`` can be called at any time
+
+    def note(self, origin: Origin) -> None:
+        """The batch with this origin is being read. Under the engine's lock."""
+        step = self.step
+        self.step = step + 1
+        sources = self._engine.places.sources
+        flat = None
+        if len(sources) == 1 and type(origin) is tuple and origin:
+            source: Any = sources[0]
+            flat = source.places_of(origin)
+        if flat is not None:
+            self._waiting.append((step, *flat))
+        else:
+            self._waiting.append((step, -1, self._engine.places.of(origin)))
+
+    def write(self) -> None:
+        """Write what was noted. Not under the engine's lock."""
+        waiting = self._waiting
+        with self._writing:
+            while waiting:
+                try:
+                    step, epoch, found = waiting.popleft()
+                except IndexError:  # another pipeline's thread is not possible; another reader's is
+                    return
+                if self._failed:
+                    continue
+                line = batch_line(step, found) if epoch < 0 else flat_line(step, epoch, found)
+                if self._header is not None:
+                    line = header_line(*self._header) + line
+                    self._header = None
+                try:
+                    self._append(line)
+                except OSError as exc:
+                    self._failed = True
+                    text = "cannot write step %d to the provenance log %s; it ends here"
+                    log(_LOG, logging.ERROR, text, step, self._path, exc_info=exc)
+
+    def close(self) -> None:
+        """The pipeline has ended. Items that are read later are still written."""
+        with self._writing:
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+
+    def _append(self, line: bytes) -> None:
+        fd = self._fd
+        if fd is not None:
+            _write(fd, line)
+            return
+        fd = self._open()
+        try:
+            _write(fd, line)
+        finally:
+            os.close(fd)
+
+
+def _write(fd: int, line: bytes) -> None:
+    if (written := os.write(fd, line)) != len(line):
+        raise OSError(f"only {written} of {len(line)} bytes were written")

@@ -1,0 +1,64 @@
+"""``BatchOrigin``: what an output was made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spdl._random import ItemPart, ItemPosition
+from spdl.pipeline._observe import ItemFailure
+
+if TYPE_CHECKING:
+    from spdl._random._seeds import ItemPlace
+    from spdl.pipeline._engine import Engine
+
+__all__ = ["BatchOrigin", "origin_of"]
+
+
+@dataclass(frozen=True)
+class BatchOrigin:
+    """What an output of a pipeline was made of.
+
+    Attributes:
+        items: Where its items come from, in their order, each once: ``epoch``, ``position`` in the order of all ranks,
+            number of the ``source``, and the ``item`` that the source gave if that is a number or a text.
+        failures: Failures of calls on parts of these items, such as the rest of a generator's outputs.
+        place: The same as a tree. An aggregate is a tuple; ``ItemPart(of, number)`` is an output of a call with
+            several.
+    """
+
+    items: tuple[ItemPosition, ...]
+    failures: tuple[ItemFailure, ...]
+    place: ItemPlace = field(repr=False)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions alone. Where there are several sources or epochs, see ``items``."""
+        return tuple(item.position for item in self.items)
+
+    @property
+    def keys(self) -> tuple[int | str | None, ...]:
+        """What the source gave for each position; ``None`` if it is neither a number nor a text."""
+        return tuple(item.item for item in self.items)
+
+
+def origin_of(engine: Engine, origin: Any) -> BatchOrigin:
+    """Describe the origin of an output that was taken and not committed. Under the lock."""
+    place = engine.places.of(origin)
+    items = tuple(dict.fromkeys(_leaves(place)))
+    failures = tuple(ItemFailure(*failed[:4]) for failed in engine.places.failures_of(origin))
+    return BatchOrigin(items, failures, place)
+
+
+def _leaves(place: ItemPlace) -> list[ItemPosition]:
+    found: list[ItemPosition] = []
+    todo: list[Any] = [place]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, ItemPosition):
+            found.append(each)
+        elif isinstance(each, ItemPart):
+            todo.append(each.of)
+        else:
+            todo.extend(reversed(each))
+    return found

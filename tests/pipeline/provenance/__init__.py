@@ -1,0 +1,1 @@
+"""What outputs were made of: told, logged, and made again."""
