@@ -229,8 +229,7 @@ class Pipeline(Generic[T]):
                 if self._was_started:
                     raise PipelineStateError(
                         f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not kept "
-                        "what origins are found by. Call with_origins() before the first read, or build with "
-                        "provenance="
+                        "what origins are found by. Call with_origins() before the first read"
                     )
                 if any(isinstance(node, CustomMergeStage) for node in engine.nodes):
                     raise ValueError(

@@ -196,8 +196,9 @@ def test_reading_with_origins_is_logged_too(tmp_path: Path) -> None:
     """Each read of a batch writes its line, once."""
     log = tmp_path / "batches.jsonl"
     pipeline = _plain().build(provenance=log, seed=SEED)
+    items = pipeline.with_origins()
     with pipeline.auto_stop():
-        batches = [batch for batch, _ in pipeline.with_origins()]
+        batches = [batch for batch, _ in items]
     assert replayed(_plain(), log, len(batches)) == batches
     assert len(log.read_text().splitlines()) == 1 + len(batches)
 

@@ -32,8 +32,10 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     info = graph.info("sink")
     sink = engine.sink = Sink(engine, info)
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))
-    if engine.places.are_needed or options.is_recorded:
+    if engine.places.are_needed:
         keep_places(engine)
+    elif options.is_recorded:  # without the keys, which a log does not have
+        engine.ledger.tracks_epochs = True
     engine.num_live = len(engine.nodes)
     for node in engine.nodes:
         node.link()

@@ -34,7 +34,7 @@ def flat_line(step: int, epoch: int, positions: list[int]) -> bytes:
     first = positions[0]
     stop = first + len(positions)
     text = f"[[{first},{stop}]]" if positions == [*range(first, stop)] else str(positions)
-    return b'{"step":%d,"epoch":%d,"origin":{"all":%s}}\n' % (step, epoch, text.replace(" ", "").encode())
+    return b'{"step":%d,"epoch":%d,"origin":{"all":%s}}\n' % (step, epoch, text.encode())
 
 
 def batch_line(step: int, place: ItemPlace) -> bytes:

@@ -51,7 +51,6 @@ class ProvenanceLog:
         self._writing = threading.Lock()  # keeps lines in the order of the steps
         self._failed = False
         self._fd: int | None = self._open()
-        engine.places.failures = {}  # so that ``with_origins`` can be called at any time
 
     def note(self, origin: Origin) -> None:
         """The batch with this origin is being read. Under the engine's lock."""
