@@ -1,9 +1,12 @@
 """``CacheDataLoader``: repeats cached batches, to measure the speed of a consumer without the cost of loading."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from spdl.pipeline import cache_iterator
+from spdl.resume._document import decode, encode
+from spdl.resume._errors import ResumeError
 
 __all__ = ["CacheDataLoader"]
 
@@ -15,6 +18,10 @@ class CacheDataLoader(Generic[T]):
 
     Each iteration is a :func:`~spdl.pipeline.cache_iterator` over the loader. All other attributes, including the
     length and ``set_epoch``, are those of the loader.
+
+    If the loader has ``state_dict()`` and ``load_state_dict()``, so has this. Its state is that of the loader before
+    the iteration, and the number of batches returned since: cached batches are not saved, so to go on it loads again
+    what the iteration had loaded.
 
     Args:
         dl: The loader; any iterable.
@@ -36,11 +43,20 @@ class CacheDataLoader(Generic[T]):
         self.num_caches = num_caches
         self.return_caches_after = return_caches_after
         self.stop_after = stop_after
+        self._newest: _Place | None = None
+        self._loaded: _Place | None = None  # where the next iteration begins
 
     def __iter__(self) -> Iterator[T]:
-        return cache_iterator(
+        batches = cache_iterator(
             self.dl, self.num_caches, return_caches_after=self.return_caches_after, stop_after=self.stop_after
         )
+        if not hasattr(self.dl, "state_dict"):
+            return batches
+        place, self._loaded = self._loaded, None
+        if place is None:
+            place = _Place(self.dl.state_dict())
+        self._newest = place
+        return _counted(batches, place)
 
     def __len__(self) -> int:
         """The length of the loader; ``stop_after`` does not change it.
@@ -55,6 +71,43 @@ class CacheDataLoader(Generic[T]):
 
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that are missing here; during unpickling and copying that is all of them.
+        if name in ("state_dict", "load_state_dict"):
+            getattr(self.dl, name)  # the error is that of the loader
+            return self._state_dict if name == "state_dict" else self._load_state_dict
         if name == "dl" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.dl, name)
+
+    def _state_dict(self) -> dict[str, str]:
+        place = self._loaded or self._newest
+        if place is None or place.has_ended:
+            place = _Place(self.dl.state_dict())  # type: ignore[attr-defined] # as ``__getattr__`` has found
+        return encode({"kind": "cache", "taken": place.num_taken, "loader": place.start})
+
+    def _load_state_dict(self, state: Mapping[str, Any]) -> None:
+        document = decode(state, "the cached loader")
+        if document["kind"] != "cache":
+            raise ResumeError(f"cannot resume: a state of a CacheDataLoader is needed, got one of a {document['kind']}")
+        num_taken, start = document.get("taken"), document.get("loader")
+        if type(num_taken) is not int or num_taken < 0:
+            raise ResumeError(f"cannot read the state of the cached loader: it has {num_taken!r} as number of batches")
+        self.dl.load_state_dict(start)  # type: ignore[attr-defined] # as ``__getattr__`` has found
+        self._loaded = _Place(start, num_taken)
+
+
+class _Place:
+    """Where an iteration is."""
+
+    def __init__(self, start: Any, num_taken: int = 0) -> None:
+        self.start = start  # state of the loader before the iteration
+        self.num_taken = num_taken
+        self.has_ended = False
+
+
+def _counted(batches: Iterator[T], place: _Place) -> Iterator[T]:
+    for _ in islice(batches, place.num_taken):
+        pass
+    for batch in batches:
+        place.num_taken += 1
+        yield batch
+    place.has_ended = True

@@ -3,15 +3,17 @@
 import copy
 import inspect
 import logging
-from collections.abc import AsyncIterable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar
 
 from spdl._numbers import as_int
 from spdl._reports import add_note, log, shown
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
 
+from ._holding import Holding, hold
 from ._losses import Losses
+from ._states import LoaderStates
 
 __all__ = ["DataLoader"]
 
@@ -64,17 +66,31 @@ class DataLoader(Generic[Source, Output]):
             :class:`~spdl.pipeline.Rng`. They depend on ``seed``, the epoch, the positions of the items and the name of
             the argument, and on nothing else. Each iteration is another epoch, also without :meth:`set_epoch`.
         seed: Seed of these random numbers.
+        resumable: Whether the loader has :attr:`state_dict` and :attr:`load_state_dict`. ``True`` refuses what cannot
+            be resumed exactly; ``"best-effort"`` accepts it, and its states say what is approximate.
+
+    Attributes:
+        state_dict: Returns where the newest iteration is, at any moment: before the first one, between two batches, at
+            the end. Only with ``resumable``, so that trainers that look for it do not find it otherwise. The state is
+            that of :meth:`spdl.pipeline.Pipeline.state_dict`: the batches that were returned are consumed, and what was
+            prefetched is not.
+        load_state_dict: Lets the next iteration go on where a state was taken; those after it are whole. ``src`` is
+            told the epoch. As :meth:`spdl.pipeline.Pipeline.load_state_dict`, with its errors; if it raises, the loader
+            is as before. States of another number of ranks come from :func:`spdl.resume.gather`.
 
     If ``preprocessor`` raises, the item is logged and dropped. If ``aggregator`` or ``transfer_fn`` raises, the whole
     batch with all its items is. An epoch that has lost items or batches logs one warning at its end with their numbers:
     it has fewer batches than ``len()``, and in distributed training this process makes fewer steps than the others.
 
     Raises:
-        ValueError: An argument is out of range, or ``src`` cannot be iterated.
+        ValueError: An argument is out of range, ``src`` cannot be iterated, or the loader cannot be resumed exactly.
         TypeError: An argument is of the wrong type.
         PipelineFailure: While iterating: ``src`` raised. The items before it come first.
         TimeoutError: While iterating: no output came in time. The pipeline ends.
     """
+
+    state_dict: Callable[[], dict[str, str]]
+    load_state_dict: Callable[[Mapping[str, Any]], None]
 
     def __init__(
         self: "DataLoader[Any, Any]",
@@ -91,6 +107,7 @@ class DataLoader(Generic[Source, Output]):
         output_order: OutputOrder = "completion",
         rng: bool = False,
         seed: int = 0,
+        resumable: bool | Literal["best-effort"] = False,
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
@@ -119,13 +136,43 @@ class DataLoader(Generic[Source, Output]):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
         if num_threads < 1:
             raise ValueError(f"num_threads must be >= 1, got {num_threads}")
+        self._resumable: bool | Literal["best-effort"] = resumable
+        self._epoch: int | None = None  # as ``set_epoch`` was told
+        self._states: LoaderStates | None = None
         self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
+        if resumable:
+            self._build()
+            _check_source(src)
+            self._add_states(None)
+
+    def _add_states(self, loaded: dict[str, str] | None) -> None:
+        self._states = states = LoaderStates(copy.copy(self))
+        states.take_over(loaded)
+        # Of the instance: who looks for these methods must not find those that cannot work.
+        self.state_dict = states.state_dict
+        self.load_state_dict = states.load_state_dict
 
     def __iter__(self) -> Iterator[Output]:
-        pipeline = self._make_builder().build(num_threads=self._num_threads, seed=self._seed)
+        pipeline = self._build() if self._states is None else self._states.begin()
         if self._rng:
-            pipeline._set_rng_epoch(self._begin_epoch())
-        return _Iteration(pipeline, self._timeout, self)
+            pipeline._set_rng_epoch(self._begin_epoch(pipeline._rng_epoch))
+        return (_Iteration if self._states is None else _ResumableIteration)(pipeline, self._timeout, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {key: value for key, value in vars(self).items() if key not in ("state_dict", "load_state_dict")}
+        return {**own, "_states": None if self._states is None else (self._states.loaded,)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        loaded: Any = self._states
+        self._states = None
+        if loaded is not None:
+            self._add_states(*loaded)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("state_dict", "load_state_dict"):
+            raise AttributeError(f"this {type(self).__name__} has no {name}: make it with resumable=True")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
         """Number of outputs, if nothing is dropped.
@@ -159,11 +206,19 @@ class DataLoader(Generic[Source, Output]):
 
         Functions that take random numbers get those of this epoch in the next iteration, and those of the following
         epochs after that. Without this call, the first epoch is that of the source if it has an attribute ``epoch``,
-        and else 0; and one that was told the source alone counts too.
+        and else 0; and one that was told the source alone counts too. An iteration that was loaded in the middle goes
+        on with its own.
         """
         if self._rng:
             self._next_epoch = as_int("epoch", epoch)
             self._was_told = True
+        if self._states is not None:
+            self._states.set_epoch(epoch)
+        self._tell_source(epoch)
+
+    def _tell_source(self, epoch: int) -> None:
+        """As ``set_epoch``, without an effect on an epoch that was loaded."""
+        self._epoch = epoch
         tell = getattr(self._src, "set_epoch", None)
         if callable(tell):
             tell(epoch)
@@ -172,16 +227,16 @@ class DataLoader(Generic[Source, Output]):
         if callable(shuffle):
             shuffle(seed=epoch)
 
-    def _begin_epoch(self) -> int:
-        """Return the epoch whose random numbers the next iteration has."""
+    def _begin_epoch(self, loaded: int | None) -> int:
+        """Return the epoch whose random numbers the next iteration has: that of a state, if one was loaded."""
         source_epoch = _epoch_of(self._src)
         is_first = self._next_epoch == 0
         if isinstance(source_epoch, int) and not self._was_told and (is_first or source_epoch != self._source_epoch):
             self._next_epoch = source_epoch
         self._source_epoch = source_epoch
         self._was_told = False
-        epoch = self._next_epoch
-        self._next_epoch += 1
+        epoch = self._next_epoch if loaded is None else loaded
+        self._next_epoch = epoch + 1
         return epoch
 
     def _options(self, op: Op | None, name: str) -> dict[str, Any]:
@@ -219,6 +274,15 @@ class DataLoader(Generic[Source, Output]):
                 losses.is_exact = False
         return losses
 
+    def _build(self) -> Pipeline[Output]:
+        """A pipeline for an iteration."""
+        pipeline = self._make_builder().build(
+            num_threads=self._num_threads, resumable=self._resumable, seed=self._seed
+        )
+        if pipeline._resuming is not None and self._epoch is not None:
+            pipeline._resuming.number_epochs(self._epoch)
+        return pipeline
+
     def _make_builder(self) -> "PipelineBuilder[Source, Output]":
         builder: PipelineBuilder[Source, Output] = PipelineBuilder()
         builder.add_source(self._src)
@@ -234,6 +298,15 @@ class DataLoader(Generic[Source, Output]):
         if self._transfer_fn is not None:
             builder.pipe(self._transfer_fn, **self._options(self._transfer_fn, "transfer_fn"))
         return builder.add_sink(self._buffer_size)
+
+
+def _check_source(source: object) -> None:
+    if isinstance(source, Iterator) and not callable(getattr(source, "load_state_dict", None)):
+        raise ValueError(
+            f"a loader cannot be resumed over {shown(source)}: it is an iterator, which cannot begin anew, so that "
+            "nobody can say how much of it earlier iterations have consumed. Give the loader an iterable that begins "
+            "anew with each iter(), or that has state_dict() and load_state_dict()"
+        )
 
 
 def _is_generator(op: Op) -> bool:
@@ -277,6 +350,7 @@ class _Iteration(Iterator[Output]):
         self._pipeline: Pipeline[Output] | None = pipeline
         self._loader = loader
         self._outputs = pipeline.get_iterator(timeout=timeout)
+        self._held: Holding | None = None
 
     def __next__(self) -> Output:
         if self._pipeline is None:
@@ -302,3 +376,17 @@ class _Iteration(Iterator[Output]):
         except PipelineFailure as exc:
             text = "a loader's source failed, and the iterator was closed before it came to that"
             log(_LOG, logging.ERROR, text, exc_info=exc)
+
+
+class _ResumableIteration(_Iteration[Output]):
+    """The same with a state; see ``Holding``."""
+
+    def hold(self) -> None:
+        self._held = hold(self._outputs)
+
+    def token(self) -> Any:
+        return None if self._held is None else self._held.token()
+
+    def commit(self, token: Any) -> None:
+        if self._held is not None:
+            self._held.commit(token)

@@ -17,6 +17,7 @@ __all__ = ["DeviceLoader", "prefetch_to_device"]
 T = TypeVar("T")
 
 _ACTION = "prefetch batches"
+_STATE_METHODS = ("state_dict", "load_state_dict")
 
 
 def prefetch_to_device(
@@ -59,6 +60,9 @@ class DeviceLoader(Generic[T]):
     raised in place of its batch; the iterator continues after it if the loader's iterator does.
     All other attributes, including the length, are those of the loader. It can be pickled if the loader can.
 
+    So are ``state_dict()`` and ``load_state_dict()``. Batches that were prefetched and not returned do not count as
+    taken, for the loaders of SPDL, a ``Pipeline``, and ``run_pipeline_in_subprocess(..., resumable=True)``.
+
     Attributes:
         loader: The loader. ``device`` and ``num_prefetch`` are attributes too.
     """
@@ -77,6 +81,19 @@ class DeviceLoader(Generic[T]):
         self.device = device
         self.num_prefetch = num_prefetch
         self._movers = Movers()
+        self._pass_on_states()
+
+    def _pass_on_states(self) -> None:
+        # As attributes of the instance: who looks for them may not ask ``__getattr__``, such as ``isinstance`` with a
+        # protocol.
+        for name in _STATE_METHODS:
+            method = getattr(self.loader, name, None)
+            if callable(method):
+                setattr(self, name, method)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._pass_on_states()
 
     def __iter__(self) -> Iterator[T]:
         where = _find_device(self.device)
@@ -111,7 +128,8 @@ class DeviceLoader(Generic[T]):
         return getattr(self.loader, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_movers": Movers()}  # CUDA streams cannot be pickled
+        own = {key: value for key, value in vars(self).items() if key not in _STATE_METHODS}
+        return {**own, "_movers": Movers()}  # CUDA streams cannot be pickled
 
 
 def _find_device(device: "torch.device | str | None") -> Any | None:

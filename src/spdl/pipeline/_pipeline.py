@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -385,12 +385,16 @@ class _PipelineIterator(Iterator[T]):
     """Exhausted at the end of the stream or of an epoch, and stays so.
 
     A failure does not exhaust it: every further ``next`` raises the failure.
+
+    For code that reads ahead for the user it implements ``spdl.dataloader._holding.Holding``.
     """
 
-    __slots__ = ("_is_exhausted", "_pipeline", "_timeout")
+    __slots__ = ("_held", "_is_exhausted", "_pipeline", "_read", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
+        self._read: Callable[[float | None], Any] = pipeline._engine.read
+        self._held: _HeldReads | None = None
         self._timeout = timeout
         self._is_exhausted = False
 
@@ -400,7 +404,7 @@ class _PipelineIterator(Iterator[T]):
             pipeline._begin()
         if self._is_exhausted:
             raise StopIteration
-        value = pipeline._engine.read(self._timeout)
+        value = self._read(self._timeout)
         if value is END or value is EPOCH:
             ending = pipeline._ending(value)
             if not isinstance(ending, EOFError):
@@ -408,6 +412,33 @@ class _PipelineIterator(Iterator[T]):
             self._is_exhausted = True
             raise StopIteration
         return value  # type: ignore[no-any-return]
+
+    def hold(self) -> None:
+        self._held = _HeldReads(self._pipeline._engine)
+        self._read = self._held.read
+
+    def token(self) -> Any:
+        if self._held is None:
+            return None
+        taken, self._held.taken = self._held.taken, None
+        return taken
+
+    def commit(self, token: Any) -> None:
+        self._pipeline._commit(token)
+
+
+class _HeldReads:
+    """Reads that count as consumed later."""
+
+    __slots__ = ("engine", "taken")
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.taken: Any = None  # what the last read took
+
+    def read(self, timeout: float | None) -> Any:
+        self.taken = taken = self.engine.take(timeout)
+        return taken[0] if isinstance(taken, tuple) else taken
 
 
 class _PipelineAsyncIterator(AsyncIterator[T]):

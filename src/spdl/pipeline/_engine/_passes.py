@@ -84,6 +84,7 @@ class Passes:
     __slots__ = (
         "engine",
         "entered",
+        "first_epoch",
         "get_at",
         "given",
         "is_continuous",
@@ -114,6 +115,7 @@ class Passes:
         self.owner: Any = None  # of the state: the source or its iterator; ``None``: there is none
         self.get_at: Callable[[int], Any] | None = None  # the item at a global position
         self.set_epoch: Callable[[int], Any] | None = None
+        self.first_epoch = 0  # where the source has no number
         self.next_epoch = 0
         self.plans: dict[int, Plan] = {}  # by epoch
         self.entered: int | None = None  # the newest epoch that has begun
@@ -135,9 +137,8 @@ class Passes:
 
     def number_epochs(self) -> None:
         """Number the epochs from that of the source, if it has one. Nothing has begun yet."""
-        epoch = getattr(self.source, "epoch", 0) if self.set_epoch is not None else 0
-        if type(epoch) is int:
-            self.next_epoch = self.positions.epoch = epoch
+        epoch = getattr(self.source, "epoch", None) if self.set_epoch is not None else None
+        self.next_epoch = self.positions.epoch = epoch if type(epoch) is int else self.first_epoch
 
     def resume(self, plans: list[Plan]) -> None:
         """Go on with these passes, and then with the next one. Under the lock, before the start."""

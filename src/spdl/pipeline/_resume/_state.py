@@ -108,6 +108,12 @@ class Resuming:
         }
         return encode(found if step is None else {**found, "step": step})
 
+    def number_epochs(self, first: int) -> None:
+        """Number the epochs of sources that do not tell their epoch from this one on. Before the start."""
+        for source in self._sources:
+            source.node.passes.first_epoch = first
+            source.node.passes.number_epochs()
+
     def load(self, state: object) -> None:
         """Go on from ``state``. Before the start.
 
