@@ -33,6 +33,7 @@ R = "spdl.resume"
 # What those who have a state share with those who keep it.
 RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
+LOADER_PARTS = "_holding", "_losses", "_states"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
@@ -135,7 +136,9 @@ RULES = [
         ),
     ),
     # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
-    *(Rule(f"spdl.dataloader.{name}", allows=(P, "spdl.dataloader._losses")) for name in ("_cache", "_dataloader")),
+    Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._errors")),
+    Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
+    Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
     Rule("spdl.dataloader._losses"),
     Rule("spdl.dataloader._holding"),
     Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),

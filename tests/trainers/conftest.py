@@ -57,6 +57,13 @@ def make_process_loader() -> Callable[..., Any]:
     return _loader("process")
 
 
+@pytest.fixture
+def loaders() -> dict[str, Callable[..., Any]]:
+    """All kinds of loaders of ours, by name."""
+    found: dict[str, Callable[..., Any]] = _imported("loading", "torch").LOADERS
+    return found
+
+
 @pytest.fixture(scope="session")
 def in_lightning() -> ModuleType:
     """``tests.trainers.in_lightning``: what needs Lightning."""

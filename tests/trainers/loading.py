@@ -37,6 +37,7 @@ def of_pipeline(num_samples: int = NUM_SAMPLES) -> Any:
         aggregator=default_collate,
         num_threads=2,
         output_order="input",
+        resumable=True,
     )
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from spdl.pipeline import Pipeline
 from spdl.resume._document import KEY
 
-if TYPE_CHECKING:
-    from spdl.pipeline import Pipeline
-    from spdl.pipeline._resume._state import Resuming
-
-    from ._dataloader import DataLoader
-
 __all__ = ["LoaderStates"]
+
+
+class Loader(Protocol):
+    """What the states of a loader need of it."""
+
+    _epoch: int | None
+
+    def _build(self) -> Pipeline[Any]: ...
+
+    def _tell_source(self, epoch: int) -> None: ...
 
 
 class LoaderStates:
@@ -28,10 +33,10 @@ class LoaderStates:
             itself there would be a cycle, and it would be freed late.
     """
 
-    def __init__(self, loader: DataLoader[Any, Any]) -> None:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._newest: Resuming | None = None  # of the newest iteration
-        self._previous: Resuming | None = None  # of the one before
+        self._newest: Any = None  # ``Resuming`` of the newest iteration
+        self._previous: Any = None  # of the one before
         self._loaded: dict[str, str] | None = None  # what the next iteration goes on with
         self._prepared: Pipeline[Any] | None = None  # with ``_loaded``
 
