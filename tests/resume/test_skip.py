@@ -88,7 +88,7 @@ def test_a_billion_positions_are_skipped_at_once() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"kind": "loader"}, "it is the state of a loader"),
+        ({"kind": "cache"}, "it is the state of a cache"),
         (pipeline_of(fingerprint=STAGES), "it has 0 sources"),
         (pipeline_of({**source_of(0, 1, 9), "kind": "iterable"}, fingerprint=STAGES), "its source is iterable"),
         (

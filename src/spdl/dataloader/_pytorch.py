@@ -160,7 +160,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             if loaded.num_discarded:
                 _warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
             progress = loaded.progress.copy()
-            begun = Begun(progress, loaded.random, loaded.epoch, loaded.is_seeded)
+            begun = Begun(progress, loaded.random, loaded.epoch, loaded.is_seeded, loaded.order)
             with generators.loaded(loaded.random):
                 epoch = self._iterate(progress, loaded)
                 # Where nothing was taken, nothing need be drawn before the consumer asks for it.
@@ -206,7 +206,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
             if loaded is None:
                 self._indices.begin(progress)
             else:
-                self._indices.begin(progress, loaded.sampler, loaded.check)
+                self._indices.begin(progress, loaded.sampler, loaded.check, loaded.order)
 
     def state_dict(self) -> dict[str, str]:
         """Where the newest epoch is: the batches that its iterator has returned, and nothing that was prefetched.
@@ -309,8 +309,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         told: list[Any] = []
         for part in (self.sampler, self.batch_sampler, getattr(self.batch_sampler, "sampler", None), self.dataset):
             tell = getattr(part, "set_epoch", None)
-            if callable(tell) and not any(part is one for one in told):
-                told.append(part)
+            if callable(tell) and tell not in told:  # methods are equal if they are those of the same object
+                told.append(tell)
                 tell(epoch)
 
     def __repr__(self) -> str:

@@ -122,6 +122,8 @@ def _check_document(document: Any, what: str) -> None:
     check.key(document, "kind", "", _is_text, "text")
     if document["kind"] == "pipeline":
         _check_pipeline(document, check, "")
+    elif document["kind"] == "loader" and "sources" in document:
+        _check_loader(document, check, "")
     elif document["kind"] == "gathered":
         check.key(document, "states", "", _is_filled_list, "a list of documents, one per rank")
         for rank, each in enumerate(document["states"]):
@@ -130,6 +132,8 @@ def _check_document(document: Any, what: str) -> None:
             check.key(each, "kind", where, lambda kind: _is_text(kind) and kind != "gathered", "text, not 'gathered'")
             if each["kind"] == "pipeline":
                 _check_pipeline(each, check, where)
+            elif each["kind"] == "loader" and "sources" in each:
+                _check_loader(each, check, where)
 
 
 def _check_pipeline(document: dict[str, Any], check: _Check, where: str) -> None:
@@ -138,6 +142,13 @@ def _check_pipeline(document: dict[str, Any], check: _Check, where: str) -> None
     check.key(document, "sources", where, _is_list, "a list")
     for number, source in enumerate(document["sources"]):
         _check_source(source, check, f"{where}sources[{number}].")
+
+
+def _check_loader(document: dict[str, Any], check: _Check, where: str) -> None:
+    check.key(document, "fingerprint", where, _is_list, "a list")
+    check.key(document, "epoch", where, lambda epoch: epoch is None or isinstance(epoch, dict), "an object, or null")
+    check.key(document, "sources", where, lambda sources: _is_list(sources) and len(sources) == 1, "a list of one")
+    _check_source(document["sources"][0], check, f"{where}sources[0].")
 
 
 def _check_source(source: Any, check: _Check, where: str) -> None:

@@ -60,7 +60,7 @@ def combine(documents: Sequence[Document]) -> Document:
                 f"cannot gather states: number 0 is of a {documents[0]['kind']}, number {number} of a "
                 f"{document['kind']}"
             )
-    if documents[0]["kind"] == "pipeline":
+    if documents[0]["kind"] == "pipeline" or all("sources" in document for document in documents):
         documents = _one_per_rank(documents)
     return {"kind": "gathered", "states": copy.deepcopy(list(documents))}
 
@@ -86,13 +86,15 @@ def document_for(document: Document, rank: int, world: int) -> Document:
     if len(states) == world:
         own: Document = copy.deepcopy(states[rank])
         return own
-    if any(state["kind"] != "pipeline" for state in states):
+    if any("sources" not in state for state in states):
         raise ResumeError(
             f"cannot load a state of {len(states)} ranks in a world of {world}: states of a {states[0]['kind']} can be "
-            "loaded only by as many ranks as saved them"
+            "loaded only by as many ranks as saved them, unless its sampler finds indices by global position, such as "
+            "spdl.source.DistributedKeyedSampler"
         )
     found = copy.deepcopy(states[0])
-    found["approximate"] = sorted({reason for state in states for reason in state["approximate"]})
+    if found["kind"] == "pipeline":
+        found["approximate"] = sorted({reason for state in states for reason in state["approximate"]})
     found["sources"] = [
         _deal([state["sources"][number] for state in states], number, rank, world)
         for number in range(len(found["sources"]))

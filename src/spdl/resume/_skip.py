@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,7 +36,8 @@ def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
     these are global batches. Skip before loading the state in a world of another size.
 
     Args:
-        state: Of a pipeline with one indexed source, and one ``aggregate`` of a fixed number of items.
+        state: Of a pipeline with one indexed source, and one ``aggregate`` of a fixed number of items; or of a loader
+            of :func:`spdl.dataloader.get_pytorch_dataloader`, in the middle of an epoch of a map-style dataset.
         batches: Their numbers, ascending.
 
     Returns:
@@ -59,6 +62,11 @@ def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
 
 
 def _skipped(document: Document, batches: range) -> Document:
+    if document["kind"] == "loader":
+        try:
+            return _skipped_of_loader(document, batches)
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise _refusal(f"it is damaged ({type(exc).__name__}: {exc})") from exc
     size, drop_last = _batch_shape(document)
     found = copy.deepcopy(document)
     (source,) = found["sources"]
@@ -83,6 +91,52 @@ def _skipped(document: Document, batches: range) -> Document:
     if batches and batches[-1] >= first:
         raise _refusal(f"its epochs have {first} batches left, and number {batches[-1]} is not among them")
     return found
+
+
+def _skipped_of_loader(document: Document, batches: range) -> Document:
+    """A loader counts its batches: those that are skipped count as taken."""
+    found = copy.deepcopy(document)
+    epoch = found["epoch"]
+    if epoch is None:
+        raise _refusal("it is that of a loader between epochs, which has no batches yet. Take it after the first batch")
+    if epoch["streams"]:
+        raise _refusal("the data set of the loader is iterable or has a state, so its batches cannot be left out")
+    size, length = _loader_shape(found)
+    taken, above = epoch["taken"], set(epoch["above"])
+    num_left = sys.maxsize if length is None else length - taken - len(above)
+    if batches and batches[-1] >= num_left:
+        raise _refusal(f"its epoch has {num_left} batches left, and number {batches[-1]} is not among them")
+    left = (number for number in itertools.count(taken) if number not in epoch["above"])
+    above.update(itertools.islice(left, batches.start, batches.stop, batches.step) if batches else ())
+    while taken in above:
+        above.remove(taken)
+        taken += 1
+    if taken != epoch["taken"]:
+        epoch["check"] = None  # of the batch before
+    epoch["taken"], epoch["above"] = taken, sorted(above)
+    for source in found.get("sources", []):
+        last = source["epochs"][-1]
+        consumed = Ranges([(0, taken * size), *((each * size, (each + 1) * size) for each in epoch["above"])])
+        consumed &= Ranges([(0, len(issue_order(source, last)))])
+        last["high"] = consumed.stop
+        last["holes"] = (Ranges([(0, consumed.stop)]) - consumed).to_json()
+    return found
+
+
+def _loader_shape(document: Document) -> tuple[int, int | None]:
+    """The size of a batch, and the number of batches of an epoch, if it is known."""
+    match document["fingerprint"]:
+        case [["dataset", _, int(num_samples)], ["sampler", str(sampler)], ["batches", _, size, bool(drop_last)]]:
+            pass
+        case _:
+            return 1, None
+    if document.get("sources"):
+        source = document["sources"][0]
+        num_samples = len(issue_order(source, source["epochs"][-1]))
+    elif sampler not in ("SequentialSampler", "RandomSampler"):
+        return size or 1, None
+    size = size or 1
+    return size, num_samples // size if drop_last else -(-num_samples // size)
 
 
 def _consume(epoch: dict[str, Any], left: Ranges, spans: Iterable[tuple[int, int]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
+from spdl.resume._ranges import RangeChain
 from spdl.resume._values import unpack
 
 from ._indices import checksum
@@ -40,12 +41,14 @@ class Begun(NamedTuple):
         random: States of the random generators just before it began, as text.
         epoch: ``epoch`` of the sampler then; ``None``: it has none.
         is_seeded: Whether a base seed was drawn for its workers; persistent workers keep that of their first epoch.
+        order: Global positions of its indices, if they were distributed anew over the ranks.
     """
 
     progress: Progress
     random: dict[str, Any]
     epoch: int | None
     is_seeded: bool
+    order: RangeChain | None = None
 
 
 class Loaded(NamedTuple):
@@ -60,6 +63,7 @@ class Loaded(NamedTuple):
         epoch: What to call ``set_epoch`` with.
         is_seeded: Whether a base seed was drawn for the workers of this epoch.
         num_discarded: Number of batches of an iterable dataset without a state that have to be loaded again.
+        order: Global positions of the indices of this epoch, if they were distributed anew over the ranks.
     """
 
     state: dict[str, str]
@@ -70,6 +74,7 @@ class Loaded(NamedTuple):
     epoch: int | None
     is_seeded: bool
     num_discarded: int
+    order: RangeChain | None = None
 
 
 def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | None) -> dict[str, str]:
@@ -92,6 +97,8 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
         "world": world,
         "lockstep": loader.in_order and not is_iterable and (mark is None or mark.sampler is None),
     }
+    if source_of(loader) is not None:
+        document["sources"] = [_source_to_json(loader, begun, mark)]
     if begun is None or mark is None or mark.has_ended:
         document |= {"epoch": None, "random": Generators.of(loader).own_to_json()}
         return encode(document)
@@ -121,6 +128,9 @@ def load(loader: Loader, is_iterable: bool, state: Mapping[str, Any], snapshot_e
             they differ.
     """
     document = decode(state, "the loader")
+    if document["kind"] == "gathered":
+        document = _own_of(loader, document)
+        state = encode(document)
     if document["kind"] != _KIND:
         raise ResumeError(f"cannot resume: a state of a loader is needed, got one of a {document['kind']}")
     own = _fingerprint(loader, is_iterable)
@@ -181,7 +191,101 @@ def _load(
         epoch["number"],
         epoch["seeded"],
         discarded if is_iterable else 0,
+        _order_of(loader, document),
     )
+
+
+def _own_of(loader: Loader, gathered: dict[str, Any]) -> dict[str, Any]:
+    """The document from which this rank goes on, of those of all ranks."""
+    # Imported late: only those who change the number of ranks need it.
+    from spdl.resume._elastic import document_for
+
+    rank, world = _rank_of(loader)
+    states = gathered["states"]
+    document = document_for(gathered, rank, world)
+    if len(states) == world or document["kind"] != _KIND:
+        return document
+    base = next((each for each in states if each["epoch"] is not None), None)
+    document |= {"rank": rank, "world": world}
+    _, _, size, _ = document["fingerprint"][-1]
+    if size is not None and loader.batch_size is not None:
+        # Positions are divided, not batches: other ranks may have another size, to make up the same global batch.
+        document["fingerprint"][-1][2] = loader.batch_size
+    if base is None:
+        del document["sources"]
+        return document
+    if any(each["epoch"] is not None and each["epoch"]["streams"] for each in states):
+        raise ResumeError(
+            f"cannot load a state of {len(states)} ranks in a world of {world}: the dataset has a state, which cannot "
+            "be divided. Load it in as many ranks as saved it"
+        )
+    dealt = document["sources"][0]["epochs"]
+    if len(dealt) > 1:
+        raise ResumeError(
+            f"cannot load a state of {len(states)} ranks in a world of {world}: the ranks that saved were in epochs "
+            f"{dealt[0]['epoch']} to {dealt[-1]['epoch']}. Take their states at the same step"
+        )
+    begun = {"number": dealt[0]["epoch"], "taken": 0, "above": [], "check": None, "sampler": None, "turn": 0}
+    document["epoch"] = {**base["epoch"], **begun}
+    document["random"] = base["random"]
+    return document
+
+
+def source_of(loader: Loader) -> Any:
+    """The sampler, if it knows the ranks and finds indices by global positions; else ``None``."""
+    from torch.utils.data import BatchSampler
+
+    sampler, batch_sampler = loader.sampler, loader.batch_sampler
+    if batch_sampler is not None and (type(batch_sampler) is not BatchSampler or batch_sampler.sampler is not sampler):
+        return None
+    numbers = [getattr(sampler, name, None) for name in ("rank", "world_size", "num_global")]
+    is_source = callable(getattr(sampler, "at_global", None)) and all(type(number) is int for number in numbers)
+    return sampler if is_source else None
+
+
+def _source_to_json(loader: Loader, begun: Begun | None, mark: Mark | None) -> dict[str, Any]:
+    """Which positions of the sampler are consumed, as the document of a pipeline says it."""
+    sampler = source_of(loader)
+    order = None if begun is None else begun.order
+    length = len(sampler) if order is None else len(order)
+    size = 1 if loader.batch_sampler is None else loader.batch_size or 1
+    number = epoch_of(loader) if begun is None else begun.epoch
+    epoch: dict[str, Any] = {"epoch": number or 0, "high": 0, "holes": [], "parts": {}, "iterator": None}
+    if mark is not None and mark.has_ended:
+        epoch["high"] = length
+    elif mark is not None:
+        starts = sorted(mark.above)
+        ends = [mark.taken, *(batch + 1 for batch in starts)]
+        epoch["high"] = min(length, ends[-1] * size)
+        epoch["holes"] = [
+            [stop * size, start * size] for stop, start in zip(ends, starts, strict=False) if stop < start
+        ]
+    if order is not None:
+        epoch["todo"] = order.to_json()
+    found = {
+        "kind": "indexed",
+        "rank": sampler.rank,
+        "world": sampler.world_size,
+        "length": sampler.num_global,
+        "lockstep": False,
+        "epochs": [epoch],
+        "ended": False,
+    }
+    return {**found, "drop_last": True} if getattr(sampler, "drop_last", False) is True else found
+
+
+def _order_of(loader: Loader, document: dict[str, Any]) -> RangeChain | None:
+    """The global positions to issue, if they were distributed anew."""
+    (source,) = document.get("sources") or [None]
+    todo = None if source is None else source["epochs"][0].get("todo")
+    if todo is None:
+        return None
+    if source_of(loader) is None:
+        raise ResumeError(
+            f"cannot load a state of other ranks: {type(loader.sampler).__qualname__} does not find indices by their "
+            "global position. Use spdl.source.DistributedKeyedSampler"
+        )
+    return RangeChain.from_json(todo)
 
 
 def epoch_of(loader: Loader) -> int | None:

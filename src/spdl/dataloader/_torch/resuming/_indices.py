@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -43,15 +43,24 @@ class Indices:
         self._recorded: Recorded | None = None
         self._check: int | None = None
         self._latest: _Drawing | None = None
+        self._order: Sequence[int] | None = None
 
-    def begin(self, progress: Progress, recorded: Recorded | None = None, check: int | None = None) -> None:
+    def begin(
+        self,
+        progress: Progress,
+        recorded: Recorded | None = None,
+        check: int | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
         """Set what the next ``iter()`` does.
 
         Args:
             progress: Progress of the epoch; ``progress.taken`` index batches are passed over.
             recorded: State of the sampler to load.
             check: Checksum of the last index batch that is passed over.
+            order: Global positions of the indices, if the sampler's ranks share what is left of an epoch anew.
         """
+        self._order = order
         self._progress = progress
         self._recorded = recorded
         self._check = check
@@ -77,6 +86,8 @@ class Indices:
     def open(self, progress: Progress) -> _Opened:
         """Begin a pass over the sampler."""
         recorded, target, inner = self._recorded, progress.taken, self._inner
+        if self._order is not None:
+            return self._from(max(target - 1, 0)), max(target - 1, 0), None
         if recorded is not None and recorded.where == "sampler":
             load_state(inner, recorded.state, "the sampler")
         elif recorded is None and _has_positions(inner):
@@ -97,9 +108,13 @@ class Indices:
 
     def _from(self, number: int) -> Iterator[Any]:
         """The index batches from ``number`` on, by position."""
-        inner = self._inner
-        positions = range(number * (1 if self._batch is None else self._batch[0]), len(inner))
-        singles = iter(positions) if _is_sequential(inner) else (inner[position] for position in positions)
+        inner, order = self._inner, self._order
+        size = len(inner if order is None else order)
+        positions = range(number * (1 if self._batch is None else self._batch[0]), size)
+        if order is not None:
+            singles = (inner.at_global(order[position]) for position in positions)
+        else:
+            singles = iter(positions) if _is_sequential(inner) else (inner[position] for position in positions)
         return singles if self._batch is None else _in_batches(singles, *self._batch)
 
     def verify(self, indices: Any, number: int) -> None:
