@@ -45,7 +45,7 @@ class LoaderStates:
         if self._loaded is not None:
             return dict(self._loaded)
         if self._newest is not None:
-            state = self._newest.state(was_started=True)
+            state: dict[str, str] = self._newest.state(was_started=True)
             if self._previous is not None and _has_no_beginning(state):
                 state = self._previous.state(was_started=True)
             if not _is_before_next_epoch(state):

@@ -2,11 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineStateError, WorkerError, run_pipeline_in_subprocess
+from spdl.dataloader._holding import hold
+from spdl.pipeline import (
+    PipelineBuilder,
+    PipelineStateError,
+    WorkerError,
+    iterate_in_subprocess,
+    run_pipeline_in_subprocess,
+)
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from spdl.resume import ResumeError
 from tests.pipeline.resume.iterating import OnThread
@@ -112,3 +121,58 @@ def test_what_is_refused_starts_no_process() -> None:
         start(buffer_size=0)
     with pytest.raises(ValueError, match="resumable must be"):
         run_pipeline_in_subprocess(builder, resumable="no")  # type: ignore[arg-type]
+
+
+class Committing:
+    """A user's iterable with a ``commit`` of its own, such as that of a message queue."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(50)
+
+    def commit(self, *args: Any) -> None:
+        raise AssertionError("nobody has asked for it")
+
+
+def test_a_commit_of_the_user_is_not_called() -> None:
+    """Only pipelines that were made resumable are told what was read."""
+    assert list(iterate_in_subprocess(Committing, buffer_size=2)) == list(range(50))
+
+
+def read_ahead(items: Any, num: int) -> list[int]:
+    """What a thread that prefetches does, all of an iteration ahead of a user who takes ``num`` items."""
+    iterator: Any = iter(items)
+    holding = hold(iterator)
+    assert holding is not None
+    ready: Queue[tuple[int | None, Any]] = Queue()
+
+    def work() -> None:
+        for item in iterator:
+            ready.put((item, holding.token()))
+        ready.put((None, holding.token()))
+
+    thread = Thread(target=work)
+    thread.start()
+    taken = []
+    for _ in range(num):
+        item, token = ready.get(timeout=TIMEOUT)
+        holding.commit(token)
+        taken += [] if item is None else [item]
+        items.state_dict()  # while the thread reads
+    thread.join(TIMEOUT)
+    return taken
+
+
+@pytest.mark.parametrize("num", [4, 16])
+def test_what_was_read_ahead_is_not_consumed(num: int) -> None:
+    """Not before the user has it, though the process was told to go on."""
+    items = start(buffer_size=3)
+    taken = read_ahead(items, num)
+    state = items.state_dict()
+    other = start()
+    other.load_state_dict(state)
+    expected = sorted(value for item in range(5) for value in thrice(item))
+    rest = list(other)
+    assert sorted(taken + (rest if num <= 15 else [])) == expected
+    if num == 4:
+        assert sorted(items) == expected, "the next iteration is an ordinary one"
+        assert json.loads(items.state_dict()["spdl"])["sources"][0]["ended"]

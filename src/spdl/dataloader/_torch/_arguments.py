@@ -249,7 +249,7 @@ def _with_defaults_of_torch(given: Arguments) -> ResolvedArguments:
         batch_sampler = BatchSampler(sampler, given.batch_size, given.drop_last)
         # Hugging Face's Trainer resumes with a loader of its own over this object, and tells nothing else the epoch.
         if callable(set_epoch := getattr(sampler, "set_epoch", None)):
-            batch_sampler.set_epoch = set_epoch
+            vars(batch_sampler)["set_epoch"] = set_epoch
     collate_fn = given.collate_fn
     if collate_fn is None:
         collate_fn = default_convert if batch_sampler is None else default_collate

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import select
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -37,6 +39,8 @@ _RUSH: Final = 16
 #: From this size of the buffer on, up to an eighth of it may be made later than it could be.
 _LARGE_BUFFER: Final = 32
 _KEPT_PART: Final = 8
+#: Seconds after which a thread that reads ahead looks for messages that somebody else has received.
+_LOOK_INTERVAL: Final = 0.05
 _ITEM: Final = int(FromIterator.ITEM)
 _numbers: Final = itertools.count(1)
 
@@ -55,7 +59,8 @@ def iterate_in_subprocess(
 
     The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
     ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
-    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.
+    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``. What is returned
+    has no state: for a pipeline that another run is to resume, use ``run_pipeline_in_subprocess(..., resumable=True)``.
 
     Args:
         fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
@@ -182,7 +187,7 @@ class _Worker(Generic[T]):
         self._credits = self.buffer_size or math.inf
         # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
         self._must_confirm = hasattr(child.link.receiver, "reset")
-        self._timeout = timeout
+        self.timeout = timeout
         self.number = 0  # of the latest iteration
         self._is_ended = False
 
@@ -234,9 +239,9 @@ class _Worker(Generic[T]):
         """The next message. Errors end the process."""
         self.check()
         try:
-            frame = self._child.recv(self._timeout)
+            frame = self._child.recv(self.timeout)
         except TimeoutError:
-            error: WorkerError = WorkerTimeoutError(f"{_WHAT} did not produce any data for {self._timeout:g} seconds")
+            error: WorkerError = WorkerTimeoutError(f"{_WHAT} did not produce any data for {self.timeout:g} seconds")
         except WorkerError as exc:
             if not self.number and not isinstance(exc, WorkerDiedError):
                 exc.args = (f"Failed to create the iterable: {exc}",)
@@ -261,7 +266,11 @@ class _Worker(Generic[T]):
 class _ResumableWorker(_Worker[T]):
     """A resumable pipeline there, which has a state here."""
 
-    num_read = 0  # items of the latest iteration that ``next`` has returned; its end counts as one
+    num_read = 0  # items of the latest iteration that the user has; its end counts as one
+
+    def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
+        super().__init__(child, buffer_size, timeout)
+        self.reading = threading.Lock()  # somebody may read ahead in a thread, while the user asks for the state
 
     def __iter__(self) -> Iterator[T]:
         self.check()
@@ -283,14 +292,15 @@ class _ResumableWorker(_Worker[T]):
         self._ask(ToIterator.LOAD, state)
 
     def _ask(self, kind: ToIterator, payload: Any) -> Any:
-        self.check()
-        self.tell(kind, payload)
-        others: list[Frame] = []
-        try:
-            while (frame := self.receive()).kind != FromIterator.STATE:
-                others.append(frame)
-        finally:
-            self.link.put_back(others)
+        with self.reading:
+            self.check()
+            self.tell(kind, payload)
+            others: list[Frame] = []
+            try:
+                while (frame := self.receive()).kind != FromIterator.STATE:
+                    others.append(frame)
+            finally:
+                self.link.put_back(others)
         answer = frame.load()
         if not isinstance(answer, RemoteFailure):
             return answer
@@ -376,17 +386,62 @@ class _Iteration(Generic[T]):
 
 
 class _ResumableIteration(_Iteration[T]):
-    """The same, which counts what has been read."""
+    """The same, which counts what has been read.
+
+    For code that reads ahead for the user, in a thread of its own, it has ``hold``, ``token`` and ``commit``; see
+    ``spdl.dataloader._holding.Holding``.
+    """
 
     _worker: _ResumableWorker[T]
 
+    def __init__(self, worker: _ResumableWorker[T]) -> None:
+        super().__init__(worker)
+        self._num = 0  # items that ``next`` has returned; the end counts as one
+        self._is_held = False
+
     def __next__(self) -> T:
         was_over = self._is_over
+        if self._is_held:
+            self._await_message()
         try:
-            item = super().__next__()
+            with self._worker.reading:
+                item = super().__next__()
         except StopIteration:
             if not was_over and self._number == self._worker.number:
-                self._worker.num_read += 1
+                self._count()
             raise
-        self._worker.num_read += 1
+        self._count()
         return item
+
+    def _count(self) -> None:
+        self._num += 1
+        if not self._is_held:
+            self._worker.num_read = self._num
+
+    def _await_message(self) -> None:
+        """Wait without the lock, so that the user can ask for the state meanwhile."""
+        link, limit = self._worker.link, self._worker.timeout
+        if self._is_over or not self._number:
+            return
+        until = math.inf if limit is None else monotonic() + limit
+        while not link.has_frame() and monotonic() < until:
+            try:
+                if select.select([link.fileno()], [], [], _LOOK_INTERVAL)[0]:
+                    return
+            except (OSError, ValueError):
+                return  # it has ended, or there are too many files for select(): then wait with the lock
+
+    def hold(self) -> None:
+        self._is_held = True
+        self._worker.tell(ToIterator.HOLD, None)
+
+    def token(self) -> int:
+        return self._num
+
+    def commit(self, token: int) -> None:
+        worker = self._worker
+        if self._number != worker.number or worker.num_read == token:
+            return
+        worker.num_read = token
+        with suppress(OSError):
+            worker.link.signal(ToIterator.READ, self._number, token)

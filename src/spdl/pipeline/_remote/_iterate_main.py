@@ -68,8 +68,11 @@ class _Worker:
         self._wanted = 0  # number of the iteration asked for last
         self._credits: float = 0  # how many more items of it may be sent
         # A resumable pipeline: see ``ResumableItems``.
-        self._resumable: Any = iterable if callable(getattr(iterable, "commit", None)) else None
+        self._resumable: Any = iterable if getattr(iterable, "counts_reads", None) is True else None
         self._num_read = 0  # items of this iteration of which the parent has said that they were read
+        self._holds = self._will_hold = (
+            False  # whether, in this iteration and the next one, READ says so and not CREDIT
+        )
         self._poll = select.poll() if hasattr(select, "poll") else None
         if self._poll is not None:
             self._poll.register(link.fileno(), select.POLLIN)
@@ -152,11 +155,16 @@ class _Worker:
         if frame.kind == ToIterator.START:
             self._wanted = frame.number
             self._credits = frame.load()
+            self._holds, self._will_hold = self._will_hold, False
         elif frame.kind == ToIterator.CREDIT and frame.number == self._wanted:
             self._credits += frame.count or frame.load()
-            if self._resumable is not None and frame.count:
+            if self._resumable is not None and frame.count and not self._holds:
                 self._num_read += frame.count
                 self._resumable.commit(self._num_read)
+        elif frame.kind == ToIterator.HOLD:
+            self._will_hold = True
+        elif frame.kind == ToIterator.READ and frame.number == self._wanted:
+            self._resumable.commit(frame.count)
         elif frame.kind in (ToIterator.STATE, ToIterator.LOAD):
             self._link.send(FromIterator.STATE, frame.number, self._state(frame))
 

@@ -32,6 +32,8 @@ class ToIterator(IntEnum):
     #: included.
     STATE = 3
     LOAD = 4  #: of resumable pipelines, before the first iteration: load this state, and answer with STATE
+    HOLD = 5  #: of resumable pipelines: in the next iteration, items have been read when READ says so, not by CREDIT
+    READ = 6  #: count: number of items of the iteration that have been read, its end included
 
 
 class FromIterator(IntEnum):

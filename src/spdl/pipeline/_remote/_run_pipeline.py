@@ -183,6 +183,9 @@ class _WithWorkers(Generic[T]):
 class _ResumableWithWorkers(_WithWorkers[T]):
     """The same of a resumable pipeline."""
 
+    def __iter__(self) -> Iterator[T]:
+        return _HeldItems(self, self._parts[0])
+
     def state_dict(self) -> dict[str, str]:
         return self._parts[0].state_dict()  # type: ignore[attr-defined, no-any-return] # of ``iterate_resumably``
 
@@ -207,6 +210,22 @@ class _Items(Iterator[T]):
             return next(self._items)
         except WorkerError as exc:
             self._owner.fail(exc)
+
+
+class _HeldItems(_Items[T]):
+    """The same of a resumable pipeline; see ``spdl.dataloader._holding.Holding``."""
+
+    _items: Any
+
+    def hold(self) -> None:
+        self._items.hold()
+
+    def token(self) -> int:
+        token: int = self._items.token()
+        return token
+
+    def commit(self, token: int) -> None:
+        self._items.commit(token)
 
 
 def _end(parts: list[Any], workers: MovedWorkers) -> None:

@@ -107,6 +107,8 @@ class ResumableItems(Generic[T]):
     ``next`` raises ``TimeoutError`` if there is no item yet, so that whoever iterates can answer questions meanwhile.
     """
 
+    #: Says that ``commit`` and the states are there. Iterables of users may have a ``commit`` of their own.
+    counts_reads = True
     #: Seconds that ``next`` waits.
     _PATIENCE = 0.02
 

@@ -111,6 +111,7 @@ class Indices:
         inner, order = self._inner, self._order
         size = len(inner if order is None else order)
         positions = range(number * (1 if self._batch is None else self._batch[0]), size)
+        singles: Iterator[Any]
         if order is not None:
             singles = (inner.at_global(order[position]) for position in positions)
         else:
