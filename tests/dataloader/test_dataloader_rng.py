@@ -79,3 +79,34 @@ def test_functions_without_the_parameter_are_refused() -> None:
         loader(rng="augment")
     with pytest.raises(TypeError, match="seed must be an int"):
         loader(seed=None)
+
+
+@pytest.mark.parametrize("count", [0, 2, SIZE])
+@pytest.mark.parametrize("begun", [0, 2])
+def test_a_resumed_iteration_has_the_numbers_of_its_epoch(begun: int, count: int) -> None:
+    """In the middle, at the end and between epochs; and the epochs after it go on counting."""
+    plain = loader(resumable=True)
+    epochs = [seeds(plain) for _ in range(4)]
+    first = loader(resumable=True)
+    for _ in range(begun):
+        seeds(first)
+    taken, batches = [], iter(first)
+    for _ in range(count):
+        taken.append(next(batches)[1])
+    state = first.state_dict()
+    second = loader(resumable=True)
+    second.load_state_dict(state)
+    assert second.state_dict() == state
+    assert taken + seeds(second) == epochs[begun]
+    assert seeds(second) == epochs[begun + 1]
+
+
+def test_a_state_between_epochs_keeps_counting() -> None:
+    """After the end of an iteration the next one has the next numbers, in the resumed loader too."""
+    plain = loader(resumable=True)
+    epochs = [seeds(plain) for _ in range(3)]
+    first = loader(resumable=True)
+    assert seeds(first) == epochs[0]
+    second = loader(resumable=True)
+    second.load_state_dict(first.state_dict())
+    assert [seeds(second) for _ in range(2)] == epochs[1:]

@@ -49,7 +49,7 @@ def be_rank(rank: int, world: int, folder: str, num_steps: int) -> None:
     from spdl.dataloader import get_pytorch_dataloader
     from spdl.source import DistributedKeyedSampler
 
-    store = dist.FileStore(f"{folder}/store-{world}", world)
+    store = dist.FileStore(f"{folder}/store-{world}", world)  # type: ignore[attr-defined]
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world)
     sampler = DistributedKeyedSampler(SIZE, rank=rank, world_size=world, seed=2)
     loader: Any = get_pytorch_dataloader(
@@ -58,13 +58,14 @@ def be_rank(rank: int, world: int, folder: str, num_steps: int) -> None:
     saved = Path(folder, "checkpoint")
     state: dict[str, Any] = {"model": torch.zeros(3), "data": resume.gather(loader.state_dict())}
     if saved.exists():
-        dcp.load(state, checkpoint_id=saved)
+        dcp.load(state, checkpoint_id=saved)  # type: ignore[attr-defined] # torch lists it nowhere
         assert state["model"].tolist() == [1, 1, 1]
         loader.load_state_dict(state["data"])
     batches = iter(loader)
     taken = [index for _, batch in zip(range(num_steps), batches, strict=False) for index in batch]
     if not saved.exists():
-        dcp.save({"model": torch.ones(3), "data": resume.gather(loader.state_dict())}, checkpoint_id=saved)
+        save: Any = dcp.save  # type: ignore[attr-defined]
+        save({"model": torch.ones(3), "data": resume.gather(loader.state_dict())}, checkpoint_id=saved)
     os.write(1, json.dumps([world, taken]).encode() + b"\n")
     dist.destroy_process_group()
 

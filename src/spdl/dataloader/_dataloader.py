@@ -276,9 +276,7 @@ class DataLoader(Generic[Source, Output]):
 
     def _build(self) -> Pipeline[Output]:
         """A pipeline for an iteration."""
-        pipeline = self._make_builder().build(
-            num_threads=self._num_threads, resumable=self._resumable, seed=self._seed
-        )
+        pipeline = self._make_builder().build(num_threads=self._num_threads, resumable=self._resumable, seed=self._seed)
         if pipeline._resuming is not None and self._epoch is not None:
             pipeline._resuming.number_epochs(self._epoch)
         return pipeline

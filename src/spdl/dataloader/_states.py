@@ -44,13 +44,17 @@ class LoaderStates:
         """See ``DataLoader``."""
         if self._loaded is not None:
             return dict(self._loaded)
+        pipeline = self._loader._build()
         if self._newest is not None:
             state: dict[str, str] = self._newest.state(was_started=True)
             if self._previous is not None and _has_no_beginning(state):
                 state = self._previous.state(was_started=True)
             if not _is_before_next_epoch(state):
                 return state
-        return self._loader._build().state_dict()
+            rng_epoch = json.loads(state[KEY]).get("rng_epoch")
+            if rng_epoch is not None:
+                pipeline._set_rng_epoch(rng_epoch)
+        return pipeline.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See ``DataLoader``."""

@@ -326,6 +326,11 @@ class Pipeline(Generic[T]):
 
     # -- internals
 
+    @property
+    def _rng_epoch(self) -> int | None:
+        """What ``_set_rng_epoch`` has set, in this pipeline or in that of a state; ``None``: the sources say it."""
+        return next((node.passes.rng_epoch for node in self._engine.nodes if isinstance(node, SourceNode)), None)
+
     def _set_rng_epoch(self, epoch: int) -> None:
         """Give ops the random numbers of this epoch, whatever the sources say. Before the start; for a single pass."""
         for node in self._engine.nodes:

@@ -100,13 +100,18 @@ class Resuming:
         for number, (source, positions) in enumerate(zip(self._sources, captured, strict=True)):
             own = {key[1:]: done for key, done in parts.items() if key[0] == number}
             documents.append(_source_document(source, positions, own, ended=ended))
-        found = {
+        found: dict[str, Any] = {
             "kind": "pipeline",
             "fingerprint": self._fingerprint,
             "approximate": self._approximate,
             "sources": documents,
         }
-        return encode(found if step is None else {**found, "step": step})
+        if step is not None:
+            found["step"] = step
+        rng_epoch = next((each.node.passes.rng_epoch for each in self._sources), None)
+        if rng_epoch is not None:
+            found["rng_epoch"] = rng_epoch + ended
+        return encode(found)
 
     def number_epochs(self, first: int) -> None:
         """Number the epochs of sources that do not tell their epoch from this one on. Before the start."""
@@ -142,9 +147,13 @@ class Resuming:
             _plans(number, source, saved)
             for number, (source, saved) in enumerate(zip(self._sources, document["sources"], strict=True))
         ]
+        rng_epoch = document.get("rng_epoch")
+        if rng_epoch is not None and type(rng_epoch) is not int:
+            raise ResumeError(f"cannot load the state: its epoch of random numbers is {rng_epoch!r}; it is damaged")
         with self._engine.lock:
             for source, own in zip(self._sources, plans, strict=True):
                 source.node.passes.resume(own)
+                source.node.passes.rng_epoch = rng_epoch
         self._loaded = encode(document)
         step = document.get("step", 0)
         if self._steps is not None and type(step) is int:

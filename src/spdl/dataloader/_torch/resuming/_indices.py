@@ -87,7 +87,7 @@ class Indices:
         """Begin a pass over the sampler."""
         recorded, target, inner = self._recorded, progress.taken, self._inner
         if self._order is not None:
-            return self._from(max(target - 1, 0)), max(target - 1, 0), None
+            return _Opened(self._from(max(target - 1, 0)), max(target - 1, 0))
         if recorded is not None and recorded.where == "sampler":
             load_state(inner, recorded.state, "the sampler")
         elif recorded is None and _has_positions(inner):
