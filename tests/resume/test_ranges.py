@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.resume._ranges import RangeChain, Ranges
+from spdl.resume._ranges import RangeChain, Ranges, numbers_to_json
 from tests.strategies.profiles import cases
 
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
@@ -54,7 +54,18 @@ def test_ranges_are_sets(one: list[tuple[int, int]], other: list[tuple[int, int]
         assert [number in found for number in range(-1, 62)] == [number in expected for number in range(-1, 62)]
         assert found == Ranges.from_json(json.loads(json.dumps(found.to_json())))
         assert hash(found) == hash(Ranges.of(expected))
+        assert numbers_to_json([7 + number for number in sorted(expected)], 7) == found.to_json()
     assert "1" not in left
+
+
+@cases(300)
+@given(numbers=st.sets(st.integers(0, 40)), origin=st.integers(-5, 5))
+def test_numbers_that_are_apart_are_written_as_distances(numbers: set[int], origin: int) -> None:
+    """The fast way writes what the set of ranges writes, and it is read again."""
+    written = numbers_to_json(sorted(number + origin for number in numbers), origin)
+    assert written == Ranges.of(numbers).to_json()
+    assert set(Ranges.from_json(json.loads(json.dumps(written)))) == numbers
+    assert Ranges([(3, 5), (6, 7), (10, 11), (20, 30)]).to_json() == [[3, 5], 2, 4, [20, 30]]
 
 
 @cases(200)
@@ -125,8 +136,9 @@ def test_missing_places_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, {}, [1, 2], [[1]], [[2, 1]], [[1, 1]], [[0, 5], [4, 9]], [[5, 9], [0, 1]], [[0, 1.0]], [[0, True]]]
-)
+    "value", [None, {}, [1, 2], [[1]], [[2, 1]], [[1, 1]], [[0, 5], [4, 9]], [[5, 9], [0, 1]], [[0, 1.0]], [[0, True]],
+     [[0, 1], 0], [[0, 1], -1], [[0, 1], True], [[0, 1], 2.0]],
+)  # fmt: skip
 def test_other_json_is_no_set_of_ranges(value: Any) -> None:
     """A damaged text is refused, not repaired."""
     with pytest.raises(ValueError, match="range"):

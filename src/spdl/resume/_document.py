@@ -25,6 +25,7 @@ VERSION: Final = 1
 #: The only key of a state.
 KEY: Final = "spdl"
 
+_RANGES: Final = "[[start, stop], ...], ascending and disjoint, or distances for ranges of one"
 _SOURCE_KINDS: Final = ("indexed", "stateful", "iterable")
 
 
@@ -180,10 +181,10 @@ def _check_epoch(epoch: Any, check: _Check, where: str) -> None:
     high = epoch.get("high", 0)
     check.that(_is_count(high), f"{where}high", "an integer >= 0", high)
     if "holes" in epoch:
-        holes = check.parsed(epoch, "holes", where, Ranges.from_json, "[[start, stop], ...], ascending and disjoint")
+        holes = check.parsed(epoch, "holes", where, Ranges.from_json, _RANGES)
         check.that(holes.stop <= high, f"{where}holes", f"positions below {high}", epoch["holes"])
     if "dropped" in epoch:
-        check.parsed(epoch, "dropped", where, Ranges.from_json, "[[start, stop], ...], ascending and disjoint")
+        check.parsed(epoch, "dropped", where, Ranges.from_json, _RANGES)
     for name in ("parts", "dropped_parts"):
         parts = epoch.get(name, {})
         check.that(isinstance(parts, dict), where + name, "a JSON object", parts)

@@ -10,9 +10,12 @@ import operator
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
-from typing import Any, Final, SupportsIndex, overload
+from typing import Any, Final, SupportsIndex, TypeAlias, overload
 
-__all__ = ["RangeChain", "Ranges"]
+__all__ = ["RangeChain", "Ranges", "RangesJson", "numbers_to_json"]
+
+#: What ``Ranges.to_json`` returns.
+RangesJson: TypeAlias = list[int | list[int]]
 
 #: How many integers :meth:`Ranges.joined` takes one by one: a second's work, and 100 MB of JSON.
 _MAX_ALONE: Final = 2**22
@@ -85,21 +88,34 @@ class Ranges:
         """The set that :meth:`to_json` wrote.
 
         Raises:
-            ValueError: It is not a list of ``[start, stop]`` with ``start < stop``, ascending and apart.
+            ValueError: It is not such a list, ascending and apart.
         """
         if not isinstance(value, list):
             raise ValueError(f"ranges must be a list, got {value!r}")
         pairs: list[tuple[int, int]] = []
-        for pair in value:
-            start, stop = _integers(pair, 2)
+        for each in value:
+            if type(each) is int and pairs:
+                start = pairs[-1][1] - 1 + each
+                stop = start + 1
+            else:
+                start, stop = _integers(each, 2)
             if start >= stop or (pairs and start < pairs[-1][1]):
                 raise ValueError(f"ranges must be ascending, disjoint and not empty, got {value!r}")
             pairs.append((start, stop))
         return cls(pairs)
 
-    def to_json(self) -> list[list[int]]:
-        """``[[start, stop], ...]``."""
-        return [[start, stop] for start, stop in self._pairs]
+    def to_json(self) -> RangesJson:
+        """``[[start, stop], ...]``, where an integer stands for a range of one.
+
+        It is the distance of that number from the one before it in the set: ``[[3, 5], 2, 4]`` is 3, 4, 6, 10. So a
+        thousand numbers that are apart take two or three characters each, however large they are.
+        """
+        found: RangesJson = []
+        last = None
+        for start, stop in self._pairs:
+            found.append(start - last if last is not None and stop - start == 1 else [start, stop])
+            last = stop - 1
+        return found
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -180,6 +196,36 @@ class Ranges:
 
     def __repr__(self) -> str:
         return f"Ranges({list(self._pairs)})"
+
+
+def numbers_to_json(numbers: Sequence[int], origin: int = 0) -> RangesJson:
+    """``Ranges.of(number - origin for number in numbers).to_json()``, in a tenth of the time.
+
+    States are made of pending positions with it, perhaps in every step of a training.
+
+    Args:
+        numbers: Ascending.
+        origin: What is subtracted from each.
+    """
+    if not numbers:
+        return []
+    first, last = numbers[0] - origin, numbers[-1] - origin
+    if last - first == len(numbers) - 1:
+        return [[first, last + 1]]
+    distances = list(map(operator.sub, numbers[1:], numbers))
+    if 1 not in distances:
+        return [[first, first + 1], *distances]
+    found: RangesJson = []
+    start, stop, distance = first, first + 1, None  # of the range under way, and from the number before it
+    for each in distances:
+        if each == 1:
+            stop += 1
+            continue
+        found.append(distance if distance is not None and stop - start == 1 else [start, stop])
+        start = stop - 1 + each
+        stop, distance = start + 1, each
+    found.append(distance if distance is not None and stop - start == 1 else [start, stop])
+    return found
 
 
 class RangeChain(Sequence[int]):

@@ -12,7 +12,7 @@ from spdl.pipeline._engine._passes import CapturedSource, Plan
 from spdl.pipeline._engine._stages import AggregateStage, SourceNode
 from spdl.resume._document import decode, describe_difference, encode
 from spdl.resume._errors import ResumeError
-from spdl.resume._ranges import RangeChain, Ranges
+from spdl.resume._ranges import RangeChain, Ranges, numbers_to_json
 
 from ._fingerprint import fingerprint_of
 from ._sources import SourceFacts, prepare_source
@@ -215,7 +215,7 @@ def _epoch_document(
 ) -> dict[str, Any]:
     start = indices.start
     own = pending[bisect_left(pending, start) : bisect_left(pending, indices.stop)]
-    holes = _ranges(own, start)
+    holes = numbers_to_json(own, start)
     low = own[0] if own else indices.stop
     # At the end, the state is that from which the next epoch begins.
     own_epoch = number + ended
@@ -242,19 +242,6 @@ def _epoch_document(
         },
         "iterator": iterator,
     }
-
-
-def _ranges(numbers: list[int], start: int) -> list[list[int]]:
-    """Ascending numbers as ranges, counted from ``start``."""
-    found: list[list[int]] = []
-    stop = None
-    for number in numbers:
-        if number == stop:
-            found[-1][1] += 1
-        else:
-            found.append([number - start, number - start + 1])
-        stop = number + 1
-    return found
 
 
 # From the document to the engine
