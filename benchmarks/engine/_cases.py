@@ -16,7 +16,7 @@ from benchmarks._contest.result import Result
 from ._session import NUM_CHECKED
 from ._shapes import SHAPES, SINK_SIZE, Shape
 
-__all__ = ["CONTEST", "OURS", "REFERENCE", "check_items"]
+__all__ = ["CONTEST", "OURS", "REFERENCE", "TORCH", "check_items"]
 
 OURS = "spdl"
 REFERENCE = "reference"

@@ -1,0 +1,1 @@
+"""What does it cost that a run can be resumed?"""

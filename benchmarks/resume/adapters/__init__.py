@@ -1,0 +1,1 @@
+"""One module per peer; ``benchmarks/resume/_session.py`` has what they are asked for."""

@@ -1,0 +1,24 @@
+"""SPDL's drop-in for torch's loader."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from spdl.dataloader import get_pytorch_dataloader
+
+from ._steps import Hashes, collate
+
+
+def versions() -> dict[str, str]:
+    return {package: version(package) for package in ("spdl", "torch")}
+
+
+def loader(data: Mapping[str, Any]) -> Any:
+    return get_pytorch_dataloader(
+        Hashes(data["batch_size"] * data["num_batches"]),  # type: ignore[arg-type]  # torch asks for no base class
+        data["batch_size"],
+        shuffle=True,
+        num_workers=2,
+        collate_fn=collate,
+        workers=data["workers"],
+    )
