@@ -13,7 +13,7 @@ from benchmarks._contest.required import AtMost, Ratio
 from benchmarks.engine._cases import TORCH, check_items
 from benchmarks.engine._shapes import SHAPES, Shape
 
-__all__ = ["CONTEST", "check_draws", "check_steps", "make_cases"]
+__all__ = ["CONTEST", "FAR", "check_batch", "check_draws", "check_pending", "check_steps", "make_cases"]
 
 #: What can be resumed, and the same without. A peer's name ends in ``-off`` where it is not asked to resume.
 OURS, OURS_OFF = "spdl", "spdl-off"

@@ -162,7 +162,7 @@ class Draws(Session):
         """Microseconds of a call; those of a loop without one are subtracted."""
         draw, indices = self._draw, range(self._num_calls)
         start = time.perf_counter()
-        for index in indices:
+        for _ in indices:
             pass
         empty = time.perf_counter() - start
         cpu, start = cpu_seconds(), time.perf_counter()

@@ -215,16 +215,16 @@ def numbers_to_json(numbers: Sequence[int], origin: int = 0) -> RangesJson:
     distances = list(map(operator.sub, numbers[1:], numbers))
     if 1 not in distances:
         return [[first, first + 1], *distances]
-    found: RangesJson = []
-    start, stop, distance = first, first + 1, None  # of the range under way, and from the number before it
-    for each in distances:
-        if each == 1:
-            stop += 1
-            continue
-        found.append(distance if distance is not None and stop - start == 1 else [start, stop])
-        start = stop - 1 + each
-        stop, distance = start + 1, each
-    found.append(distance if distance is not None and stop - start == 1 else [start, stop])
+    found: RangesJson = [[first, first + 1]]
+    append = found.append
+    for number, distance in zip(numbers[1:], distances, strict=True):
+        if distance != 1:
+            append(distance)
+        elif isinstance(newest := found[-1], list):
+            newest[1] += 1
+        else:
+            start = number - 1 - origin
+            found[-1] = [start, start + 2]
     return found
 
 
