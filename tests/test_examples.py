@@ -16,6 +16,12 @@ _NAMES = sorted(path.name for path in _FOLDER.glob("*.py"))
 _SHOWN = {
     "async_download.py": ["36 objects downloaded and hashed, 4 not found", "object 7: the server answers 404"],
     "batch_function.py": ["[4, 32, 32, 32]", "[32, 32, 32]", "at most 1 KiB"],
+    "checkpoints.py": [
+        "killed after step 23",
+        "goes on after step 20",
+        "the same model: True, 28 steps in the second run",
+        "2 ranks read 128 samples, 4 ranks 128; each once: True",
+    ],
     "dataset_getitem.py": ["13 batches, 100 samples, in the sampler's order: True"],
     "dedicated_thread.py": ["102400 bytes in 13 transfers by ['transfer_0'], 1 stream made"],
     "epochs.py": ["epoch 0: [", "epoch 1: [", "epoch 2: ["],
