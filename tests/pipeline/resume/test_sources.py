@@ -1,6 +1,7 @@
 """The sources of ``spdl.source`` in pipelines that are resumed."""
 
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spdl.pipeline import Pipeline
+from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline._engine import _passes
 from spdl.resume import gather
 from spdl.source import (
@@ -21,8 +22,9 @@ from spdl.source import (
     KeyedMix,
 )
 from spdl.source.utils import embed_shuffle
+from tests.pipeline.resume.graphs import Source, Stateful
 from tests.strategies.profiles import cases
-from tests.support.running import TIMEOUT, build_of
+from tests.support.running import TIMEOUT, await_event, build_of
 
 SOURCES: dict[str, Callable[[], Any]] = {
     "keyed": lambda: DistributedKeyedSampler(13, rank=1, world_size=2, seed=3),
@@ -87,6 +89,39 @@ def check(name: str, first: int, second: int) -> None:
             found += read(pipeline, num)
             state = json.dumps(pipeline.state_dict())
     assert found == wanted
+
+
+def test_the_state_before_an_item_that_is_held_back_is_kept() -> None:
+    """However many states of the source are saved after it: only that one leads back into the epoch."""
+    held, gate, passed = (0, 1, 10), threading.Event(), threading.Event()
+
+    def keep(item: tuple[int, ...]) -> tuple[int, ...] | None:
+        if item == held:
+            await_event(gate)
+        if item == (0, 1, 299):
+            passed.set()
+        return item if item == held or item[1] != 1 else None
+
+    def make() -> Pipeline[Any]:
+        source = Stateful(Source(0, "stateful", (2, 300)))
+        builder = PipelineBuilder().add_source(source, continuous=True).pipe(keep, concurrency=2)
+        return builder.add_sink(3).build(num_threads=2, resumable=True)
+
+    with patch.object(_passes, "_SNAPSHOT_SHARE", 1e9):
+        with stopping(make()) as pipeline:
+            assert sorted(read(pipeline, 2)) == [(0, 0, 0), (0, 0, 1)]
+            assert read(pipeline, 1) == [None]
+            await_event(passed)
+            state = pipeline.state_dict()
+            gate.set()
+        [epoch, *_] = json.loads(state["spdl"])["sources"][0]["epochs"]
+        assert (epoch["epoch"], epoch["holes"][0][0]) == (1, 10)
+        assert epoch["iterator"]["position"] <= 10
+        pipeline = make()
+        pipeline.load_state_dict(state)
+        with stopping(pipeline):
+            assert read(pipeline, 2) == [held, None]
+            assert sorted(read(pipeline, 2)) == [(0, 2, 0), (0, 2, 1)]
 
 
 @pytest.mark.parametrize("worlds", [(2, 3, 1), (3, 2, 4)], ids=str)
