@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.pipeline.resume.graphs import Graph, expected
 from tests.pipeline.resume.strategies import graphs
 from tests.strategies.profiles import cases
-from tests.support.child import run_child
-from tests.support.soak import amount
+from tests.support.child import TIMEOUT, run_child
+from tests.support.soak import amount, seeds
 
 #: Epochs of a continuous source that are read.
 NUM_EPOCHS = 2
@@ -104,3 +104,75 @@ def test_a_killed_run_goes_on(graph: Graph, every: int, delays: list[float]) -> 
         assert Counter(epochs[epoch]) == Counter(wanted), f"epoch {epoch}"
         if graph.keeps_order:
             assert epochs[epoch] == wanted, f"epoch {epoch}"
+
+
+OFTEN = """
+import pickle, warnings
+from tests.pipeline.resume.graphs import build, executor, expected, leaves
+from tests.pipeline.resume.killing import kill_often, tell_all
+
+graph = pickle.loads(bytes.fromhex({graph!r}))
+
+def read(state, left, tell):
+    warnings.simplefilter("ignore", UserWarning)
+    with executor():
+        pipeline = build(graph)
+        if state is not None:
+            pipeline.load_state_dict(state)
+        with pipeline.auto_stop():
+            for _ in range(left):
+                tell_all(lambda: list(leaves(pipeline.get_item())), pipeline.state_dict, {every!r}, tell)
+
+kill_often(read, lambda epoch: expected(graph, epoch), seed={seed!r}, num_kills={num_kills!r},
+           num_epochs={num_epochs!r}, keeps_order=graph.keeps_order)
+print("done")
+"""
+
+
+@pytest.mark.slow
+@cases(amount(2, soak=300))
+@given(graph=graphs(most=40), every=st.integers(1, 5), seed=st.integers(0, 2**32))
+def test_runs_that_are_killed_again_and_again_lose_nothing(graph: Graph, every: int, seed: int) -> None:
+    """Each graph is killed at 20 random moments, by a parent that records what was taken."""
+    num_epochs, num_kills = NUM_EPOCHS if graph.continuous else 1, amount(5, soak=20)
+    script = OFTEN.format(
+        graph=pickle.dumps(graph).hex(), every=every, seed=seed, num_kills=num_kills, num_epochs=num_epochs
+    )
+    check_done(script)
+
+
+IN_SUBPROCESS = """
+from tests.pipeline.resume.killing import kill_often, tell_all
+from tests.pipeline.resume.test_subprocess import start
+
+def read(state, left, tell):
+    items = start(continuous=True, buffer_size=3)
+    if state is not None:
+        items.load_state_dict(state)
+    for _ in range(left):
+        iterator = iter(items)
+        def take():
+            for item in iterator:
+                return [[item]]
+            raise EOFError
+        tell_all(take, items.state_dict, {every!r}, tell)
+
+if __name__ == "__main__":
+    whole = [(10 * item + part,) for item in range(5) for part in range(3)]
+    kill_often(read, lambda epoch: whole, seed={seed!r}, num_kills={num_kills!r}, num_epochs=3, keeps_order=True)
+    print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", seeds(1, 10))
+def test_a_pipeline_in_a_subprocess_loses_nothing(seed: int) -> None:
+    """What it had sent to the process that was killed, and that process had not read, comes again."""
+    check_done(IN_SUBPROCESS.format(every=1 + seed % 4, seed=seed, num_kills=amount(2, soak=20)))
+
+
+def check_done(script: str) -> None:
+    ended = run_child(script, timeout=amount(1, soak=5) * TIMEOUT)
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended
+    ended.check_no_complaint()
