@@ -337,6 +337,14 @@ class Pipeline(Generic[T]):
             if isinstance(node, SourceNode):
                 node.passes.rng_epoch = epoch
 
+    def _go_on_from_epoch(self, before: Pipeline[Any]) -> None:
+        """Number the epochs of this pipeline from where those of another one ended. Before the start."""
+        ends = [node.passes.next_epoch for node in before._engine.nodes if isinstance(node, SourceNode)]
+        nodes = [node for node in self._engine.nodes if isinstance(node, SourceNode)]
+        for node, end in zip(nodes, ends, strict=True):
+            node.passes.first_epoch = end
+            node.passes.number_epochs()
+
     def _check_resumable(self, method: str) -> Resuming:
         self._check_process()
         if self._resuming is None:

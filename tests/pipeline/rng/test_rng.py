@@ -105,6 +105,15 @@ def test_subprocesses_make_no_difference(expected: list[Any]) -> None:
     assert sorted(run_pipeline_in_subprocess(_region(), seed=SEED, timeout=TIMEOUT)) == expected
 
 
+@pytest.mark.parametrize("resumable", [False, True])
+def test_iterations_of_a_subprocess_are_epochs(resumable: bool) -> None:
+    """Each iteration has its own numbers, those of the epochs of a continuous source."""
+    items = run_pipeline_in_subprocess(built(range(4)), seed=SEED, timeout=TIMEOUT, resumable=resumable)
+    pipeline = built(range(4), continuous=True).build(seed=SEED)
+    with pipeline.auto_stop():
+        assert [list(items) for _ in range(3)] == [list(pipeline) for _ in range(3)]
+
+
 def test_generators_get_the_same_wherever_they_run(workers: ProcessPoolExecutor) -> None:
     """A generator has one set of numbers for each input, sync or async, in threads or processes."""
     plain = sorted(outputs(built(op=draw_twice)))

@@ -62,9 +62,13 @@ class _Rebuilt(Generic[T]):
     def __init__(self, config: PipelineConfig[T], options: dict[str, Any]) -> None:
         self._config = config
         self._options = options
+        self._last: Pipeline[T] | None = None
 
     def __iter__(self) -> Iterator[T]:
         pipeline = _build(self._config, self._options)
+        if self._last is not None:
+            pipeline._go_on_from_epoch(self._last)
+        self._last = pipeline
         try:
             yield from pipeline
         except PipelineFailure as failure:
@@ -125,7 +129,8 @@ class ResumableItems(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         if self._has_begun and not self._is_continuous:
             _stop(self._pipeline)
-            self._pipeline = _build(self._config, self._options)
+            last, self._pipeline = self._pipeline, _build(self._config, self._options)
+            self._pipeline._go_on_from_epoch(last)
             self._uncommitted.clear()
         elif self._has_begun:
             while not self._is_at_end:
