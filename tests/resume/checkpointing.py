@@ -42,14 +42,14 @@ def main(folder: str) -> None:
 def be_rank(rank: int, world: int, folder: str, num_steps: int) -> None:
     """Go on from the checkpoint if there is one; print the indices of some steps; save."""
     import torch
-    import torch.distributed as dist
-    import torch.distributed.checkpoint as dcp
 
     from spdl import resume
     from spdl.dataloader import get_pytorch_dataloader
     from spdl.source import DistributedKeyedSampler
 
-    store = dist.FileStore(f"{folder}/store-{world}", world)  # type: ignore[attr-defined]
+    dist: Any = import_module("torch.distributed")
+    dcp: Any = import_module("torch.distributed.checkpoint")
+    store = dist.FileStore(f"{folder}/store-{world}", world)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world)
     sampler = DistributedKeyedSampler(SIZE, rank=rank, world_size=world, seed=2)
     loader: Any = get_pytorch_dataloader(
@@ -58,14 +58,13 @@ def be_rank(rank: int, world: int, folder: str, num_steps: int) -> None:
     saved = Path(folder, "checkpoint")
     state: dict[str, Any] = {"model": torch.zeros(3), "data": resume.gather(loader.state_dict())}
     if saved.exists():
-        dcp.load(state, checkpoint_id=saved)  # type: ignore[attr-defined] # torch lists it nowhere
+        dcp.load(state, checkpoint_id=saved)
         assert state["model"].tolist() == [1, 1, 1]
         loader.load_state_dict(state["data"])
     batches = iter(loader)
     taken = [index for _, batch in zip(range(num_steps), batches, strict=False) for index in batch]
     if not saved.exists():
-        save: Any = dcp.save  # type: ignore[attr-defined]
-        save({"model": torch.ones(3), "data": resume.gather(loader.state_dict())}, checkpoint_id=saved)
+        dcp.save({"model": torch.ones(3), "data": resume.gather(loader.state_dict())}, checkpoint_id=saved)
     os.write(1, json.dumps([world, taken]).encode() + b"\n")
     dist.destroy_process_group()
 

@@ -417,7 +417,8 @@ class Passes:
 
 def rank_and_world(source: object) -> tuple[int, int]:
     """Return the rank of a source and the number of ranks; 0 and 1 if it knows of none."""
-    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", 1)
+    # ``num_replicas``: as torch's ``DistributedSampler`` has it.
+    rank, world = getattr(source, "rank", 0), getattr(source, "world_size", getattr(source, "num_replicas", 1))
     if type(rank) is not int or type(world) is not int or not 0 <= rank < world:
         return 0, 1
     return rank, world
