@@ -146,7 +146,7 @@ RULES = [
     Rule("spdl.dataloader._pytorch", allows=(TORCH, f"{R}._document")),
     Rule(TORCH),
     Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}.resuming")),
-    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values")),
+    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._fetching"),
@@ -219,7 +219,10 @@ SHARED = {
     },
     ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
     ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
-    ("spdl.pipeline", f"{R}._elastic"): "a pipeline takes its share of the states of all ranks",
+    **{
+        (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"
+        for user in ("spdl.pipeline", "spdl.dataloader")
+    },
     ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -3,9 +3,10 @@
 - ``__len__`` and ``__getitem__``: the items are found by position. ``for`` must give the same, in the same order.
 - ``state_dict()`` and ``load_state_dict()``, of the source or of its iterators: they are saved now and then.
 - ``set_epoch(epoch)``: called before each pass. ``epoch``: the number of the next pass.
-- ``rank`` and ``world_size`` (or ``num_replicas``): the source gives a share of an order that all ranks agree on: of its
-  global positions ``rank``, ``rank + world_size``, and so on. ``num_global``: number of items of all ranks in an epoch;
-  ``drop_last``: whether the last incomplete round is dropped; ``at_global(position)``: the item at a global position.
+- ``rank`` and ``world_size`` (or ``num_replicas``): the source gives a share of an order that all ranks agree on: of
+  its global positions ``rank``, ``rank + world_size``, and so on.
+- ``num_global``: number of items of all ranks in an epoch; ``drop_last``: whether the last incomplete round is dropped;
+  ``at_global(position)``: the item at a global position.
 - ``seed``: must be the same where the state is loaded.
 """
 
