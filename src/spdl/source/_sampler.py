@@ -115,6 +115,10 @@ class Sampler(Generic[T]):
             return list(self._items_at(positions))
         return self._item_at(self.global_position(index))
 
+    def iterate_from(self, index: SupportsIndex) -> Iterator[T]:
+        """The items from a local position on; faster than to index one after the other."""
+        return self._items_at(self._share[operator.index(index) :])
+
     def __iter__(self) -> Iterator[T]:
         start, self._start = self._start, 0
         self._newest = Counted(self._items_at(self._share[start:]), start)

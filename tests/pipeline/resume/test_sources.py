@@ -91,6 +91,24 @@ def check(name: str, first: int, second: int) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize("name", ["keyed", "random", "in order", "mix"])
+def test_samplers_are_iterated_from_a_position(name: str) -> None:
+    """As they are indexed there; a resumed pipeline does so, because to index item by item takes many times as long."""
+    sampler = SOURCES[name]()
+    for position in range(len(sampler) + 1):
+        assert list(sampler.iterate_from(position)) == list(sampler)[position:]
+    with stopping(build(SOURCES[name]())) as pipeline:
+        read(pipeline, 3)
+        state = pipeline.state_dict()
+    resumed = SOURCES[name]()
+    with patch.object(type(resumed), "iterate_from", autospec=True, side_effect=type(resumed).iterate_from) as called:
+        pipeline = build(resumed)
+        pipeline.load_state_dict(state)
+        with stopping(pipeline):
+            assert read(pipeline, len(sampler) - 2) == [*list(sampler)[3:], None]
+    assert called.call_count >= 1
+
+
 def test_the_state_before_an_item_that_is_held_back_is_kept() -> None:
     """However many states of the source are saved after it: only that one leads back into the epoch."""
     held, gate, passed = (0, 1, 10), threading.Event(), threading.Event()

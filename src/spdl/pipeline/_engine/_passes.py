@@ -235,7 +235,9 @@ class Passes:
             self.jump(start + hole.start)
             yield items(hole)
         self.jump(start + plan.high)
-        yield items(range(plan.high, size))
+        iterate_from = getattr(source, "iterate_from", None)
+        # Samplers compute many items at once. A thousand million may be left, so it matters.
+        yield iterate_from(plan.high) if order is None and iterate_from else items(range(plan.high, size))
 
     def check_size(self, plan: Plan, size: int) -> None:
         if size < plan.high:

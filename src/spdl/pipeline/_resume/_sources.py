@@ -1,6 +1,7 @@
 """What a source can do to be resumed, as its methods and attributes say.
 
 - ``__len__`` and ``__getitem__``: the items are found by position. ``for`` must give the same, in the same order.
+  ``iterate_from(position)``, if there is one, gives the rest from there on faster.
 - ``state_dict()`` and ``load_state_dict()``, of the source or of its iterators: they are saved now and then.
 - ``set_epoch(epoch)``: called before each pass. ``epoch``: the number of the next pass.
 - ``rank`` and ``world_size`` (or ``num_replicas``): the source gives a share of an order that all ranks agree on: of
