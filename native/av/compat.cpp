@@ -123,13 +123,13 @@ std::vector<AVChannelLayout> supported_channel_layouts(const AVCodec& codec) {
 
 #if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(9, 16, 100)
 bool buffer_takes_colors() noexcept { return true; }
-void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcept {
-  parameters.color_space = frame.colorspace;
-  parameters.color_range = frame.color_range;
+void set_colors(AVBufferSrcParameters& parameters, AVColorSpace matrix, AVColorRange range) noexcept {
+  parameters.color_space = matrix;
+  parameters.color_range = range;
 }
 #else
 bool buffer_takes_colors() noexcept { return false; }
-void set_colors(AVBufferSrcParameters&, const AVFrame&) noexcept {}
+void set_colors(AVBufferSrcParameters&, AVColorSpace, AVColorRange) noexcept {}
 #endif
 
 #if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)

@@ -41,7 +41,7 @@ std::vector<AVChannelLayout> supported_channel_layouts(const AVCodec& codec);
 
 // Whether a graph's input is told the colour space and range of its frames (since FFmpeg 7), and telling it.
 bool buffer_takes_colors() noexcept;
-void set_colors(AVBufferSrcParameters& parameters, const AVFrame& frame) noexcept;
+void set_colors(AVBufferSrcParameters& parameters, AVColorSpace matrix, AVColorRange range) noexcept;
 
 // What a container says of a stream beside its codec parameters (display matrix, replay gain, ...), put on its first packet,
 // from where the decoder takes it. (Since FFmpeg 6.1 it is part of the codec parameters, and this does nothing.)

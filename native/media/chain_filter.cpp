@@ -85,7 +85,26 @@ bool ChainFilter::fits(const AVFrame& frame) const noexcept {
           (frame.colorspace == like_->colorspace && frame.color_range == like_->color_range));
 }
 
+// A graph that is told colour spaces refuses to convert from those that libswscale does not know, such as YCgCo. Others take
+// them for unknown ones, and so does this.
 void ChainFilter::make_graph(const AVFrame& first) {
+  forgets_matrix_ = false;
+  try {
+    make_graph(first, first.colorspace);
+  } catch (const Error& error) {
+    if (!av::buffer_takes_colors() || input_.type == MediaType::kAudio || first.colorspace == AVCOL_SPC_UNSPECIFIED) {
+      throw;
+    }
+    try {
+      make_graph(first, AVCOL_SPC_UNSPECIFIED);
+      forgets_matrix_ = true;
+    } catch (const Error&) {
+      throw error;
+    }
+  }
+}
+
+void ChainFilter::make_graph(const AVFrame& first, AVColorSpace matrix) {
   const bool is_audio = input_.type == MediaType::kAudio;
   const av::LogCapture said;
   const auto expect = [&](int code) { av::check(code, ErrorKind::kFilter, action(), source_, said); };
@@ -107,7 +126,7 @@ void ChainFilter::make_graph(const AVFrame& first) {
     parameters->height = first.height;
     parameters->sample_aspect_ratio = first.sample_aspect_ratio;
     parameters->frame_rate = input_.frame_rate;
-    av::set_colors(*parameters, first);
+    av::set_colors(*parameters, matrix, first.color_range);
   }
   expect(av_buffersrc_parameters_set(entry, parameters.get()));
   expect(avfilter_init_str(entry, nullptr));
@@ -162,6 +181,9 @@ void ChainFilter::make_cuts_exact(AVFilterGraph& graph) const {
 void ChainFilter::give(AVFrame& frame) {
   const av::LogCapture said;
   end_of_last_ = end_of(frame, input_.time_base, input_.frame_rate);
+  if (forgets_matrix_) {
+    frame.colorspace = AVCOL_SPC_UNSPECIFIED;
+  }
   const int code = av_buffersrc_add_frame_flags(entry_, &frame, 0);
   if (code < 0 && code != AVERROR_EOF) {  // the latter: the filter has all that it wants
     av::check(code, ErrorKind::kFilter, action(), source_, said);

@@ -38,6 +38,7 @@ class ChainFilter {
 
  private:
   void make_graph(const AVFrame& first);
+  void make_graph(const AVFrame& first, AVColorSpace matrix);
   void make_cuts_exact(AVFilterGraph& graph) const;
   bool fits(const AVFrame& frame) const noexcept;
   void give(AVFrame& frame);
@@ -54,6 +55,7 @@ class ChainFilter {
   av::FramePtr like_;                 // format of the frames that graph_ was made for; no data
   av::FramePtr spare_;
   AVRational time_base_{0, 1};
+  bool forgets_matrix_ = false;  // frames go to graph_ as if their colour space were not known
   std::int64_t num_given_ = 0;
   std::int64_t end_of_last_ = AV_NOPTS_VALUE;  // in input_.time_base
 };

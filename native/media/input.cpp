@@ -112,13 +112,18 @@ void Input::open(bool find_all_parameters) {
     format = recognize(start);
   }
   if (format == nullptr) {
-    const int code = av_probe_input_buffer2(context_->pb, &format, url.c_str(), context_.get(), 0,
-                                            static_cast<unsigned>(context_->format_probesize));
-    if (context_->pb->bytes_read == 0) {
-      context_->pb->eof_reached = 1;  // which probing has taken back
+    if (is_hls_playlist(start)) {
+      format = av_find_input_format("hls");
     }
-    fail_unless_opened(code, said);
-    fail_if_empty();
+    if (format == nullptr) {
+      const int code = av_probe_input_buffer2(context_->pb, &format, url.c_str(), context_.get(), 0,
+                                              static_cast<unsigned>(context_->format_probesize));
+      if (context_->pb->bytes_read == 0) {
+        context_->pb->eof_reached = 1;  // which probing has taken back
+      }
+      fail_unless_opened(code, said);
+      fail_if_empty();
+    }
     io_state_->access.check(*format, name_);
   }
   if (std::string_view(format->name) == "wav" && !may_hide_a_codec(start)) {

@@ -120,6 +120,16 @@ const AVInputFormat* recognize(Bytes start) {
   return name != nullptr ? av_find_input_format(name) : nullptr;
 }
 
+// What libav looks for up to FFmpeg 7.0 (libavformat/hls.c, hls_probe).
+bool is_hls_playlist(Bytes start) noexcept {
+  static constexpr std::array<std::string_view, 3> kTags = {"#EXT-X-STREAM-INF:", "#EXT-X-TARGETDURATION:",
+                                                            "#EXT-X-MEDIA-SEQUENCE:"};
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  return text.starts_with("#EXTM3U") && std::any_of(kTags.begin(), kTags.end(), [&](std::string_view tag) {
+           return text.find(tag) != std::string_view::npos;
+         });
+}
+
 bool may_hide_a_codec(Bytes start) noexcept {
   // Sync words of DTS: 16 and 14 bits, both byte orders (ETSI TS 102 114, annex); of AC-3, both byte orders (ETSI TS 102
   // 366, 4.3.1), where two in a row rule out most chances.

@@ -21,6 +21,9 @@ inline constexpr std::size_t kStartBytes = 16384;
 // The format of data that starts so, where that is beyond doubt. Null: libav has to look closer.
 const AVInputFormat* recognize(std::span<const std::uint8_t> start);
 
+// Whether it is a playlist of HLS. From FFmpeg 7.1 on, libav takes it for one only if a name or a server says so.
+bool is_hls_playlist(std::span<const std::uint8_t> start) noexcept;
+
 // Whether a WAV file that starts so may hold DTS or AC-3 in what it calls samples.
 bool may_hide_a_codec(std::span<const std::uint8_t> start) noexcept;
 

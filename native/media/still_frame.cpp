@@ -71,10 +71,28 @@ void divide_by_alpha(AVFrame& frame) {
   }
 }
 
+// Text of PNG is Latin-1, and libav turns it into UTF-8. In FFmpeg 7 it takes letters beyond ASCII for negative numbers, so
+// that 0xfe and 0xff, which no UTF-8 has, are where 0xc2 and 0xc3 belong.
+void correct_text(AVFrame& frame) {
+  const AVDictionaryEntry* entry = nullptr;
+  while ((entry = av_dict_get(frame.metadata, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
+    for (char* letter = entry->value; *letter != '\0'; ++letter) {
+      const auto byte = static_cast<unsigned char>(*letter);
+      if (byte >= 0xfe && (static_cast<unsigned char>(letter[1]) & 0xc0) == 0x80) {
+        *letter = static_cast<char>(byte - 0xfe + 0xc2);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void correct_still(AVFrame& frame, AVCodecID codec, Bytes data) {
   switch (codec) {
+    case AV_CODEC_ID_PNG:
+    case AV_CODEC_ID_APNG:
+      correct_text(frame);
+      break;
     case AV_CODEC_ID_WEBP:
       // VP8 has no range: its bit of that name in FFmpeg says whether decoders may leave clamping out (RFC 6386, 9.2).
       frame.color_range = AVCOL_RANGE_MPEG;

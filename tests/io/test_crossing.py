@@ -170,9 +170,18 @@ def test_what_filters_look_at_arrives() -> None:
         frames = video(made)
         expected = filtered(frames, f"{looked_at},format=pix_fmts=rgb24")
         assert (filtered(crossed(frames), f"{looked_at},format=pix_fmts=rgb24") == expected).all()
-    turned = clip("turned_crossing.mov", "-i", str(h264()), "-c", "copy", "-metadata:s:v", "rotate=90")
+    turned = clip(
+        "turned_crossing.mp4",
+        "-i",
+        str(h264()),
+        "-c",
+        "copy",
+        "-bsf:v",
+        "h264_metadata=display_orientation=insert:rotate=90",
+    )
     frames = spdl.io.decode_packets(spdl.io.demux_video(turned), None)
     with_matrix = filtered(frames, "sidedata=mode=select:type=DISPLAYMATRIX")
+    assert len(with_matrix) > 0
     assert (filtered(crossed(frames), "sidedata=mode=select:type=DISPLAYMATRIX") == with_matrix).all()
 
 

@@ -51,10 +51,10 @@ def test_a_source_without_bytes_is_called_empty(format: str | None, tmp_path: Pa
 
 
 def test_damage_that_asks_for_much_memory_is_an_error_of_its_source() -> None:
-    """It says so in sizes that no computer has; a MemoryError would not tell in which of the files."""
+    """A MemoryError would not tell in which of the files. FFmpeg 7 sees that there are not as many bytes."""
     data = bytearray(clip("short.wav", *tones(8000, 0.01)).read_bytes())
     data[18] = 0xB7  # a size of the format chunk of 12 million bytes
-    with pytest.raises(spdl.io.OpenError, match=r"item: it takes more memory than there is") as caught:
+    with pytest.raises(spdl.io.OpenError, match=r"item: (it takes more memory than there is|Invalid data)") as caught:
         spdl.io.demux_audio(bytes(data), name="item")
     assert caught.value.source == "item"
 
