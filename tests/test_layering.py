@@ -37,7 +37,7 @@ LOADER_PARTS = "_holding", "_losses", "_states"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
-OPEN = ("spdl", "spdl._reports", "spdl._numbers")
+OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._extensions")
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
@@ -46,6 +46,7 @@ RULES = [
     Rule("spdl._numbers", allows=()),
     # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
     Rule("spdl._errors", allows=()),
+    Rule("spdl._extensions", allows=()),  # how native code is loaded
     Rule("spdl._processes", allows=("spdl._errors",)),
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
@@ -109,16 +110,17 @@ RULES = [
     Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._errors",)),
     # inside child processes: what crosses is below how they are started, and that is below who holds them
     Rule(f"{C}.lib"),
+    Rule(f"{C}._memory", allows=(f"{C}.lib",)),
     Rule(f"{C}._main_module"),
     Rule(f"{C}._preload"),
     Rule(f"{C}._protocol"),
     Rule(f"{C}._unpicklable"),
-    Rule(f"{C}._transport", allows=(f"{C}.lib", "spdl._errors")),
+    Rule(f"{C}._transport", allows=(f"{C}._memory", "spdl._errors")),
     Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
     Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
     Rule(
         f"{C}._child_main",
-        allows=tuple(f"{C}.{of}" for of in ("_main_module", "_protocol", "_transport", "_unpicklable", "lib")),
+        allows=tuple(f"{C}.{of}" for of in ("_main_module", "_protocol", "_transport", "_unpicklable", "_memory")),
         lazily=(f"{C}._remote_failure",),
     ),
     Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
@@ -231,7 +233,7 @@ SHARED = {
 # Folder of built extensions: the modules, and those below them, that may reach them.
 LOADS_EXTENSIONS = {
     "spdl.io.lib": ("spdl.io._native",),
-    "spdl._processes.lib": ("spdl._processes",),
+    "spdl._processes.lib": ("spdl._processes._memory",),
 }
 
 # Inside the engine: each name may import what stands in its own row or in a row below. A folder counts as one name.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import spdl.io
-from spdl._processes.lib._memory import Area, Sender
+from spdl._processes._memory import Area, Sender
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.io.pictures import make_jpeg
 from tests.support.in_child import hurry

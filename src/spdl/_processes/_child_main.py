@@ -14,7 +14,7 @@ from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._processes.lib._memory import exit_on_hangup
+from spdl._processes._memory import exit_on_hangup
 from spdl._reports import short_repr
 
 from ._main_module import can_import_main, check_importable

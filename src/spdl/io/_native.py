@@ -3,6 +3,8 @@
 import os
 from typing import TYPE_CHECKING, Any
 
+from spdl._extensions import load_extension
+
 from ._errors import NativeLibraryError
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def memory_cache_limit() -> int | None:
 
 def _load_core() -> Any:
     try:
-        from .lib import _core
+        core = load_extension("spdl.io.lib._core")
     except ImportError as exc:
         raise NativeLibraryError(
             f"cannot load the native part of spdl.io: {exc}. In a source tree, build it with `pip install"
@@ -72,21 +74,20 @@ def _load_core() -> Any:
             action="load the native part",
         ) from exc
     if "core" not in globals() and (limit := memory_cache_limit()) is not None:
-        _core.set_large_memory_limit(limit)
-    return _core
+        core.set_large_memory_limit(limit)
+    return core
 
 
 def _load_media() -> Any:
     _load_core()
     try:
-        from .lib import _media
+        return load_extension("spdl.io.lib._media")
     except ImportError as exc:
         raise NativeLibraryError(
             f"cannot load the part of spdl.io that needs FFmpeg: {exc}. Install the FFmpeg libraries that it was built"
             " with, or build it for the installed ones with `pip install .`.",
             action="load FFmpeg",
         ) from exc
-    return _media
 
 
 def __getattr__(name: str) -> Any:

@@ -80,7 +80,7 @@ def test_descriptor_that_is_no_area_is_refused() -> None:
 
 _WATCH = """
 import ctypes, os, sys
-from spdl._processes.lib._memory import exit_on_hangup
+from spdl._processes._memory import exit_on_hangup
 exit_on_hangup(0, 0.0)
 os.close(0)
 os.write(1, b"ready")

@@ -160,7 +160,7 @@ def test_killed_parent_leaves_nothing() -> None:
     ended = run_child("""
         import multiprocessing, os, signal, time
         from spdl._processes._transport._arena import Arena
-        from spdl._processes.lib._memory import exit_on_hangup
+        from spdl._processes._memory import exit_on_hangup
 
         def body(arena, pipe):
             exit_on_hangup(pipe.fileno(), 0.0)

@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from spdl._processes.lib._memory import Area, Sender, View
+from spdl._processes._memory import Area, Sender, View
 from spdl._reports import add_note
 
 __all__ = [

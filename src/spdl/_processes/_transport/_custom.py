@@ -12,7 +12,7 @@ from pickle import PickleBuffer
 from typing import Any, NamedTuple, Protocol
 
 from spdl._errors import InternalError
-from spdl._processes.lib._memory import exporter_of
+from spdl._processes._memory import exporter_of
 
 __all__ = ["ArenaOfUnits", "CustomArena", "CustomReceiver", "CustomStore", "UnitReader", "UnitWriter", "is_arena"]
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from spdl._numbers import as_seconds
-from spdl._processes.lib._memory import Area
+from spdl._processes._memory import Area
 
 from ._arena import pass_descriptors, take_descriptors
 

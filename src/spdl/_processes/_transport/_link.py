@@ -24,7 +24,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
-from spdl._processes.lib._memory import Writer
+from spdl._processes._memory import Writer
 
 from ._custom import CustomStore
 from ._pickling import NOTHING, Encoded, Encoder, Form, contained, decode

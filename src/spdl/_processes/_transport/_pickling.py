@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
-from spdl._processes.lib._memory import copy_to_bytes, exporter_of
+from spdl._processes._memory import copy_to_bytes, exporter_of
 
 __all__ = ["LARGE", "NOTHING", "Encoded", "Form", "MemoryPickler", "contained", "decode", "encode"]
 

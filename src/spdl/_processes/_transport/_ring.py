@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spdl._processes.lib._memory import Area
+from spdl._processes._memory import Area
 
 from ._explicit import ExplicitArena, check_positive, reserve, wait_until
 

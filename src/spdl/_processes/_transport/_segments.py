@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from spdl._processes.lib._memory import Area
+from spdl._processes._memory import Area
 
 from ._explicit import ExplicitArena, check_positive, reserve, wait_until
 
