@@ -61,7 +61,8 @@ def inside(window: tuple[Fraction, Fraction], start: Fraction, rate: int) -> sli
 
 
 def moved(window: tuple[Fraction, Fraction], start: Fraction) -> tuple[Fraction, Fraction]:
-    return window[0] + max(start, 0), window[1] + max(start, 0)
+    shift = max(start, Fraction(0))
+    return window[0] + shift, window[1] + shift
 
 
 def loaded(path: Path, *window: Any, **options: Any) -> Array:
