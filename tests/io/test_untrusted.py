@@ -1,6 +1,7 @@
 """Bytes that name other files or hosts: nothing beside the source is opened unless somebody asks for it."""
 
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -78,6 +79,14 @@ LOADERS: dict[str, Callable[[Any], object]] = {
 }
 
 
+def _takes_servers_word() -> bool:
+    """Whether FFmpeg takes a playlist that a server calls a picture for one, damaged, as from version 7.1 on."""
+    done = subprocess.run(
+        ["ffmpeg", "-v", "debug", "-i", "pipe:"], input=playlist("x"), capture_output=True, check=False
+    )
+    return b"Not detecting m3u8/hls" in done.stderr
+
+
 @pytest.mark.parametrize("load", LOADERS)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_data_that_names_other_media_is_refused(
@@ -93,6 +102,9 @@ def test_data_that_names_other_media_is_refused(
     told = rf'\({name}\).*demux_config\(format="{name}"\)'
     # The name of a file counts, too, and may stand against its content.
     for source, reason in ((data, told), ("x.jpg", f"{told}|Invalid"), (server.url + "x.jpg", f"{told}|Invalid")):
+        if name == "hls" and load == "demux" and str(source).startswith("http") and _takes_servers_word():
+            assert "mjpeg" in repr(spdl.io.demux_video(source))
+            continue
         with pytest.raises(spdl.io.MediaError, match=reason) as caught:
             LOADERS[load](source)
         assert isinstance(caught.value, spdl.io.OpenError | spdl.io.BatchLoadError)
