@@ -281,7 +281,7 @@ def test_a_state_is_loaded_before_the_start() -> None:
     ("change", "message"),
     [
         (lambda d: d.update(version=2), "version 2"),
-        (lambda d: d.update(kind="loader"), "the state of a loader"),
+        (lambda d: d.update(kind="loader", epoch=None), "the state of a loader"),
         (lambda d: d["fingerprint"].append(["pipe", "decode"]), "stage 1 was pipe decode and is not there"),
         (lambda d: d["fingerprint"][0].__setitem__(2, 11), "stage 0 was source list 11 and is source list 10"),
         (lambda d: d["sources"][0].update(rank=1, world=2), "rank 1 of 2 in rank 0 of 1"),
