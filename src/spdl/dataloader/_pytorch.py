@@ -147,20 +147,22 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
     def __iter__(self) -> Iterator[T]:
         from ._torch.resuming._documents import Begun, epoch_of
-        from ._torch.resuming._random import Generators
+        from ._torch.resuming._random import CapturedStates, Generators
 
         loaded, generators = self._loaded, Generators.of(self)
         if loaded is None or loaded.progress is None:
             if loaded is not None:
                 generators.load_own(loaded.random)
             progress = Progress(snapshot_every=self.snapshot_every_n_steps)
-            begun = Begun(progress, generators.to_json(), epoch_of(self), self._run is None)
+            begun = Begun(progress, generators.capture(), epoch_of(self), self._run is None)
             epoch = self._iterate(progress, None)
         else:
             if loaded.num_discarded:
                 _warn_of_discarding(self.dataset, loaded.num_discarded, stacklevel=2)
             progress = loaded.progress.copy()
-            begun = Begun(progress, loaded.random, loaded.epoch, loaded.is_seeded, loaded.order)
+            begun = Begun(
+                progress, CapturedStates.from_json(loaded.random), loaded.epoch, loaded.is_seeded, loaded.order
+            )
             with generators.loaded(loaded.random):
                 epoch = self._iterate(progress, loaded)
                 # Where nothing was taken, nothing need be drawn before the consumer asks for it.

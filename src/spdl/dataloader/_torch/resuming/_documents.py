@@ -13,7 +13,7 @@ from spdl.resume._values import unpack
 
 from ._indices import checksum
 from ._progress import Mark, Progress, Recorded, StateError, StreamStart
-from ._random import Generators
+from ._random import CapturedStates, Generators
 
 __all__ = ["Begun", "Loaded", "Loader", "epoch_of", "load", "save"]
 
@@ -38,14 +38,14 @@ class Begun(NamedTuple):
 
     Attributes:
         progress: Where it is.
-        random: States of the random generators just before it began, as text.
+        random: States of the random generators just before it began.
         epoch: ``epoch`` of the sampler then; ``None``: it has none.
         is_seeded: Whether a base seed was drawn for its workers; persistent workers keep that of their first epoch.
         order: Global positions of its indices, if they were distributed anew over the ranks.
     """
 
     progress: Progress
-    random: dict[str, Any]
+    random: CapturedStates
     epoch: int | None
     is_seeded: bool
     order: RangeChain | None = None
@@ -102,7 +102,7 @@ def save(loader: Loader, is_iterable: bool, begun: Begun | None, mark: Mark | No
     if begun is None or mark is None or mark.has_ended:
         document |= {"epoch": None, "random": Generators.of(loader).own_to_json()}
         return encode(document)
-    document["random"] = begun.random
+    document["random"] = begun.random.to_json()
     document["epoch"] = {
         "number": begun.epoch,
         "seeded": begun.is_seeded,

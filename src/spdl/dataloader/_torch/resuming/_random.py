@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import base64
 import binascii
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from spdl.resume._errors import ResumeError
 
-__all__ = ["Generators"]
+__all__ = ["CapturedStates", "Generators"]
+
+
+class CapturedStates:
+    """States of generators, as they were at some moment. They become text when they are first asked for."""
+
+    def __init__(self, own: list[Any], shared: Any) -> None:
+        self._tensors: tuple[list[Any], Any] | None = (own, shared)
+        self._json: dict[str, Any] = {}
+
+    @classmethod
+    def from_json(cls, states: dict[str, Any]) -> CapturedStates:
+        """The states of a document."""
+        captured = cls([], None)
+        captured._tensors, captured._json = None, states
+        return captured
+
+    def to_json(self) -> dict[str, Any]:
+        """For a document; to be read only."""
+        if self._tensors is not None:
+            own, shared = self._tensors
+            self._json = {"own": [_to_text(each) for each in own], "global": _to_text(shared)}
+            self._tensors = None
+        return self._json
 
 
 class Generators:
@@ -37,11 +61,11 @@ class Generators:
         """States of the loader's own generators."""
         return {"own": [_to_text(generator.get_state()) for generator in self._own]}
 
-    def to_json(self) -> dict[str, Any]:
-        """States of all generators."""
+    def capture(self) -> CapturedStates:
+        """The states of all generators now."""
         import torch
 
-        return {**self.own_to_json(), "global": _to_text(torch.get_rng_state())}
+        return CapturedStates([generator.get_state() for generator in self._own], torch.get_rng_state())
 
     def load_own(self, states: dict[str, Any]) -> None:
         """Set the loader's own generators.
@@ -79,13 +103,15 @@ class Generators:
 
 
 def _to_text(state: Any) -> str:
-    return base64.b64encode(state.numpy().tobytes()).decode("ascii")
+    # Half of the bytes are zero: torch keeps words of 32 bits in 64.
+    return base64.b64encode(zlib.compress(state.numpy().tobytes(), 1)).decode("ascii")
 
 
 def _from_text(text: str) -> Any:
     import torch
 
     try:
-        return torch.frombuffer(bytearray(base64.b64decode(text, validate=True)), dtype=torch.uint8)
-    except (binascii.Error, ValueError, TypeError) as exc:
+        state = zlib.decompress(base64.b64decode(text, validate=True))
+        return torch.frombuffer(bytearray(state), dtype=torch.uint8)
+    except (binascii.Error, zlib.error, ValueError, TypeError) as exc:
         raise ResumeError(f"cannot resume: the state of a random generator is damaged ({exc})") from exc
