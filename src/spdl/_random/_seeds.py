@@ -11,7 +11,6 @@ is part of what is promised: the same on every machine, and in every release.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
@@ -71,6 +70,8 @@ class StageSeeds:
         state = 0
         for word in words_of(seed):
             state = absorb(state, word)
+        import hashlib  # late: children start faster without it
+
         name = hashlib.sha256(b"spdl stage " + stage.encode("utf-8", "surrogatepass")).digest()
         self._base = absorb(state, int.from_bytes(name[:8], "little"))
         # Only a cache: what another thread has removed or added at the same time makes no difference.
