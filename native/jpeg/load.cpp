@@ -14,6 +14,7 @@
 #include "base/memory_budget.h"
 #include "base/scratch.h"
 #include "base/sniff.h"
+#include "base/thread.h"
 #include "base/watch.h"
 #include "image/renderer.h"
 #include "image/stored_plan.h"
@@ -253,7 +254,7 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     try {
       for (std::size_t i = 1; i < wanted; ++i) {
         const std::lock_guard held(progress.lock);
-        helpers.emplace_back([&] {
+        helpers.push_back(start_thread([&] {
           try {
             const CancellationScope scope([&] { return progress.is_over.load(); });
             work(job, progress, outcomes, [] {});
@@ -263,7 +264,7 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
           const std::lock_guard counting(progress.lock);
           --progress.num_helpers;
           progress.helper_ended.notify_one();
-        });
+        }));
         ++progress.num_helpers;
       }
     } catch (const std::exception&) {

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/thread.h"
+
 namespace spdl {
 namespace {
 
@@ -48,7 +50,7 @@ void exit_on_hangup(int fd, double grace_seconds) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread has the mask of the one that starts it
   try {
-    std::thread([watched, grace] {
+    start_thread([watched, grace] {
       wait_for_hangup(watched);
       std::this_thread::sleep_for(grace);
       ::_exit(1);

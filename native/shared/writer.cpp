@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "shared/process.h"
 
 namespace spdl {
@@ -170,7 +171,7 @@ Writer::Writer(int fd, std::size_t max_bytes_pending) : state_(std::make_shared<
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for Python's threads
   try {
-    std::thread([state = state_] { state->run(); }).detach();
+    start_thread([state = state_] { state->run(); }).detach();
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

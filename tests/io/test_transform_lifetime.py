@@ -169,6 +169,43 @@ def test_child_of_a_fork_during_a_call_can_load() -> None:
     ended.check("0 0 0 0 0")
 
 
+@pytest.mark.soak(only=True)
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+def test_children_of_forks_while_threads_start_can_start_some() -> None:
+    """The stacks that are being prepared for them are no trap: without a lock, one child of two thousand crashed."""
+    run_child(
+        """
+        import os, threading, warnings
+        import spdl.io
+        from spdl.io import ImageTransform
+        from tests.io.pictures import make_jpeg
+
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads: that is the point
+        sources = [make_jpeg(16, 16)] * 8
+        def load():
+            return spdl.io.load_image_batch(sources, transform=ImageTransform(16), num_threads=4)
+        done = threading.Event()
+        def work():
+            while not done.is_set():
+                load()
+        load()
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for each in threads:
+            each.start()
+        try:
+            for _ in range(2000):
+                pid = os.fork()
+                if pid == 0:
+                    for _ in range(5):
+                        load()
+                    os._exit(0)
+                assert os.waitpid(pid, 0)[1] == 0
+        finally:
+            done.set()
+        """
+    ).check()
+
+
 @pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
