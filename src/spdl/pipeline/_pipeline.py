@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from ._engine._graph import keep_places
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._engine._stages import CustomMergeStage, SourceNode
+from ._iterators import PipelineAsyncIterator, PipelineIterator
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 
@@ -189,14 +190,14 @@ class Pipeline(Generic[T]):
         Args:
             timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
         """
-        return _PipelineIterator(self, as_timeout("timeout", timeout))
+        return PipelineIterator(self, as_timeout("timeout", timeout))
 
     def __iter__(self) -> Iterator[T]:
         return self.get_iterator()
 
     def __aiter__(self) -> AsyncIterator[T]:
         """Iterate in a coroutine without blocking the event loop. Leaving the ``async for`` early loses no item."""
-        return _PipelineAsyncIterator(self)
+        return PipelineAsyncIterator(self)
 
     def stats(self) -> PipelineStats:
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
@@ -392,92 +393,3 @@ class Pipeline(Generic[T]):
         if timeout is not None:
             raise TimeoutError(text)
         log(_LOG, logging.WARNING, "%s", text)
-
-
-class _PipelineIterator(Iterator[T]):
-    """Exhausted at the end of the stream or of an epoch, and stays so.
-
-    A failure does not exhaust it: every further ``next`` raises the failure.
-
-    For code that reads ahead for the user it implements ``spdl.dataloader._holding.Holding``.
-    """
-
-    __slots__ = ("_held", "_is_exhausted", "_pipeline", "_read", "_timeout")
-
-    def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
-        self._pipeline = pipeline
-        self._read: Callable[[float | None], Any] = pipeline._engine.read
-        self._held: _HeldReads | None = None
-        self._timeout = timeout
-        self._is_exhausted = False
-
-    def __next__(self) -> T:
-        pipeline = self._pipeline
-        if not pipeline._was_started or pipeline._engine.is_forked:
-            pipeline._begin()
-        if self._is_exhausted:
-            raise StopIteration
-        value = self._read(self._timeout)
-        if value is END or value is EPOCH:
-            ending = pipeline._ending(value)
-            if not isinstance(ending, EOFError):
-                raise ending
-            self._is_exhausted = True
-            raise StopIteration
-        return value  # type: ignore[no-any-return]
-
-    def hold(self) -> None:
-        self._held = _HeldReads(self._pipeline._engine)
-        self._read = self._held.read
-
-    def token(self) -> Any:
-        if self._held is None:
-            return None
-        taken, self._held.taken = self._held.taken, None
-        return taken
-
-    def commit(self, token: Any) -> None:
-        self._pipeline._commit(token)
-
-
-class _HeldReads:
-    """Reads that count as consumed later."""
-
-    __slots__ = ("engine", "taken")
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.taken: Any = None  # what the last read took
-
-    def read(self, timeout: float | None) -> Any:
-        self.taken = taken = self.engine.take(timeout)
-        return taken[0] if isinstance(taken, tuple) else taken
-
-
-class _PipelineAsyncIterator(AsyncIterator[T]):
-    __slots__ = ("_is_exhausted", "_pipeline")
-
-    def __init__(self, pipeline: Pipeline[T]) -> None:
-        self._pipeline = pipeline
-        self._is_exhausted = False
-
-    async def __anext__(self) -> T:
-        import asyncio
-
-        pipeline = self._pipeline
-        loop = asyncio.get_running_loop()
-        if not pipeline._was_started or pipeline._engine.is_forked:
-            await loop.run_in_executor(None, pipeline._begin)  # entering stage hooks may block
-        if self._is_exhausted:
-            raise StopAsyncIteration
-        value = await pipeline._engine.read_async(None)
-        if value is EPOCH:  # no await here: a cancellation cannot lose the mark
-            self._is_exhausted = True
-            raise StopAsyncIteration
-        if value is END:
-            ending = await loop.run_in_executor(None, pipeline._ending, value)  # joins threads
-            if not isinstance(ending, EOFError):
-                raise ending
-            self._is_exhausted = True
-            raise StopAsyncIteration
-        return value  # type: ignore[no-any-return]

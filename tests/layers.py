@@ -1,0 +1,283 @@
+"""The layers of the architecture, as tables: which package may import which, and which header may include which.
+
+``test_layering.py`` reads the code and compares.
+"""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "DIVIDED",
+    "ENGINE",
+    "ENGINE_ROWS",
+    "FORBIDDEN",
+    "INCLUDES",
+    "LOADS_EXTENSIONS",
+    "LONGEST_CIRCLE",
+    "ON_USE",
+    "OPEN",
+    "RULES",
+    "SHARED",
+    "Rule",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the modules at and below ``of`` may import of ours, besides each other."""
+
+    of: str
+    allows: tuple[str, ...] = ()
+    lazily: tuple[str, ...] = ()
+
+
+P = "spdl.pipeline"
+C = "spdl._processes"
+IO = "spdl.io"
+R = "spdl.resume"
+# What those who have a state share with those who keep it.
+RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
+TORCH = "spdl.dataloader._torch"
+LOADER_PARTS = "_holding", "_losses", "_states"
+TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
+IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
+# Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
+OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._extensions")
+# The longest `of` that fits a module counts for it.
+RULES = [
+    # packages
+    Rule("spdl", allows=()),
+    Rule("spdl._reports", allows=()),
+    Rule("spdl._numbers", allows=()),
+    # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
+    Rule("spdl._errors", allows=()),
+    Rule("spdl._extensions", allows=()),  # how native code is loaded
+    Rule("spdl._processes", allows=("spdl._errors",)),
+    Rule("spdl._random", allows=()),
+    Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
+    Rule("spdl.source", allows=RESUME),
+    # States: text and arithmetic. It knows neither pipelines nor sources.
+    Rule("spdl.resume"),
+    Rule(f"{R}._replay", lazily=(P,)),
+    Rule(f"{R}._errors"),
+    Rule(f"{R}._ranges"),
+    Rule(f"{R}._document", allows=(f"{R}._errors", f"{R}._ranges")),
+    Rule(f"{R}._elastic", allows=RESUME),
+    Rule(f"{R}._files", allows=(f"{R}._errors",)),
+    Rule(f"{R}._values", allows=(f"{R}._errors",)),
+    Rule("spdl.io", allows=()),
+    Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
+    Rule("spdl.__main__", allows=("spdl._cli",)),
+    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
+    # inside the pipeline
+    Rule(f"{P}._info"),
+    Rule(f"{P}._marks"),
+    Rule(f"{P}._cpus"),
+    Rule(f"{P}.defs", allows=("spdl._errors",)),
+    Rule(f"{P}._builder", allows=(f"{P}.defs", "spdl._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
+    # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
+    Rule(
+        f"{P}._engine",
+        allows=(
+            *(f"{P}.{of}" for of in ("defs", "_info", "_observe._probe", "_marks")),
+            "spdl._errors",
+            f"{R}._values",
+            "spdl._random",
+            "spdl._processes._remote_failure",
+        ),
+        lazily=(f"{P}.config",),
+    ),
+    Rule(f"{P}._batching", allows=(f"{P}.defs",)),
+    Rule(f"{P}._cache_iterator"),
+    Rule(f"{P}._pipeline_ids"),
+    Rule(f"{P}._observe", allows=("spdl._errors", f"{P}._info", f"{P}._marks", C)),
+    # What the engine gives to observers: plain records and callables.
+    Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
+    Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
+    Rule(f"{P}.batching", allows=(f"{P}._batching",)),
+    Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
+    Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
+    # What outputs were made of. A replay builds pipelines.
+    Rule(
+        f"{P}._provenance",
+        allows=(*(f"{P}.{of}" for of in ("_engine", "_observe", "_resume", "defs")), "spdl._random", *RESUME),
+    ),
+    Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
+    # The state of a pipeline. States of all ranks are distributed by those who need it.
+    Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
+    Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
+    Rule(
+        f"{P}._pipeline",
+        allows=(f"{P}._engine", f"{P}._iterators", f"{P}._observe", "spdl._errors"),
+        lazily=(f"{P}._resume", f"{P}._provenance"),
+    ),
+    # These put all of it together; children run whole pipelines.
+    *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
+    Rule(f"{P}._remote", allows=(P, C, "spdl._errors"), lazily=(f"{R}._errors",)),
+    # inside child processes: what crosses is below how they are started, and that is below who holds them
+    Rule(f"{C}.lib"),
+    Rule(f"{C}._memory", allows=(f"{C}.lib",)),
+    Rule(f"{C}._main_module"),
+    Rule(f"{C}._preload"),
+    Rule(f"{C}._protocol"),
+    Rule(f"{C}._unpicklable"),
+    Rule(f"{C}._transport", allows=(f"{C}._memory", "spdl._errors")),
+    Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
+    Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
+    Rule(
+        f"{C}._child_main",
+        allows=tuple(f"{C}.{of}" for of in ("_main_module", "_protocol", "_transport", "_unpicklable", "_memory")),
+        lazily=(f"{C}._remote_failure",),
+    ),
+    Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
+    Rule(f"{C}._template_main", allows=(f"{C}._transport",)),
+    Rule(
+        f"{C}._template",
+        allows=(*(f"{C}.{of}" for of in ("_main_module", "_start", "_template_main", "_transport")), "spdl._errors"),
+        lazily=(f"{C}._child",),  # a template is a child itself
+    ),
+    Rule(
+        f"{C}._child",
+        allows=(
+            *(f"{C}.{of}" for of in ("_child_main", "_protocol", "_start", "_template", "_transport")),
+            "spdl._errors",
+        ),
+    ),
+    # inside the loaders: `choosing` knows both kinds of workers, which do not know each other
+    Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._errors")),
+    Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
+    Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
+    Rule("spdl.dataloader._losses"),
+    Rule("spdl.dataloader._holding"),
+    Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),
+    Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH, f"{R}._document")),
+    Rule(TORCH),
+    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}.resuming")),
+    Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._elastic")),
+    Rule(f"{TORCH}._pinning"),
+    Rule(f"{TORCH}._warnings"),
+    Rule(f"{TORCH}._fetching"),
+    Rule(f"{TORCH}._arguments", allows=(P,)),
+    Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
+    Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
+    Rule(f"{TORCH}.choosing", allows=(*TORCH_NEEDS, f"{TORCH}.threads", f"{TORCH}.processes")),
+    # inside the media package: folders over one vocabulary, each below those that may import it
+    Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
+    Rule(f"{IO}._types"),
+    Rule(f"{IO}._trace"),
+    Rule(f"{IO}._source", allows=(f"{IO}._types",)),
+    Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
+    Rule(f"{IO}._restore", allows=IO_WORDS),
+    Rule(f"{IO}._buffers", allows=IO_WORDS),
+    Rule(f"{IO}._formats", allows=IO_WORDS),
+    Rule(f"{IO}._devices", allows=(*IO_WORDS, f"{IO}._buffers")),
+    Rule(f"{IO}._media", allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices")),
+    Rule(
+        f"{IO}._images",
+        allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random._splitmix"),
+    ),
+    Rule(f"{IO}.utils", allows=IO_WORDS),
+    Rule(f"{IO}.lib"),
+]
+
+# Packages whose own rule is for their `__init__` alone: every other module has a rule, or is in a folder that has one.
+DIVIDED = ("spdl", "spdl.pipeline", "spdl._processes", "spdl.io", "spdl.dataloader", TORCH)
+
+# What a package must never import, at the top or anywhere.
+FORBIDDEN = {
+    "spdl._processes": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
+    "spdl.pipeline": ("numpy", "torch", "spdl.io", "spdl.source"),
+    "spdl.pipeline._observe": ("spdl.pipeline._engine",),
+    # Children that only iterate are kept light.
+    **dict.fromkeys(
+        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterate_main", "_preloaded")),
+        tuple(f"{P}.{heavy}" for heavy in ("defs", "_engine", "_observe", "_build", "_pipeline")),
+    ),
+    "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),
+    "spdl._random": ("numpy", "torch"),
+    "spdl.resume": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
+    "spdl.io": ("torch", "spdl.pipeline", "spdl.dataloader"),
+}
+# (module or package, imported): allowed inside a function all the same.
+ON_USE = {
+    ("spdl._processes", "numpy"): "arrays that cross between processes are made by those who have NumPy",
+    (
+        "spdl._processes",
+        "torch",
+    ): "tensors that cross between processes are made by those who have torch",
+    ("spdl.resume", "spdl.pipeline"): "a replay runs a pipeline",
+    ("spdl._random", "numpy"): "generators for those who have NumPy",
+    ("spdl._random", "torch"): "generators for those who have torch",
+    ("spdl.source", "numpy"): "the random sampler draws with it, and keyed orders come in blocks if it is there",
+    ("spdl.io", "torch"): "to_torch and transfers hand tensors to those who have torch",
+}
+# (package, private package of another): imported all the same.
+SHARED = {
+    ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
+    ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
+    ("spdl.pipeline", "spdl._errors"): "its errors",
+    ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
+    ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
+    **{
+        (user, module): "what a state looks like, and the error of one that cannot be loaded"
+        for user in ("spdl.pipeline", "spdl.source", "spdl.dataloader")
+        for module in RESUME
+    },
+    ("spdl.dataloader", f"{R}._values"): "states of samplers and data sets inside that of a loader",
+    ("spdl.pipeline", f"{R}._values"): "states of sources inside that of a pipeline",
+    **{
+        (user, f"{R}._elastic"): "a pipeline, or a loader, takes its share of the states of all ranks"
+        for user in ("spdl.pipeline", "spdl.dataloader")
+    },
+    ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
+    ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
+    ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
+}
+# Folder of built extensions: the modules, and those below them, that may reach them.
+LOADS_EXTENSIONS = {
+    "spdl.io.lib": ("spdl.io._native",),
+    "spdl._processes.lib": ("spdl._processes._memory",),
+}
+
+# Inside the engine: each name may import what stands in its own row or in a row below. A folder counts as one name.
+ENGINE = f"{P}._engine"
+ENGINE_ROWS = [
+    ("__init__",),
+    ("_region_reader",),
+    ("_graph",),
+    ("_kinds",),
+    ("_graph_builder",),
+    ("_counts",),
+    ("_lanes",),
+    ("_stages",),
+    ("_recorded",),
+    ("_engine", "_shutdown"),
+    ("_sink", "_deadlines", "_passes"),
+    ("_core", "_node"),
+    ("_channel", "_lane"),
+    ("_joining",),
+    ("_thread",),
+    ("_ticket",),
+    ("_places",),
+    ("_failures", "_remote_calls"),
+    ("_counters", "_frames", "_isolated_workers", "_origin", "_positions", "_region_workers"),
+]
+
+#: An import circle of so many files is allowed: two halves of one concept.
+LONGEST_CIRCLE = 2
+
+# Folder of native code: folders that it may include. tests and fuzz may include all.
+INCLUDES: dict[str, set[str]] = {
+    "base": set(),
+    "av": {"base"},
+    "image": {"base"},
+    "media": {"av", "image", "base"},
+    "jpeg": {"image", "base"},
+    "wav": {"base"},
+    "archive": {"base"},
+    "shared": {"base"},
+    "cuda": {"media", "av", "base"},
+    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "shared", "cuda"},
+}
