@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from queue import Queue
 from threading import Thread
 from typing import Any
@@ -121,6 +123,40 @@ def test_what_is_refused_starts_no_process() -> None:
         start(buffer_size=0)
     with pytest.raises(ValueError, match="resumable must be"):
         run_pipeline_in_subprocess(builder, resumable="no")  # type: ignore[arg-type]
+
+
+class Words:
+    """Has no positions and no state: it is passed over from the start."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from ("a", "b", "c", "d")
+
+
+@pytest.mark.slow
+def test_an_iterable_in_a_subprocess_goes_on() -> None:
+    """After what was read here; a source of any kind, in this iteration and the next."""
+    kinds: dict[Any, list[Any]] = {Words: list("abcd"), partial(range, 10, 20): list(range(10, 20))}
+    for fn, whole in kinds.items():
+        items: Any = iterate_in_subprocess(fn, buffer_size=2, resumable=True)
+        found = list(islice(items, 3))
+        state = items.state_dict()
+        items = iterate_in_subprocess(fn, buffer_size=2, resumable=True)
+        items.load_state_dict(state)
+        assert items.state_dict() == state
+        assert found + list(items) == whole
+        assert list(items) == whole
+
+
+def test_iterables_that_cannot_be_resumed_are_refused() -> None:
+    """A set has no order; a plain iterable was not made resumable."""
+    with pytest.raises(ValueError, match="resumable must be"):
+        iterate_in_subprocess(Words, resumable="yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="buffer_size must be >= 1"):
+        iterate_in_subprocess(Words, buffer_size=0, resumable=True)
+    with pytest.raises(TypeError, match="fn must be callable"):
+        iterate_in_subprocess([1], resumable=True)  # type: ignore[arg-type]
+    with pytest.raises(WorkerError, match="a set has no order"):
+        iterate_in_subprocess(partial(set, "abc"), resumable=True)
 
 
 class Committing:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from spdl._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._numbers import as_int, as_timeout
@@ -54,13 +54,13 @@ def iterate_in_subprocess(
     timeout: float | None = None,
     daemon: bool = False,
     arena: Any = None,
+    resumable: bool | Literal["best-effort"] = False,
 ) -> Iterable[T]:
     """Iterate over what ``fn`` returns, in a process of its own.
 
     The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
     ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
-    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``. What is returned
-    has no state: for a pipeline that another run is to resume, use ``run_pipeline_in_subprocess(..., resumable=True)``.
+    Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.
 
     Args:
         fn: Called once, there. Picklable; otherwise the process is forked, if this one runs no other thread.
@@ -74,6 +74,11 @@ def iterate_in_subprocess(
         arena: Shared memory for the items' buffers. ``None``: sized by itself; an int: likewise, but with this limit in
             bytes (0: none is used); or a :class:`~spdl.pipeline.SharedMemoryRingBuffer`, a
             :class:`~spdl.pipeline.SharedMemorySegmentPool` or another arena, which is closed at the end.
+        resumable: Whether what is returned has ``state_dict()`` and ``load_state_dict()``, as
+            :class:`~spdl.pipeline.Pipeline` has them. The iterable is then the source of a pipeline there: the state
+            says how far it was read here, and what it can do itself (``__getitem__``, or a state of its own) decides
+            how another run gets there. A thread iterates it, ahead of what is sent, so each item must have its own
+            memory. ``buffer_size`` must be limited.
 
     Returns:
         An iterable, for one thread at a time. In a forked child it raises ``PipelineStateError``.
@@ -87,19 +92,25 @@ def iterate_in_subprocess(
         PipelineStateError: It is iterated again after such an error, which ends the process.
         TypeError: ``fn`` or an initializer cannot be pickled, and forking is no way out; or an argument is of the wrong
             type.
-        ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite.
+        ValueError: There is no start method ``mp_context`` here; ``timeout`` is not above 0, or not finite;
+            ``resumable`` is neither a bool nor ``"best-effort"``, or ``buffer_size`` is unlimited with it.
     """
-    made: _Worker[T] = _start(
-        _Worker,
-        fn,
-        buffer_size=buffer_size,
-        initializer=initializer,
-        mp_context=mp_context,
-        timeout=timeout,
-        daemon=daemon,
-        arena=arena,
-    )
-    return made
+    options: dict[str, Any] = {
+        "buffer_size": buffer_size,
+        "initializer": initializer,
+        "mp_context": mp_context,
+        "timeout": timeout,
+        "daemon": daemon,
+        "arena": arena,
+    }
+    if resumable is False:
+        made: _Worker[T] = _start(_Worker, fn, **options)
+        return made
+    from ._run_pipeline_main import SourceFactory  # imported late: few iterables have a state
+
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, got {fn!r}")
+    return iterate_resumably(SourceFactory(fn, resumable), **options)
 
 
 def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> _ResumableWorker[T]:

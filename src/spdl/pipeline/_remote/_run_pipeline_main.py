@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from spdl._errors import PipelineError, PipelineFailure
 from spdl._reports import cause_of, name_of, notes_of, text_of
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline.defs import MergeConfig, PipelineConfig
+from spdl.pipeline.defs import MergeConfig, PipelineConfig, SinkConfig, SourceConfig
 
 from ._executors import make_thread_pools, release_executors
 from ._random_state import RandomState, capture, restore
@@ -20,7 +20,7 @@ from ._random_state import RandomState, capture, restore
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
 
-__all__ = ["PipelineFactory", "ResumableItems", "is_continuous", "take_along"]
+__all__ = ["PipelineFactory", "ResumableItems", "SourceFactory", "is_continuous", "take_along"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,21 @@ class PipelineFactory(Generic[T]):
         if self.options.get("resumable"):
             return ResumableItems(config, self.options)
         return (_Epochs if is_continuous(config) else _Rebuilt)(config, self.options)
+
+
+class SourceFactory(Generic[T]):
+    """Makes an iterable where it is to be iterated, as the source of a resumable pipeline without stages."""
+
+    def __init__(self, fn: Callable[[], Iterable[T]], resumable: Any) -> None:
+        if not isinstance(resumable, bool) and resumable != "best-effort":
+            raise ValueError(f'resumable must be True, False or "best-effort", got {resumable!r}')
+        self._fn = fn
+        self._resumable = resumable
+
+    def __call__(self) -> Iterable[T]:
+        source: SourceConfig[T] = SourceConfig(self._fn())
+        config: PipelineConfig[T] = PipelineConfig(src=source, pipes=[], sink=SinkConfig(1))
+        return ResumableItems(config, {"num_threads": 1, "resumable": self._resumable})
 
 
 def is_continuous(config: PipelineConfig[Any]) -> bool:
