@@ -47,8 +47,8 @@ def replay(
     Raises:
         OSError: The log cannot be read.
         ResumeError: The log does not have the step or is damaged; it is of another pipeline; the batch cannot be made
-            again, because pipelines are merged, aggregators split items, regions make aggregates or several outputs, or
-            the source cannot find its items again; or the stages fail or make other outputs.
+            again, because aggregates are merged, aggregators split items, regions make aggregates or several outputs,
+            or the source cannot find its items again; or the stages fail or make other outputs.
         PipelineFailure: A stage failed as a whole.
     """
     from spdl.pipeline import PipelineBuilder  # not for those who only save and load states

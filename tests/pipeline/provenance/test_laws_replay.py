@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
-from spdl.pipeline.defs import Aggregate, Disaggregate, PathVariants, Pipe
+from spdl.pipeline import PipelineBuilder, build_pipeline
+from spdl.pipeline.defs import (
+    Aggregate,
+    Disaggregate,
+    Merge,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    SinkConfig,
+    SourceConfig,
+)
 from spdl.resume import replay
 from tests.support.rng_ops import adraw, adraw_twice, draw, draw_first, draw_twice
 
@@ -58,3 +67,32 @@ def test_random_pipelines_are_replayed(seed: int, tmp_path: Path) -> None:
         batches = [batch for _ in range(2) for batch in pipeline]
     for step in choice.sample(range(len(batches)), min(4, len(batches))):
         assert replay(builder, log, step=step, num_threads=2) == batches[step]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merged_pipelines_are_replayed(seed: int, tmp_path: Path) -> None:
+    """With stages before the merges and behind them, and merges of merges."""
+    choice = random.Random(seed)
+
+    def stages(name: str, num: int, kinds: tuple[str, ...]) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < num:
+            stage = _stage(choice, f"{name}-{len(found)}", in_batches=False)
+            if "aggregate" in kinds or type(stage) is not type(Aggregate(1)):
+                found.append(stage)
+        return found
+
+    def sub(name: str, depth: int) -> PipelineConfig[Any]:
+        src: Any = SourceConfig(range(ord(name[0]), ord(name[0]) + 8), continuous=True)
+        if depth and choice.random() < 0.4:
+            src = Merge([sub(name + "a", depth - 1), sub(name + "b", depth - 1)])
+        return PipelineConfig(src, stages(name, choice.randint(0, 2), ()), SinkConfig(2))
+
+    src = Merge([sub(name, 1) for name in "xyz"[: choice.randint(1, 3)]])
+    config: PipelineConfig[Any] = PipelineConfig(src, stages("s", choice.randint(0, 3), ("aggregate",)), SinkConfig(2))
+    log = tmp_path / "batches.jsonl"
+    pipeline = build_pipeline(config, provenance=log, seed=seed, num_threads=4)
+    with pipeline.auto_stop():
+        batches = [batch for _ in range(2) for batch in pipeline]
+    for step in choice.sample(range(len(batches)), min(4, len(batches))):
+        assert replay(config, log, step=step, num_threads=2) == batches[step]

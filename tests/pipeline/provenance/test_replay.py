@@ -13,6 +13,7 @@ from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline.batching import LengthBuckets, PackSequences
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
+    Aggregate,
     Aggregator,
     Merge,
     Pipe,
@@ -250,7 +251,7 @@ def test_missing_steps_and_damaged_lines_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_made_again_is_refused(tmp_path: Path) -> None:
-    """Rows that were split, merged pipelines and one-shot sources are refused with the reason."""
+    """Rows that were split, aggregates before a merge and one-shot sources are refused with the reason."""
     log = tmp_path / "batches.jsonl"
     packed = PipelineBuilder().add_source(range(1, 9)).pipe(lambda n: np.arange(n), name="row")
     packed = packed.aggregate(PackSequences(5, too_long="split")).add_sink()
@@ -279,13 +280,15 @@ def test_what_cannot_be_made_again_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResumeError, match=r"Last of stage.*is_exact"):
         replay(last, log, step=0)
 
-    subs: list[PipelineConfig[Any]] = [PipelineConfig(SourceConfig(range(3)), [], SinkConfig(2)) for _ in range(2)]
+    subs: list[PipelineConfig[Any]] = [
+        PipelineConfig(SourceConfig(range(3)), [Aggregate(2)], SinkConfig(2)) for _ in range(2)
+    ]
     merged: PipelineConfig[Any] = PipelineConfig(Merge(subs), [], SinkConfig(2))
     log = tmp_path / "merged.jsonl"
     pipeline = build_pipeline(merged, provenance=log)
     with pipeline.auto_stop():
-        assert len(list(pipeline)) == 6
-    with pytest.raises(ResumeError, match="merged"):
+        assert len(list(pipeline)) == 4
+    with pytest.raises(ResumeError, match="before a merge"):
         replay(merged, log, step=0)
 
 

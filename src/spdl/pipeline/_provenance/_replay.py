@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._random import ItemPart, ItemPosition
@@ -24,6 +24,7 @@ from spdl.pipeline.defs import (
     AggregateConfig,
     Aggregator,
     Collate,
+    Merge,
     MergeConfig,
     Outputs,
     PathVariantsConfig,
@@ -61,7 +62,7 @@ def replay_batch(config: PipelineConfig[Any], logged: LoggedBatch, num_threads: 
             f"cannot replay step {logged.step}: the log is of another pipeline: {difference}. Give the pipeline that "
             "wrote it, with a source of the same length"
         )
-    replay = _Replay(config.src, segments, logged, num_threads)  # type: ignore[arg-type] # no merge, as _split says
+    replay = _Replay(config.src, segments, logged, num_threads)
     (value,) = replay.make([logged.place], len(segments) - 1)
     return value
 
@@ -79,8 +80,25 @@ def _split(config: PipelineConfig[Any]) -> list[_Segment]:
     Raises:
         ResumeError: It cannot be replayed.
     """
+    _check(config)
+    segments = [_Segment(None, [])]
+    for stage in config.pipes:
+        if isinstance(stage, AggregateConfig):
+            segments.append(_Segment(stage, []))
+        else:
+            segments[-1].stages.append(stage)
+    return segments
+
+
+def _check(config: PipelineConfig[Any]) -> None:
     if isinstance(config.src, MergeConfig):
-        raise ResumeError("cannot replay a batch of merged pipelines. Replay a pipeline with one source")
+        for sub in config.src.pipeline_configs:
+            _check(sub)
+            for each in sub.pipes:
+                if isinstance(each, AggregateConfig):
+                    raise ResumeError(
+                        f"cannot replay a batch: {each.name!r} aggregates before a merge. Put it behind the merge"
+                    )
     for stage in split_regions(config.pipes):
         if isinstance(stage, Region) and (mixing := first_mixing(stage.stages)) is not None:
             raise ResumeError(
@@ -92,19 +110,13 @@ def _split(config: PipelineConfig[Any]) -> list[_Segment]:
                 f"cannot replay a batch: there is an aggregate in a path of {stage.name!r}. Put it behind the path "
                 "variants"
             )
-    segments = [_Segment(None, [])]
     for stage in config.pipes:
-        if isinstance(stage, AggregateConfig):
-            if not stage.op.is_exact:
-                raise ResumeError(
-                    f"cannot replay a batch: {type(stage.op).__qualname__} of stage {stage.name!r} may hold items back "
-                    "for a later output, so that the log does not tell which are in a batch. If it holds none back, "
-                    "declare is_exact = True in the class; if it does, return Outputs with inputs, and declare it too"
-                )
-            segments.append(_Segment(stage, []))
-        else:
-            segments[-1].stages.append(stage)
-    return segments
+        if isinstance(stage, AggregateConfig) and not stage.op.is_exact:
+            raise ResumeError(
+                f"cannot replay a batch: {type(stage.op).__qualname__} of stage {stage.name!r} may hold items back "
+                "for a later output, so that the log does not tell which are in a batch. If it holds none back, "
+                "declare is_exact = True in the class; if it does, return Outputs with inputs, and declare it too"
+            )
 
 
 def _has_aggregate(variants: PathVariantsConfig[Any]) -> bool:
@@ -115,11 +127,30 @@ def _has_aggregate(variants: PathVariantsConfig[Any]) -> bool:
     )
 
 
+def _sources(src: SourceConfig[Any] | MergeConfig) -> list[SourceConfig[Any]]:
+    """Return the sources, in the order of their numbers."""
+    if isinstance(src, SourceConfig):
+        return [src]
+    return [source for sub in src.pipeline_configs for source in _sources(sub.src)]
+
+
+def _replaced(src: SourceConfig[Any] | MergeConfig, values: Iterator[list[Any]]) -> Any:
+    """Return the same with other sources."""
+    if isinstance(src, SourceConfig):
+        return SourceConfig(next(values))
+    return Merge([PipelineConfig(_replaced(sub.src, values), sub.pipes, sub.sink) for sub in src.pipeline_configs])
+
+
 class _Replay:
     def __init__(
-        self, source: SourceConfig[Any], segments: list[_Segment], logged: LoggedBatch, num_threads: int | None
+        self,
+        src: SourceConfig[Any] | MergeConfig,
+        segments: list[_Segment],
+        logged: LoggedBatch,
+        num_threads: int | None,
     ) -> None:
-        self.source = source
+        self.src = src
+        self.sources = _sources(src)
         self.segments = segments
         self.logged = logged
         self.num_threads = num_threads
@@ -132,11 +163,11 @@ class _Replay:
         segment = self.segments[level]
         unwrapped = [_unwrap(place) for place in wanted]
         bases = [base for base, _ in unwrapped]
-        if segment.aggregate is None:
-            values = self.fetch(bases)
-        else:
+        paths = [path for _, path in unwrapped]
+        if segment.aggregate is not None:
             values = self.aggregate(segment.aggregate, bases, level)
-        return self.run(segment.stages, values, bases, [path for _, path in unwrapped])
+            return self.run(SourceConfig(()), segment.stages, values, bases, paths)
+        return self.run(self.src, segment.stages, self.fetch(bases), bases, paths)
 
     def aggregate(self, config: AggregateConfig[Any], bases: Sequence[ItemPlace], level: int) -> list[Any]:
         members: list[ItemPlace] = []
@@ -169,10 +200,19 @@ class _Replay:
         return outputs[0]
 
     def run(
-        self, stages: list[Any], values: list[Any], bases: Sequence[ItemPlace], paths: Sequence[tuple[int, ...]]
+        self,
+        src: SourceConfig[Any] | MergeConfig,
+        stages: list[Any],
+        values: list[Any],
+        bases: Sequence[ItemPlace],
+        paths: Sequence[tuple[int, ...]],
     ) -> list[Any]:
-        """Run stages on values with these places. Of calls with several outputs, take those that ``paths`` name."""
-        if not stages:
+        """Run stages on values with these places. Of calls with several outputs, take those that ``paths`` name.
+
+        The values take the place of the sources in ``src``: if it is a merge, of those that the places name.
+        """
+        is_merge = isinstance(src, MergeConfig)
+        if not stages and not is_merge:
             if any(paths):
                 raise self.error(
                     "the log has parts of an item where no stage makes any; an aggregator that splits items cannot be "
@@ -181,16 +221,23 @@ class _Replay:
             return values
         if not values:
             return []
-        config: PipelineConfig[Any] = PipelineConfig(SourceConfig(values), list(stages), SinkConfig(len(values)))
+        # By the number of the source, and that of an item there: the index in ``values``.
+        indices: list[list[int]] = [[] for _ in _sources(src)]
+        for index, base in enumerate(bases):
+            indices[base.source if is_merge and isinstance(base, ItemPosition) else 0].append(index)
+        given = ([values[index] for index in own] for own in indices)
+        config: PipelineConfig[Any] = PipelineConfig(_replaced(src, given), list(stages), SinkConfig(len(values)))
         pipeline = build_pipeline(config, num_threads=self.num_threads, seed=self.logged.seed)
         engine = pipeline._engine
-        (node,) = (node for node in engine.nodes if isinstance(node, SourceNode))
-        node.passes.given = bases
+        for node in engine.nodes:
+            if isinstance(node, SourceNode):
+                node.passes.given = [bases[index] for index in indices[node.number]]
         engine.ledger.track()
-        for index, path in enumerate(paths):
-            for depth, number in enumerate(path):
-                others = range(number), range(number + 1, sys.maxsize)
-                engine.ledger.rest[0, index, *path[:depth]] = others
+        for source, own in enumerate(indices):
+            for number, index in enumerate(own):
+                for depth, part in enumerate(paths[index]):
+                    others = range(part), range(part + 1, sys.maxsize)
+                    engine.ledger.rest[source, number, *paths[index][:depth]] = others
         found: list[Any] = [_EXHAUSTED] * len(values)
         num_left = len(values)
         with pipeline.auto_stop():
@@ -198,14 +245,15 @@ class _Replay:
                 value, taken = pipeline._take(None)
                 if isinstance(value, EOFError):
                     break
-                own = path_of(taken[1])
+                path = path_of(taken[1])
                 pipeline._commit(taken)
-                if own is None or found[own[1]] is not _EXHAUSTED or own[2:] != paths[own[1]]:
+                index = 0 if path is None else indices[path[0]][path[1]]
+                if path is None or found[index] is not _EXHAUSTED or path[2:] != paths[index]:
                     raise self.error(
-                        f"the stages make other outputs of {shown(bases[own[1] if own else 0])} than the log has. "
-                        "If an aggregator splits items or makes several outputs at once, its batches cannot be replayed"
+                        f"the stages make other outputs of {shown(bases[index])} than the log has. If an aggregator "
+                        "splits items or makes several outputs at once, its batches cannot be replayed"
                     )
-                found[own[1]] = value
+                found[index] = value
                 num_left -= 1
         if num_left:
             missing = bases[next(index for index, value in enumerate(found) if value is _EXHAUSTED)]
@@ -224,7 +272,16 @@ class _Replay:
             if not isinstance(base, ItemPosition):
                 raise self.error("the log has an aggregate where no stage makes any")
         positions: list[ItemPosition] = list(bases)  # type: ignore[arg-type] # as was just checked
-        source = self.source.source
+        found: dict[ItemPosition, Any] = {}
+        for number in dict.fromkeys(each.source for each in positions):
+            own = [each for each in positions if each.source == number]
+            if not 0 <= number < len(self.sources):
+                raise self.error(f"the log has items of source {number}, and there are {len(self.sources)} sources")
+            found.update(zip(own, self.fetch_from(self.sources[number].source, own), strict=True))
+        return [found[each] for each in positions]
+
+    def fetch_from(self, source: Any, positions: list[ItemPosition]) -> list[Any]:
+        """The same of one source."""
         set_epoch = getattr(source, "set_epoch", None)
         if not callable(set_epoch):
             epoch = max((each.epoch for each in positions), default=0)
@@ -251,13 +308,13 @@ class _Replay:
         """Return the items at global positions of the epoch that the source is in."""
         at_global = getattr(source, "at_global", None)
         if callable(at_global):
-            return self.looked_up(at_global, positions)
+            return self.looked_up(source, at_global, positions)
         rank, world = rank_and_world(source)
         own = [(position - rank) // world for position in positions]
         if [rank + world * each for each in own] != positions:
             raise self.error(f"the batch is of another rank than source {name_of(source)}. Give that of its rank")
         if kind_of(source) == "indexed":
-            return self.looked_up(source.__getitem__, own)
+            return self.looked_up(source, source.__getitem__, own)
         if not isinstance(source, Iterable):
             raise self.error(f"source {name_of(source)} is async. Give a source that can be iterated here")
         iterator = iter(source)
@@ -277,11 +334,11 @@ class _Replay:
             raise self.error(f"source {name_of(source)} has no item {min(wanted - found.keys())}")
         return [found[each] for each in own]
 
-    def looked_up(self, get: Callable[[int], Any], positions: list[int]) -> list[Any]:
+    def looked_up(self, source: Any, get: Callable[[int], Any], positions: list[int]) -> list[Any]:
         try:
             return [get(position) for position in positions]
         except LookupError as exc:
-            raise self.error(f"source {name_of(self.source.source)} does not have all items: {exc}") from exc
+            raise self.error(f"source {name_of(source)} does not have all items: {exc}") from exc
 
 
 def _unwrap(place: ItemPlace) -> tuple[ItemPlace, tuple[int, ...]]:
