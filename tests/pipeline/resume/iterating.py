@@ -1,4 +1,4 @@
-"""A pipeline in a "subprocess" that is a thread: the two sides of the protocol, over the same connection."""
+"""Ways to read a pipeline: in a "subprocess" that is a thread, over the same connection; ahead, as to a device."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from spdl._processes._transport import Frame, link_pair
+from spdl.dataloader._prefetching import Movers, PrefetchingIterator
+from spdl.io._devices._staging import Moved
 from spdl.pipeline import WorkerDiedError
 from spdl.pipeline._remote._iterate import _ResumableWorker
 from spdl.pipeline._remote._iterate_main import run
 from spdl.pipeline._remote._run_pipeline_main import ResumableItems
 from tests.support.timeouts import TIMEOUT
 
-__all__ = ["OnThread"]
+__all__ = ["OnThread", "Prefetched"]
 
 
 class _Child:
@@ -74,3 +76,53 @@ class OnThread:
 
     def load_state_dict(self, state: Any) -> None:
         self.items.load_state_dict(state)
+
+
+class Prefetched:
+    """Reads a pipeline as ``prefetch_to_device`` does, with the same thread, and moves nothing."""
+
+    def __init__(self, pipeline: Any, num_prefetch: int) -> None:
+        self.pipeline = pipeline
+        self.num_prefetch = num_prefetch
+        self.iterator: _Prefetching | None = None
+
+    @contextmanager
+    def auto_stop(self) -> Iterator[None]:
+        with self.pipeline.auto_stop():
+            try:
+                yield
+            finally:
+                if self.iterator is not None:
+                    self.iterator.close()
+
+    def get_item(self, *, timeout: float) -> Any:
+        if self.iterator is None:
+            self.iterator = _Prefetching(self.pipeline, _Movers(), None, self.num_prefetch)
+        try:
+            return next(self.iterator)
+        except StopIteration:
+            self.iterator = None
+            raise EOFError from None
+
+    def state_dict(self) -> dict[str, str]:
+        state: dict[str, str] = self.pipeline.state_dict()
+        return state
+
+    def load_state_dict(self, state: Any) -> None:
+        self.pipeline.load_state_dict(state)
+
+
+class _Prefetching(PrefetchingIterator[Any]):
+    def _receive(self, moved: Moved[Any]) -> Any:
+        return moved.batch
+
+
+class _Movers(Movers):
+    def take(self, device: Any) -> Any:
+        return self
+
+    def give_back(self, mover: Any) -> None:
+        pass
+
+    def move(self, batch: Any) -> Moved[Any]:
+        return Moved(batch, [], None, False)

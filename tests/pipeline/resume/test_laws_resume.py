@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spdl.pipeline._engine import _passes
 from tests.pipeline.resume.graphs import Graph, build, describe, executor, expected, leaves
-from tests.pipeline.resume.iterating import OnThread
+from tests.pipeline.resume.iterating import OnThread, Prefetched
 from tests.pipeline.resume.strategies import graphs
 from tests.strategies.profiles import cases
 from tests.strategies.watch import nothing_left
@@ -90,3 +90,11 @@ def test_every_item_is_read_once_however_often_a_run_is_resumed(graph: Graph, st
 def test_the_same_in_another_process(graph: Graph, stops: list[int], buffer_size: int) -> None:
     """What was sent and not read is not consumed, whatever the credits are."""
     check(lambda: OnThread(*describe(graph), buffer_size), graph, stops)
+
+
+@cases(200)
+@given(graph=graphs(), stops=STOPS, num_prefetch=st.sampled_from([1, 2, 5, 40]))
+def test_the_same_read_ahead(graph: Graph, stops: list[int], num_prefetch: int) -> None:
+    """What ``prefetch_to_device`` holds and the user has not seen is not consumed."""
+    with nothing_left(), executor(), patch("spdl.dataloader._prefetching.get_torch", lambda: None):
+        check(lambda: Prefetched(build(graph), num_prefetch), graph, stops)
