@@ -54,7 +54,7 @@ RULES = [
     Rule("spdl._processes", allows=("spdl._errors",)),
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
-    Rule("spdl.source", allows=RESUME),
+    Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME)),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
     Rule(f"{R}._replay", lazily=(P,)),
@@ -218,6 +218,7 @@ SHARED = {
     ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
     ("spdl.pipeline", "spdl._errors"): "its errors",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
+    ("spdl.source", "spdl._random"): "replacements of items are chosen by the same generator",
     ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
     **{
         (user, module): "what a state looks like, and the error of one that cannot be loaded"
@@ -255,6 +256,7 @@ ENGINE_ROWS = [
     ("_recorded",),
     ("_engine", "_shutdown"),
     ("_sink", "_deadlines", "_passes"),
+    ("_refill",),
     ("_core", "_node"),
     ("_channel", "_lane"),
     ("_joining",),

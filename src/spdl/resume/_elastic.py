@@ -275,6 +275,11 @@ def _check_dealt(sources: list[Document], number: int, world: int) -> None:
         reason = "it knows of no ranks. Give its sampler rank= and world_size="
     elif any(epoch.get("iterator") is not None for source in sources for epoch in source["epochs"]):
         reason = "it has the state of an iterator, which cannot be divided"
+    elif any(epoch.get("lost") for source in sources for epoch in source["epochs"]):
+        reason = (
+            "it has refilled positions that were lost in this epoch, and their replacements belong to the ranks that "
+            "saved. Go on with as many ranks until the epoch ends"
+        )
     if reason is not None:
         raise ResumeError(
             f"cannot load a state of {len(sources)} ranks in a world of {world}: source {number}: {reason}"

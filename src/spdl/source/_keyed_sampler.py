@@ -1,7 +1,10 @@
 """Indices in a random order that is computed on demand, distributed over the ranks."""
 
+import operator
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final, SupportsIndex
+
+from spdl._random._splitmix import absorb, words_of
 
 from ._arguments import as_int
 from ._keyed import KeyedPermutation, PermutationSlice
@@ -10,6 +13,9 @@ from ._share import check_size
 from ._states import read_integers
 
 __all__ = ["DistributedKeyedSampler"]
+
+#: Keeps these numbers apart from others with the same seed: digits of pi.
+_REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 
 
 class DistributedKeyedSampler(Sampler[int]):
@@ -28,6 +34,8 @@ class DistributedKeyedSampler(Sampler[int]):
         epoch: Of the first iterations: any integer.
         ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; each epoch
             drops different items. ``False``: nothing is dropped, and some ranks may get one index more.
+        refill: Let a pipeline replace the items that fail or are dropped before its first aggregate, so that all ranks
+            make the same number of full batches. Iterating the sampler itself is not affected.
 
     Raises:
         TypeError: An argument is not an integer.
@@ -45,12 +53,45 @@ class DistributedKeyedSampler(Sampler[int]):
         seed: int = 0,
         epoch: int = 0,
         ddp_drop_last_distributed_round: bool = True,
+        refill: bool = False,
     ) -> None:
         self._n = check_size(n)
         super().__init__(self._n, rank, world_size, ddp_drop_last_distributed_round)
         self._seed = as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
         self._order = self._make_order()
+        self._refill = bool(refill)
+
+    @property
+    def refill(self) -> bool:
+        """Whether a pipeline replaces the items that are lost."""
+        return self._refill
+
+    def replacement(self, position: int) -> int:
+        """The item in the place of one that is lost: a function of seed, epoch and the position of the replacement.
+
+        Any item of the data set, also one that other ranks have; it may be lost in turn, and then has a replacement
+        itself.
+
+        Args:
+            position: A global position behind those of the epoch, ``num_global`` or more.
+        """
+        state = _REPLACEMENTS
+        for number in (self._seed, self._epoch, position):
+            for word in words_of(number):
+                state = absorb(state, word)
+        return self._order[state % self._n]
+
+    def at_global(self, position: SupportsIndex) -> int:
+        """Get the item at a global position; with ``refill``, also that of a replacement.
+
+        Raises:
+            IndexError: There is no such position.
+        """
+        number = operator.index(position)
+        if self._refill and number >= self._n:
+            return self.replacement(number)
+        return super().at_global(number)
 
     def shuffle(self, seed: int) -> None:
         """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.

@@ -9,9 +9,10 @@ from spdl.pipeline.defs import MergeConfig, PipelineConfig, SourceConfig
 
 from ._engine import Engine
 from ._graph_builder import GraphBuilder, GraphOptions
-from ._kinds import KINDS
+from ._kinds import KINDS, with_gate
 from ._lanes import LoopLane
 from ._recorded import RecordedEngine
+from ._refill import replacement_of
 from ._sink import Sink
 from ._stages import SourceNode
 
@@ -28,7 +29,8 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     )
     graph = GraphBuilder(engine, options, KINDS)
     capacity = config.sink.buffer_size
-    tail = graph.add_pipeline(config, last_capacity=capacity)
+    refills = any(replacement_of(source.source) is not None for source in sources)
+    tail = graph.add_pipeline(config, capacity, with_gate if refills else list)
     info = graph.info("sink")
     sink = engine.sink = Sink(engine, info)
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._core import Core
     from ._isolated_workers import StartIsolated
     from ._node import Node
+    from ._refill import Refill
     from ._region_workers import RegionWorkers
 
 __all__ = ["CHANNEL_CAPACITY", "GraphBuilder", "GraphOptions", "Kinds", "is_limited"]
@@ -85,6 +86,7 @@ class GraphBuilder:
         self.kinds = kinds
         self.next_id = options.first_stage_id
         self.num_sources = 0
+        self.refill: Refill | None = None  # of the only source, if it refills
         #: The limit of the pipeline, if there is one.
         self.limit = Limit(options.max_failures, is_own=False) if is_limited(options.max_failures) else None
         engine.limit = self.limit
@@ -139,10 +141,21 @@ class GraphBuilder:
 
     # -- descriptions inside others
 
-    def add_pipeline(self, config: PipelineConfig[Any], last_capacity: int = CHANNEL_CAPACITY) -> Channel:
-        """Add source and stages, but no sink: a merged pipeline has none. Returns the last channel."""
+    def add_pipeline(
+        self,
+        config: PipelineConfig[Any],
+        last_capacity: int = CHANNEL_CAPACITY,
+        arrange: Callable[[Sequence[Any]], Sequence[Any]] = list,
+    ) -> Channel:
+        """Add source and stages, but no sink: a merged pipeline has none. Returns the last channel.
+
+        Args:
+            config: Description of the pipeline.
+            last_capacity: Capacity of the last channel.
+            arrange: Returns the stages and regions to add, given those of the description.
+        """
         check_regions(config.pipes, may_stay_open=True)
-        pipes = split_regions(config.pipes)
+        pipes = arrange(split_regions(config.pipes))
         add = _of_class(self.kinds.sources, config.src)
         tail = add(self, config.src, last_capacity if not pipes else CHANNEL_CAPACITY)
         return self.add_stages(pipes, tail, last_capacity, None)

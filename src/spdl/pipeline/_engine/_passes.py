@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ._core import Core
     from ._origin import Path
     from ._positions import Positions
+    from ._refill import Refill
 
 __all__ = ["CapturedSource", "Passes", "Plan", "SourceKind", "has_state", "rank_and_world"]
 
@@ -56,6 +57,7 @@ class Plan(NamedTuple):
     iterator: tuple[int, dict[str, Any]] | None
     order: Sequence[int] | None
     document: dict[str, Any]
+    num_lost: int = 0  #: positions that were lost, of a source that refills
 
 
 class Snapshot(NamedTuple):
@@ -76,6 +78,7 @@ class CapturedSource(NamedTuple):
     entered: int | None
     plans: list[Plan]
     snapshots: list[Snapshot]
+    lost: dict[int, int]  #: by epoch: positions that were lost, of a source that refills
 
 
 class Passes:
@@ -98,6 +101,8 @@ class Passes:
         "owner",
         "plans",
         "rank",
+        "refill",
+        "replace",
         "rng_epoch",
         "set_epoch",
         "snapshots",
@@ -128,6 +133,8 @@ class Passes:
         self.keys: dict[int, int | str | None] | None = None  # by index, what the source gave; ``None``: not kept
         self.keys_limit = _MIN_KEYS
         self.given: Sequence[ItemPlace] | None = None  # the places, of a replay
+        self.refill: Refill | None = None
+        self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
 
         self.number_epochs()
 
@@ -154,12 +161,22 @@ class Passes:
 
     def begin_unkept(self) -> Iterator[Any]:
         plan, start = self.enter()
+        if self.refill is not None:
+            return self.refilled(plan, start, self.refill)
         if plan is None:
             iterator = self.open(None)
             return iterator if self.owner is None else self.watched(iterator, start, 0)
         if self.kind == "indexed":
             return chain.from_iterable(self.indexed(plan, start))
         return self.replayed(plan, start)
+
+    def refilled(self, plan: Plan | None, start: int, refill: Refill) -> Generator[Any, None, None]:
+        """The items of a pass, and then one for each that is lost."""
+        yield from iter(self.source) if plan is None else chain.from_iterable(self.indexed(plan, start))
+        assert self.replace is not None
+        positions = self.positions
+        while refill.await_spare(positions.next_index - start):
+            yield self.replace(self.global_position(positions.next_index - start, plan))
 
     def begin_async(self) -> AsyncIterator[Any]:
         """The same for an async source."""
@@ -177,8 +194,11 @@ class Passes:
         plan = self.plans.get(epoch)
         if self.set_epoch is not None and (self.is_continuous or plan is not None):
             self.set_epoch(epoch)
+        planned = 0 if self.refill is None else self.size_of(plan)
         with self.engine.lock:
             positions, ledger = self.positions, self.engine.ledger
+            if self.refill is not None:
+                self.refill.begin(epoch, positions.epoch, planned, 0 if plan is None else plan.num_lost)
             start = positions.starts[-1]
             self.next_epoch += 1
             self.entered = epoch
@@ -222,10 +242,17 @@ class Passes:
     def indexed(self, plan: Plan, start: int) -> Iterator[Iterator[Any]]:
         """The items of a pass, in several iterators. The caller asks for one when the one before is exhausted."""
         source, order = self.source, plan.order
-        size = len(source) if order is None else len(order)
-        self.check_size(plan, size)
+        size = self.size_of(plan)
+        self.check_size(plan, size + plan.num_lost)
+
+        def spare(position: int) -> Any:
+            assert self.replace is not None
+            return self.replace(self.global_position(position, plan))
 
         def items(positions: range) -> Iterator[Any]:
+            if positions.stop > size:
+                own, spares = range(positions.start, size), range(max(positions.start, size), positions.stop)
+                return chain(items(own), map(spare, spares))
             if order is None:
                 return map(source.__getitem__, positions)
             assert self.get_at is not None
@@ -238,6 +265,11 @@ class Passes:
         iterate_from = getattr(source, "iterate_from", None)
         # Samplers compute many items at once. A thousand million may be left, so it matters.
         yield iterate_from(plan.high) if order is None and iterate_from else items(range(plan.high, size))
+
+    def size_of(self, plan: Plan | None) -> int:
+        """Return the number of items of a pass, without spares. Of an indexed source."""
+        order = None if plan is None else plan.order
+        return len(self.source) if order is None else len(order)
 
     def check_size(self, plan: Plan, size: int) -> None:
         if size < plan.high:
@@ -338,18 +370,23 @@ class Passes:
         if self.given is not None:
             return self.given[index]
         epoch, position = self.positions.place(index)
-        plan = self.plans.get(epoch) if self.plans else None
-        if plan is not None and plan.order is not None:
-            position = plan.order[position]
-        else:
-            position = self.rank + self.world * position
+        position = self.global_position(position, self.plans.get(epoch) if self.plans else None)
         if self.rng_epoch is not None:
             epoch = self.rng_epoch
         return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.get(index))
 
+    def global_position(self, position: int, plan: Plan | None) -> int:
+        """Return the position in the order of all ranks. Those of spares follow all others."""
+        order = None if plan is None else plan.order
+        if self.refill is not None:
+            num_own = self.refill.planned if order is None else len(order)
+            if position >= num_own:
+                return self.refill.num_global + self.rank + self.world * (position - num_own)
+        return self.rank + self.world * position if order is None else order[position]
+
     def places_of(self, origins: tuple[Any, ...]) -> tuple[int, list[int]] | None:
         """Return the epoch and the global positions of pending indices; ``None``: not that simple. Under the lock."""
-        if len(self.positions.starts) != 1 or self.plans or set(map(type, origins)) != {int}:
+        if len(self.positions.starts) != 1 or self.plans or self.refill is not None or set(map(type, origins)) != {int}:
             return None
         epoch = self.positions.epoch if self.rng_epoch is None else self.rng_epoch
         start = self.positions.starts[0]
@@ -411,6 +448,7 @@ class Passes:
             self.entered,
             list(self.plans.values()),
             list(self.snapshots),
+            {} if self.refill is None else dict(self.refill.lost),
         )
 
     def forget(self) -> None:

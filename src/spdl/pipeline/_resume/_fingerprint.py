@@ -48,6 +48,8 @@ def _src(src: SourceConfig[Any] | MergeConfig, facts: list[SourceFacts], seed: i
         found.append(f"seed {own.seed}")
     if src.continuous:
         found.append("continuous")
+    if getattr(src.source, "refill", False) is True:
+        found.append("refill")
     return found
 
 

@@ -241,6 +241,7 @@ def _epoch_document(
             if index in indices
         },
         "iterator": iterator,
+        **({"lost": lost} if (lost := captured.lost.get(number, 0)) else {}),
     }
 
 
@@ -287,7 +288,12 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
     length = source.facts.length
     if order is not None and length is not None and order and order[-1] >= length:
         raise ResumeError(f"cannot load the state: source {number} has {length} items, and it has position {order[-1]}")
+    num_lost = epoch.get("lost", 0)
+    if type(num_lost) is not int or num_lost < 0 or (num_lost and passes.refill is None):
+        raise ResumeError(f"cannot load the state: source {number} has lost {num_lost!r} positions; it is damaged")
     own_length = len(order) if order is not None else length if source.facts.world == 1 else None
+    if own_length is not None:
+        own_length += num_lost
     if own_length is not None and (order is not None or passes.set_epoch is None) and epoch.get("high", 0) > own_length:
         raise ResumeError(
             f"cannot load the state: it says that source {number} has issued {epoch['high']} positions of an epoch of "
@@ -314,6 +320,7 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
         saved,
         order,
         epoch,
+        num_lost,
     )
 
 

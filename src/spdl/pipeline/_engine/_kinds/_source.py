@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._reports import name_of
 from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._lanes import SourceLane
+from spdl.pipeline._engine._refill import replacement_of
 from spdl.pipeline._engine._stages import SourceNode
 
 if TYPE_CHECKING:
@@ -22,6 +24,13 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
     wiring = graph.wire(info, "source", capacity)
     node = SourceNode(engine, info, config.source, continuous=config.continuous, number=graph.num_sources)
     graph.num_sources += 1
+    if (replace := replacement_of(config.source)) is not None:
+        if node.shares_ledger:
+            raise ValueError(
+                f"source {name_of(config.source)} with refill=True is merged with others, and then nobody knows which "
+                "of them has to replace an item. Use it alone, or spdl.source.KeyedMix over the data sets"
+            )
+        graph.refill = node.refill(replace)
     engine.places.sources.append(node.passes)
     out = Channel(capacity)
     graph.add(node, [], [out], wiring)

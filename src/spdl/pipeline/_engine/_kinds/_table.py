@@ -18,6 +18,7 @@ from spdl.pipeline.defs import (
 from ._aggregate import add_aggregate, add_disaggregate
 from ._merge import add_merge
 from ._pipe import add_pipe
+from ._refill import Gate, add_gate
 from ._region import add_region
 from ._source import add_source
 from ._variants import add_variants
@@ -35,5 +36,6 @@ KINDS: Final = Kinds(
         DisaggregateConfig: add_disaggregate,
         PathVariantsConfig: add_variants,
         Region: add_region,
+        Gate: add_gate,
     },
 )

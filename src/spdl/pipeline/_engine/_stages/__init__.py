@@ -9,6 +9,7 @@ from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._call import CallStage as CallStage
 from ._call import begin as begin
+from ._gate import GateStage as GateStage
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator
 from ._hooked import HookedOp as HookedOp
@@ -43,6 +44,7 @@ __all__ = [
     "CollateStage",
     "CustomMergeStage",
     "DueAggregateStage",
+    "GateStage",
     "GeneratorStage",
     "HookedGenerator",
     "HookedOp",

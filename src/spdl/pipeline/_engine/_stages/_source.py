@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Origin, SourcePosition
 from spdl.pipeline._engine._passes import Passes
+from spdl.pipeline._engine._refill import Refill
 
 from ._call import CallStage
 from ._ordered import OrderedCallStage
@@ -52,6 +53,17 @@ class SourceNode(Node):
         self.position_class = SourcePosition
         self.waiting: Callable[[], None] | None = None
         self.next_call: CallStage | None = None  # the next stage, if its calls may run on the source's thread
+
+    def refill(self, replace: Callable[[int], Any]) -> Refill:
+        """Replace positions that are lost, from now on. Before the start; for the only source."""
+        num_global = getattr(self.iterable, "num_global", None)
+        refill = Refill(self.engine, num_global if type(num_global) is int else len(self.iterable))
+        ledger = self.engine.ledger
+        ledger.tracks_epochs = True
+        ledger.pending = self.positions.pending = refill.pending
+        self.passes.refill = refill
+        self.passes.replace = replace
+        return refill
 
     def link(self) -> None:
         after = self.out.consumer
@@ -111,6 +123,8 @@ class SourceNode(Node):
         self.passes.forget()
 
     def drop_work(self) -> None:
+        if self.passes.refill is not None:
+            self.passes.refill.stop()
         waiting = self.waiting
         if waiting is not None:
             self.waiting = None
