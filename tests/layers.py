@@ -55,6 +55,7 @@ RULES = [
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
     Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME)),
+    Rule("spdl.remote"),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),
     Rule(f"{R}._replay", lazily=(P,)),
@@ -198,6 +199,7 @@ FORBIDDEN = {
     "spdl._random": ("numpy", "torch"),
     "spdl.resume": ("numpy", "torch", "spdl.io", "spdl.source", "spdl.pipeline"),
     "spdl.io": ("torch", "spdl.pipeline", "spdl.dataloader"),
+    "spdl.remote": ("numpy", "torch", "spdl.io", "spdl.pipeline", "spdl.source"),
 }
 # (module or package, imported): allowed inside a function all the same.
 ON_USE = {

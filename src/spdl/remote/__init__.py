@@ -1,0 +1,35 @@
+"""Objects in buckets, on web servers and in folders: read by range, with retries, and cached on a local disk.
+
+Importing this package loads no library of a store. The first request does, and raises ``RemotePackageError`` if it is
+not installed: ``pip install 'spdl[remote]'``.
+"""
+
+from ._cache import DiskCache as DiskCache
+from ._errors import RemoteChangedError as RemoteChangedError
+from ._errors import RemoteDeniedError as RemoteDeniedError
+from ._errors import RemoteError as RemoteError
+from ._errors import RemoteNotFoundError as RemoteNotFoundError
+from ._errors import RemotePackageError as RemotePackageError
+from ._errors import RemoteRangeError as RemoteRangeError
+from ._errors import RemoteThrottledError as RemoteThrottledError
+from ._errors import RemoteTimeoutError as RemoteTimeoutError
+from ._errors import RemoteUnavailableError as RemoteUnavailableError
+from ._located import Located as Located
+from ._located import ObjectInfo as ObjectInfo
+from ._store import RemoteStore as RemoteStore
+
+__all__ = [
+    "DiskCache",
+    "Located",
+    "ObjectInfo",
+    "RemoteChangedError",
+    "RemoteDeniedError",
+    "RemoteError",
+    "RemoteNotFoundError",
+    "RemotePackageError",
+    "RemoteRangeError",
+    "RemoteStore",
+    "RemoteThrottledError",
+    "RemoteTimeoutError",
+    "RemoteUnavailableError",
+]

@@ -1,0 +1,74 @@
+"""Trying again: pauses with jitter, a limit of attempts, and one deadline for all of them."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ._errors import RemoteError, RemoteTimeoutError
+
+__all__ = ["Attempts"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often a request is tried.
+
+    Pauses are drawn from ``[0, pause * 2**n]`` ("full jitter", M. Brooker, Exponential Backoff and Jitter, 2015), so
+    that many readers that failed together do not come back together.
+
+    Attributes:
+        most: Number of attempts.
+        seconds: Limit for all attempts of a request and the pauses between them.
+        seconds_each: Limit for one attempt.
+        pause: Longest pause after the first attempt, in seconds.
+        longest_pause: Longest pause.
+        clock, sleep: Those of ``time``, or a test's.
+    """
+
+    most: int = 6
+    seconds: float = 120.0
+    seconds_each: float = 30.0
+    pause: float = 0.1
+    longest_pause: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, request: Callable[[float], T]) -> T:
+        """Call ``request`` with its time limit in seconds until it does not fail for a passing reason.
+
+        Raises:
+            RemoteError: As the last attempt did, with ``num_attempts``. ``RemoteTimeoutError`` keeps the reason of an
+                earlier failure as its cause.
+        """
+        deadline = self.clock() + self.seconds
+        number = 1
+        last: RemoteError | None = None
+        while True:
+            left = deadline - self.clock()
+            try:
+                return request(max(min(left, self.seconds_each), 0.001))
+            except RemoteError as error:
+                if not error._is_transient:
+                    error.num_attempts = number
+                    raise
+                last = error
+            pause = random.uniform(0.0, min(self.pause * 2 ** (number - 1), self.longest_pause))
+            left = deadline - self.clock()
+            if number >= self.most or pause >= left:
+                raise self._final(last, number, is_late=pause >= left)
+            self.sleep(pause)
+            number += 1
+
+    def _final(self, error: RemoteError, number: int, *, is_late: bool) -> RemoteError:
+        why = f"after {self.seconds:g} s and {number} attempts" if is_late else f"after {number} attempts"
+        text = f"{error} ({why.replace('1 attempts', '1 attempt') if number == 1 else why})"
+        final = type(error)(text, url=error.url, action=error.action)
+        if is_late and not isinstance(error, RemoteTimeoutError):
+            final = RemoteTimeoutError(text, url=error.url, action=error.action)
+        final.num_attempts = number
+        final.__cause__ = error.__cause__ or error
+        return final

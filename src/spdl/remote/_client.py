@@ -1,0 +1,64 @@
+"""What a store needs of a library that speaks with servers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ._located import ObjectInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["Client", "Fetched", "NotModified"]
+
+
+class NotModified(Exception):
+    """The object still has the version that the request named, so its bytes were not sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The answer to a request for bytes.
+
+    Attributes:
+        data: The bytes, complete. ``None``: the object is larger than what one request may bring.
+        size: Number of bytes of the whole object.
+        etag: Version of the object. ``None``: the store has none.
+    """
+
+    data: "Buffer | None"
+    size: int
+    etag: str | None
+
+
+class Client(Protocol):
+    """One attempt at each action; thread-safe. Failures raise a ``RemoteError``.
+
+    Args:
+        seconds: Limit of the attempt.
+    """
+
+    def fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        *,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        """The bytes of an object, or of the range ``[start, stop)`` of it.
+
+        Args:
+            etag: Version that it must have, else ``RemoteChangedError``.
+            unless: Version that is known already: raises ``NotModified`` if it is still that.
+            most: Most bytes to take, without a range.
+        """
+        ...
+
+    def head(self, path: str, *, seconds: float) -> ObjectInfo: ...
+
+    def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]: ...
+
+    def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None: ...

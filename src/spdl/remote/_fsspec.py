@@ -1,0 +1,126 @@
+"""Requests by fsspec, for schemes that obstore has not."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._client import Fetched, NotModified
+from ._errors import (
+    RemoteChangedError,
+    RemoteDeniedError,
+    RemoteError,
+    RemoteNotFoundError,
+    RemotePackageError,
+    RemoteRangeError,
+    RemoteTimeoutError,
+    RemoteUnavailableError,
+)
+from ._located import ObjectInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["FsspecClient"]
+
+# In this order: the first that fits.
+_KINDS: tuple[tuple[type[Exception], type[RemoteError]], ...] = (
+    (FileNotFoundError, RemoteNotFoundError),
+    (PermissionError, RemoteDeniedError),
+    (TimeoutError, RemoteTimeoutError),
+    (ConnectionError, RemoteUnavailableError),
+)
+
+
+class FsspecClient:
+    """A file system of fsspec. Its time limits are its own: see the storage options of its package."""
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        try:
+            import fsspec  # type: ignore[import-untyped, import-not-found, unused-ignore]  # an extra
+        except ImportError as exc:
+            raise RemotePackageError(
+                f"cannot open {url!r}: obstore has no such scheme, and fsspec is not installed; install it with:"
+                " pip install 'spdl[fsspec]', and the package for the scheme",
+                url=url,
+                action="open",
+            ) from exc
+        self._url = url
+        try:
+            self._system, self._root = fsspec.core.url_to_fs(url, **options)
+        except ImportError as exc:
+            raise RemotePackageError(f"cannot open {url!r}: {exc}", url=url, action="open") from exc
+        except Exception as exc:  # of any package
+            raise RemoteError(f"cannot open {url!r}: {exc}", url=url, action="open") from exc
+
+    def fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        *,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        info = self.head(path, seconds=seconds)
+        if etag is not None and info.etag != etag:
+            raise RemoteChangedError(
+                f"cannot read {self._url}{path}: it is version {info.etag}, not {etag}", url=self._url + path
+            )
+        if unless is not None and info.etag == unless:
+            raise NotModified
+        if span is None and info.size > most:
+            return Fetched(None, info.size, info.etag)
+        start, stop = span or (0, info.size)
+        if stop > info.size:
+            raise RemoteRangeError(
+                f"cannot read bytes {start} to {stop} of {self._url}{path}: it has only {info.size}",
+                url=self._url + path,
+                action="read",
+            )
+        try:
+            data: bytes = self._system.cat_file(self._full(path), start=start, end=stop)
+        except Exception as exc:  # of any package
+            raise self._translated(exc, "read", path) from exc
+        if len(data) != stop - start:
+            raise RemoteUnavailableError(
+                f"cannot read {self._url}{path}: {len(data)} bytes came instead of {stop - start}",
+                url=self._url + path,
+                action="read",
+            )
+        return Fetched(data, info.size, info.etag)
+
+    def head(self, path: str, *, seconds: float) -> ObjectInfo:
+        try:
+            return _info_of(path, self._system.info(self._full(path)))
+        except Exception as exc:  # of any package
+            raise self._translated(exc, "look at", path) from exc
+
+    def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
+        try:
+            found = self._system.find(self._full(prefix), detail=True)
+        except Exception as exc:  # of any package
+            raise self._translated(exc, "list", prefix) from exc
+        root = self._root.rstrip("/") + "/"
+        for name, details in found.items():
+            yield _info_of(name.removeprefix(root), details)
+
+    def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
+        try:
+            self._system.pipe_file(self._full(path), bytes(data))
+        except Exception as exc:  # of any package
+            raise self._translated(exc, "write", path) from exc
+        return None
+
+    def _full(self, path: str) -> str:
+        return f"{self._root.rstrip('/')}/{path}".rstrip("/")
+
+    def _translated(self, exc: Exception, action: str, path: str) -> RemoteError:
+        kind = next((kind for builtin, kind in _KINDS if isinstance(exc, builtin)), RemoteError)
+        url = self._url + path
+        reason = str(exc) or type(exc).__name__
+        return kind(f"cannot {action} {url}: {reason}", url=url, action=action)
+
+
+def _info_of(path: str, details: Mapping[str, Any]) -> ObjectInfo:
+    etag = next((str(details[name]) for name in ("ETag", "etag", "e_tag") if details.get(name)), None)
+    return ObjectInfo(path, int(details["size"]), etag)

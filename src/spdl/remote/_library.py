@@ -1,0 +1,61 @@
+"""obstore as this process may use it.
+
+Its native code starts threads (a tokio runtime, one for all stores) and keeps them in a static variable. A forked child
+has the variable and not the threads, so every request would wait for ever there. A child therefore loads a private copy
+of the native module, with static variables of its own. Children that are spawned, or forked before the first use, are
+not concerned.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from typing import Any
+
+from ._errors import RemotePackageError
+
+__all__ = ["load_obstore"]
+
+# Modules by the process that loaded them. Those of a parent stay: freeing their stores could need their threads.
+_LOADED: dict[int, Any] = {}
+
+
+def load_obstore(url: str) -> Any:
+    """The native module of obstore, usable in this process.
+
+    Raises:
+        RemotePackageError: obstore is not installed.
+    """
+    pid = os.getpid()
+    module = _LOADED.get(pid)
+    if module is None:
+        try:
+            import obstore._obstore as original  # type: ignore[import-not-found, unused-ignore]  # an extra
+        except ImportError as exc:
+            raise RemotePackageError(
+                f"cannot open {url!r}: obstore is not installed ({exc}); install it with: pip install 'spdl[remote]'",
+                url=url,
+                action="open",
+            ) from exc
+        # Two threads may come here at once; both modules work.
+        module = _LOADED.setdefault(pid, _copy_of(original) if _LOADED else original)
+    return module
+
+
+def _copy_of(original: Any) -> Any:
+    """The same native module once more, from a copy of its file: the loader returns what it has for the same file."""
+    descriptor, path = tempfile.mkstemp(suffix=".so", prefix="spdl-obstore-")
+    os.close(descriptor)
+    try:
+        shutil.copyfile(original.__file__, path)
+        loader = importlib.machinery.ExtensionFileLoader(original.__name__, path)
+        spec = importlib.util.spec_from_file_location(original.__name__, path, loader=loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+    return module

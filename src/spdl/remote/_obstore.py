@@ -1,0 +1,215 @@
+"""Requests by obstore, whose calls release the GIL; its errors become those of the package."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._client import Fetched, NotModified
+from ._errors import (
+    RemoteChangedError,
+    RemoteDeniedError,
+    RemoteError,
+    RemoteNotFoundError,
+    RemoteRangeError,
+    RemoteThrottledError,
+    RemoteTimeoutError,
+    RemoteUnavailableError,
+)
+from ._library import load_obstore
+from ._located import ObjectInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["ObstoreClient"]
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_ADVICE = {
+    RemoteNotFoundError: "check the path",
+    RemoteDeniedError: "check the credentials (options, or the environment variables of the provider's tools); a public"
+    " bucket needs options={'skip_signature': True}",
+    RemoteThrottledError: "use fewer threads, or a larger timeout",
+    RemoteTimeoutError: "check the network, or use a larger timeout",
+    RemoteUnavailableError: "check the network and the endpoint",
+}
+# Without other credentials, the ones of the machine are asked for, where it is one of the provider's.
+_NO_CREDENTIALS = r"169\.254\.169\.254|metadata\.google|[Cc]redential"
+# The local file system and broken connections have no HTTP status.
+_WORDS: tuple[tuple[str, type[RemoteError]], ...] = (
+    (r"[Rr]ange was invalid|[Ii]nvalid range", RemoteRangeError),
+    (r"SlowDown|TooManyRequests|reduce your request rate", RemoteThrottledError),
+    (r"Permission denied|os error 13\b", RemoteDeniedError),
+    (r"No such file|os error 2\b", RemoteNotFoundError),
+    (r"TimedOut|kind: Timeout|timed out", RemoteTimeoutError),
+    (r"error sending request|body error|error decoding response|connection|Connect", RemoteUnavailableError),
+)
+
+
+class ObstoreClient:
+    """A store of obstore, made for the process that uses it.
+
+    Args:
+        options: Configuration of obstore for this kind of store; ``client_options`` has that of its HTTP client.
+    """
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        self._url = url
+        self._library = load_obstore(url)
+        self._options = {key: value for key, value in options.items() if key != "client_options"}
+        self._client_options = dict(options.get("client_options", {}))
+        if url.startswith("http:") or str(options.get("endpoint", "")).startswith("http:"):
+            self._client_options.setdefault("allow_http", True)
+        # By time limit: obstore has limits per store, not per request.
+        self._stores: dict[int, Any] = {}
+        self._store_for(32.0)  # wrong options fail here
+
+    def fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        *,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        options: dict[str, Any] = {}
+        if span is not None:
+            options["range"] = span
+        if etag is not None and not etag.startswith("W/"):  # a weak one never matches
+            options["if_match"] = etag
+        if unless is not None:
+            options["if_none_match"] = unless
+        try:
+            result = self._library.get(self._store_for(seconds), path, options=options or None)
+            meta = result.meta
+            size, found = meta["size"], meta["e_tag"]
+            if etag is not None and found is not None and found != etag:  # a server that ignores conditions
+                raise RemoteChangedError(
+                    f"cannot read {self._name(path)}: it is version {found}, not {etag}", url=self._name(path)
+                )
+            if unless is not None and found == unless:
+                raise NotModified
+            if span is None and size > most:
+                return Fetched(None, size, found)
+            data = result.bytes()
+        except (RemoteError, NotModified):
+            raise
+        except Exception as exc:  # obstore's own classes, which differ between copies of the module
+            raise self._translated(exc, "read", path, etag) from exc
+        expected = size if span is None else min(span[1], size) - span[0]
+        if len(data) != expected:
+            raise RemoteUnavailableError(
+                f"cannot read {self._name(path)}: {len(data)} bytes came instead of {expected}",
+                url=self._name(path),
+                action="read",
+            )
+        if span is not None and span[1] > size:
+            raise RemoteRangeError(
+                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {size}; make the index of"
+                " it again",
+                url=self._name(path),
+                action="read",
+            )
+        return Fetched(data, size, found)
+
+    def head(self, path: str, *, seconds: float) -> ObjectInfo:
+        try:
+            meta = self._library.head(self._store_for(seconds), path)
+        except Exception as exc:  # see fetch
+            raise self._translated(exc, "look at", path) from exc
+        return ObjectInfo(path, meta["size"], meta["e_tag"])
+
+    def list(self, prefix: str, *, seconds: float) -> Iterator[ObjectInfo]:
+        try:
+            for page in self._library.list(self._store_for(seconds), prefix.rstrip("/") or None, chunk_size=1000):
+                for meta in page:
+                    yield ObjectInfo(meta["path"], meta["size"], meta["e_tag"])
+        except Exception as exc:  # see fetch
+            raise self._translated(exc, "list", prefix) from exc
+
+    def put(self, path: str, data: "Buffer", *, seconds: float) -> str | None:
+        try:
+            result = self._library.put(self._store_for(seconds), path, data)
+        except Exception as exc:  # see fetch
+            raise self._translated(exc, "write", path) from exc
+        etag: str | None = result["e_tag"]
+        return etag
+
+    def _store_for(self, seconds: float) -> Any:
+        """The store whose requests end within ``seconds``, and not much earlier: limits are powers of two."""
+        power = math.floor(math.log2(max(seconds, 0.001)))
+        store = self._stores.get(power)
+        if store is None:
+            limit = f"{2.0**power * 1000:.0f}ms" if power >= 0 else f"{max(1, int(2.0**power * 1000))}ms"
+            client_options = {"timeout": limit, "connect_timeout": "5s", **self._client_options}
+            words: dict[str, Any] = {}
+            if not self._url.startswith(("file:", "memory:")):
+                words = {"client_options": client_options, "retry_config": {"max_retries": 0}, **self._options}
+            elif self._options:
+                words = dict(self._options)
+            try:
+                store = self._library._store.from_url(self._url, **words)
+            except Exception as exc:  # see fetch
+                raise RemoteError(f"cannot open {self._url!r}: {_short(exc)}", url=self._url, action="open") from exc
+            store = self._stores.setdefault(power, store)
+        return store
+
+    def _name(self, path: str) -> str:
+        return f"{self._url.rstrip('/')}/{path}"
+
+    def _translated(self, exc: Exception, action: str, path: str, etag: str | None = None) -> Exception:
+        name = type(exc).__name__
+        if name == "NotModifiedError":
+            return NotModified()
+        text = str(exc)
+        kind = _kind_of(exc, name, text)
+        url = self._name(path)
+        reason = _short(exc)
+        if kind is RemoteChangedError:
+            reason = f"it is not version {etag} any more"
+        advice = _ADVICE.get(kind)
+        if name == "NotSupportedError" and "Range" in text:
+            advice = "the server sends whole objects only: read them with get(), or through a cache of whole objects"
+        elif name == "GenericError" and "PROPFIND" in text:
+            kind, advice = RemoteError, "an HTTP server lists its files only if it speaks WebDAV: name the objects"
+        message = f"cannot {action} {url}: {reason}" + (f"; {advice}" if advice else "")
+        return kind(message, url=url, action=action)
+
+
+def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:
+    if isinstance(exc, FileNotFoundError):
+        return RemoteNotFoundError
+    by_name: dict[str, type[RemoteError]] = {
+        "PermissionDeniedError": RemoteDeniedError,
+        "UnauthenticatedError": RemoteDeniedError,
+        "PreconditionError": RemoteChangedError,
+        "NotSupportedError": RemoteError,
+        "InvalidPathError": RemoteError,
+        "UnknownConfigurationKeyError": RemoteError,
+    }
+    if name in by_name:
+        return by_name[name]
+    match = _STATUS.search(text)
+    if re.search(_NO_CREDENTIALS, text):
+        return RemoteDeniedError
+    if match is not None:
+        status = int(match[1])
+        if status in (429, 503):
+            return RemoteThrottledError
+        if status == 416:
+            return RemoteRangeError
+        if status in (408, 504):
+            return RemoteTimeoutError
+        return RemoteUnavailableError if status >= 500 else RemoteError
+    return next((kind for words, kind in _WORDS if re.search(words, text)), RemoteError)
+
+
+def _short(exc: Exception) -> str:
+    """What obstore says, without the dump of its state."""
+    text = str(exc).partition("\n\nDebug source")[0]
+    text = " ".join(text.split())
+    match = re.search(r"Error performing \w+ \S+ in \S+ - (.*)", text)
+    text = match[1] if match is not None else text
+    return text if len(text) <= 300 else text[:297] + "..."

@@ -1,0 +1,195 @@
+"""How much of a disk a cache may fill: one account for all processes, and the eviction of what was not used longest.
+
+The number of bytes in the folder never exceeds the limit, whenever a process is killed:
+
+1. Under a lock of the whole folder (``flock``), the bytes of a new file are added to the account, after older files
+   were removed if necessary. Then its temporary file gets its full length, so that it counts in every later listing.
+2. Without that lock, the file is filled, and renamed.
+
+A process killed in between leaves an account that is too high, which the next listing corrects, or a temporary file.
+Temporary files are locked by who fills them, so one that can be locked was left behind, and is removed.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Reserved", "Space"]
+
+#: Files occupy whole blocks of the file system.
+_BLOCK = 4096
+#: After an eviction, the share of the limit that is filled at most, so that folders are rarely listed.
+_FILLED = 0.9
+#: How long another process may hold the lock: it may list millions of files.
+_PATIENCE = 60.0
+_TEMPORARY = "tmp"
+_ACCOUNT = "account"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A temporary file of full length, locked while it is open."""
+
+    descriptor: int
+    path: str
+
+    def fill(self, parts: "list[memoryview]", path: str) -> None:
+        """Write the content and give the file its name.
+
+        Raises:
+            OSError: The disk is full, or the folder is gone.
+        """
+        offset = 0
+        for part in parts:
+            while part:
+                written = os.pwrite(self.descriptor, part, offset)
+                offset += written
+                part = part[written:]
+        os.rename(self.path, path)
+
+    def close(self) -> None:
+        """Unlock the file; remove it if it was not renamed."""
+        with suppress(OSError):
+            os.unlink(self.path)
+        # A child forked meanwhile has the descriptor too, so closing alone would not unlock it.
+        with suppress(OSError):
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        os.close(self.descriptor)
+
+
+class Space:
+    """The files below a folder. Thread-safe, and shared by processes.
+
+    Args:
+        limit: Most bytes of all files.
+    """
+
+    def __init__(self, folder: str, limit: int) -> None:
+        self._folder, self._limit = folder, limit
+        self._pid, self._mutex = 0, threading.Lock()
+
+    def reserve(self, num_bytes: int) -> Reserved | None:
+        """A temporary file of that length; ``None``: it is larger than the limit.
+
+        Raises:
+            OSError: The folder cannot be written, or the lock is held by a process that does not give it back.
+        """
+        charge = _charged(num_bytes)
+        if charge > self._limit:
+            return None
+        with self._locked() as account:
+            used = _read_account(account)
+            if used is None or used + charge > self._limit:
+                used = self._make_room(charge)
+            os.pwrite(account, (used + charge).to_bytes(8, "little"), 0)
+            path = os.path.join(self._folder, _TEMPORARY, os.urandom(12).hex())
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            reserved = Reserved(descriptor, path)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.truncate(descriptor, num_bytes)
+            except OSError:
+                reserved.close()
+                raise
+        return reserved
+
+    def num_bytes(self) -> int:
+        """Number of bytes of all files now."""
+        return sum(size for _, size, _ in self._files())
+
+    def _make_room(self, charge: int) -> int:
+        """Remove what was left behind, and, if necessary, the files not used longest; the number of bytes left."""
+        files = sorted(self._files(remove_abandoned=True))
+        used = sum(size for _, size, _ in files)
+        if used + charge <= self._limit:
+            return used
+        target = min(int(self._limit * _FILLED), self._limit - charge)
+        for _, size, path in files:
+            if used <= target:
+                break
+            if os.path.basename(os.path.dirname(path)) != _TEMPORARY:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+                used -= size
+        return used
+
+    def _files(self, *, remove_abandoned: bool = False) -> Iterator[tuple[float, int, str]]:
+        """Time of last use, size and path of each file."""
+        with os.scandir(self._folder) as folders:
+            names = [entry.path for entry in folders if entry.is_dir(follow_symlinks=False)]
+        for folder in names:
+            is_temporary = os.path.basename(folder) == _TEMPORARY
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if is_temporary and remove_abandoned and _remove_abandoned(entry.path):
+                        continue
+                    with suppress(FileNotFoundError):
+                        status = entry.stat(follow_symlinks=False)
+                        yield status.st_mtime, _charged(status.st_size), entry.path
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The account, while no other thread or process has it."""
+        with self._mutex_of_process():
+            os.makedirs(os.path.join(self._folder, _TEMPORARY), exist_ok=True)
+            path = os.path.join(self._folder, _ACCOUNT)
+            account = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                _lock(account, path)
+                try:
+                    yield account
+                finally:
+                    fcntl.flock(account, fcntl.LOCK_UN)  # see Reserved.close
+            finally:
+                os.close(account)
+
+    def _mutex_of_process(self) -> threading.Lock:
+        # A lock that another thread held during a fork stays locked in the child.
+        pid = os.getpid()
+        if self._pid != pid:
+            self._pid, self._mutex = pid, threading.Lock()
+        return self._mutex
+
+
+def _charged(num_bytes: int) -> int:
+    return -(-num_bytes // _BLOCK) * _BLOCK
+
+
+def _read_account(account: int) -> int | None:
+    text = os.pread(account, 8, 0)
+    return int.from_bytes(text, "little") if len(text) == 8 else None
+
+
+def _lock(descriptor: int, path: str) -> None:
+    """Wait for the lock, but not for ever: a stopped process may hold it."""
+    deadline = time.monotonic() + _PATIENCE
+    pause = 0.0005
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"another process has locked {path!r} for {_PATIENCE:g} s") from None
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+def _remove_abandoned(path: str) -> bool:
+    """Remove a temporary file that nobody fills."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return not Path(path).exists()
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(path)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

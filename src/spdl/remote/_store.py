@@ -1,0 +1,407 @@
+"""``RemoteStore``: objects in a bucket, on a web server or in a folder."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from ._attempts import Attempts
+from ._client import Client, Fetched, NotModified
+from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
+from ._located import Located, ObjectInfo
+from ._patterns import compile_pattern, fixed_prefix
+from ._ranges import coalesce
+from ._urls import OBSTORE_SCHEMES, as_root
+
+if TYPE_CHECKING:
+    import io
+
+    from typing_extensions import Buffer
+
+    from ._cache import DiskCache
+
+__all__ = ["RemoteStore"]
+
+T = TypeVar("T")
+# Inside the class, `list` is a method.
+Infos: TypeAlias = list[ObjectInfo]
+Several: TypeAlias = list[bytes]
+
+#: Ranges this close to each other are read by one request: a request costs more than that many bytes.
+GAP = 64 * 1024
+#: Most bytes per request, so that each ends within its time limit.
+PART = 32 * 1024 * 1024
+# How often a read begins again because the object was replaced meanwhile.
+_MOST_VERSIONS = 3
+
+
+class RemoteStore:
+    """Objects in a bucket, on a web server or in a folder, read from any number of threads.
+
+    Making one opens nothing. Each process makes its own connections at the first use, so a store can be pickled, and
+    used before and after a fork. Requests release the GIL. Those that fail for a passing reason (throttling, 5xx,
+    broken connections, time limits) are repeated, with random pauses and up to one deadline.
+
+    Args:
+        url: Root of all paths: ``s3://bucket/folder``, ``gs://``, ``az://container/``, ``https://host/``,
+            ``file:///folder``, or a local path. Any other scheme is opened by fsspec, if that and the package for the
+            scheme are installed.
+        cache: Keeps what was read on a local disk, for all processes that have the same folder.
+        options: Configuration, as for the stores of obstore: ``region``, ``endpoint``, ``skip_signature``,
+            ``access_key_id`` and so on; ``client_options`` is that of the HTTP client. What is not given is taken from
+            the environment variables of the provider, such as ``AWS_REGION``. For fsspec: its storage options.
+        timeout: Limit in seconds for a request with all its attempts. Objects of more than 32 MiB take several.
+        attempts: Most attempts per request.
+
+    Raises:
+        ValueError: The URL has no scheme, or a number is out of range.
+        TypeError: An argument is of the wrong type.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        cache: "DiskCache | None" = None,
+        options: Mapping[str, Any] | None = None,
+        timeout: float = 120.0,
+        attempts: int = 6,
+    ) -> None:
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+            raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
+        if not 0 < timeout < 1e9:
+            raise ValueError(f"timeout must be a finite number of seconds > 0, got {timeout!r}")
+        if isinstance(attempts, bool) or not isinstance(attempts, int):
+            raise TypeError(f"attempts must be an integer, got {attempts!r}")
+        if attempts < 1:
+            raise ValueError(f"attempts must be >= 1, got {attempts}")
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"options must be a dict, got {type(options).__name__}")
+        self._url = as_root(url)
+        self._cache = cache
+        self._options = dict(options or {})
+        self._attempts = Attempts(most=attempts, seconds=float(timeout))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pid, self._made = 0, None
+        # Versions that this process has seen, so that a cached object is validated once per process.
+        self._versions: dict[str, ObjectInfo] = {}
+
+    _made: Client | None
+
+    @property
+    def url(self) -> str:
+        """The root of all paths. Ends with a slash."""
+        return self._url
+
+    @property
+    def cache(self) -> "DiskCache | None":
+        """The cache, as given."""
+        return self._cache
+
+    def url_of(self, path: str) -> str:
+        """The URL of an object."""
+        return self._url + path
+
+    # ------------------------------------------------------------------------------------------------------- looking
+
+    def list(self, pattern: str = "") -> Infos:
+        """The objects below a folder, or those that match a pattern, sorted by path.
+
+        Args:
+            pattern: ``""``: all. A folder: all below it. With special characters, a pattern of whole paths: ``*``
+                matches within a name, ``**/`` any number of folders, ``?`` one character, ``[ab]`` one of several.
+
+        Raises:
+            RemoteError: The store cannot be listed. Only HTTP servers that speak WebDAV can.
+        """
+        expression = compile_pattern(pattern)
+        prefix = pattern if expression is None else fixed_prefix(pattern)
+
+        def request(seconds: float) -> Infos:
+            return sorted(self._client().list(prefix, seconds=seconds), key=lambda info: info.path)
+
+        found = self._attempts.run(request)
+        if expression is not None:
+            found = [info for info in found if expression.fullmatch(info.path)]
+        if self._cache is not None:
+            self._versions.update((info.path, info) for info in found)
+        return found
+
+    def head(self, path: str) -> ObjectInfo:
+        """Size and version of an object.
+
+        Raises:
+            RemoteNotFoundError: There is no such object.
+            RemoteError: See the other classes derived from it.
+        """
+        _check_path(path)
+        info = self._attempts.run(lambda seconds: self._client().head(path, seconds=seconds))
+        if self._cache is not None:
+            self._versions[path] = info
+        return info
+
+    def size(self, path: str) -> int:
+        """Number of bytes of an object. Errors are those of ``head``."""
+        return self.head(path).size
+
+    def refresh(self) -> None:
+        """Forget which versions of objects were seen, so that cached ones are validated again, by a request each."""
+        self._versions.clear()
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
+        """A whole object.
+
+        Args:
+            path: Path below the root.
+            etag: Version that it must have, as ``head`` and ``list`` tell it.
+
+        Raises:
+            RemoteNotFoundError: There is no such object.
+            RemoteDeniedError: The credentials are missing or do not suffice.
+            RemoteChangedError: It has another version.
+            RemoteThrottledError, RemoteUnavailableError, RemoteTimeoutError: No attempt succeeded.
+            RemoteError: Anything else.
+        """
+        return bytes(self._get(path, etag))
+
+    def get_range(self, path: str, offset: int, length: int, *, etag: str | None = None) -> bytes:
+        """The bytes ``[offset, offset + length)`` of an object.
+
+        Raises:
+            RemoteRangeError: The object is shorter. Also a ``ValueError``.
+            ValueError: A number is negative.
+            RemoteError: As for ``get``.
+        """
+        return self.read(Located(path, offset, length, etag))
+
+    def get_ranges(self, path: str, ranges: Iterable[tuple[int, int]], *, etag: str | None = None) -> Several:
+        """Several ranges ``(offset, length)`` of an object, in the order given.
+
+        Ranges less than 64 KiB apart are read by one request. Errors are those of ``get_range``.
+        """
+        return self.read_many([Located(path, offset, length, etag) for offset, length in ranges])
+
+    def read(self, located: Located) -> bytes:
+        """The bytes that ``located`` describes. Errors are those of ``get`` and ``get_range``."""
+        if located.length is None:
+            if located.offset == 0:
+                return self.get(located.path, etag=located.etag)
+            info = self._version(located.path)
+            if located.offset > info.size:
+                raise self._beyond(located.path, located.offset, located.offset, info.size)
+            located = Located(located.path, located.offset, info.size - located.offset, located.etag)
+        assert located.length is not None
+        return bytes(self._read(located.path, located.offset, located.offset + located.length, located.etag))
+
+    def read_many(self, located: Iterable[Located]) -> Several:
+        """``read`` for each, with fewer requests: ranges of an object less than 64 KiB apart are read by one."""
+        items = [*located]
+        results: list[bytes] = [b""] * len(items)
+        groups: dict[tuple[str, str | None], list[int]] = {}
+        for index, item in enumerate(items):
+            if item.length is None:
+                results[index] = self.read(item)
+            else:
+                groups.setdefault((item.path, item.etag), []).append(index)
+        for (path, etag), indices in groups.items():
+            ranges = [(items[index].offset, items[index].length or 0) for index in indices]
+            for span in coalesce(ranges, gap=GAP, largest=PART):
+                data = memoryview(self._read(path, span.start, span.stop, etag))
+                for member in span.members:
+                    offset, length = ranges[member]
+                    results[indices[member]] = bytes(data[offset - span.start : offset - span.start + length])
+        return results
+
+    def open(self, path: str) -> "io.BufferedReader":
+        """A seekable binary file that reads an object in blocks, for code that needs a file.
+
+        The version is that at the time of the call: if the object is replaced meanwhile, reading raises
+        ``RemoteChangedError``. Errors of opening are those of ``head``.
+        """
+        from ._reader import open_reader
+
+        return open_reader(self, self._version(path))
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def put(self, path: str, data: "Buffer") -> str | None:
+        """Write an object, replacing one of that path. Readers see the old one or the new one, nothing between.
+
+        Returns:
+            Version of the new object, if the store tells it.
+
+        Raises:
+            RemoteDeniedError: The credentials are missing or do not suffice.
+            RemoteError: As for ``get``; or the store, such as a web server, accepts no objects.
+        """
+        _check_path(path)
+        self._versions.pop(path, None)
+        return self._attempts.run(lambda seconds: self._client().put(path, data, seconds=seconds))
+
+    # ------------------------------------------------------------------------------------------------------ requests
+
+    def _client(self) -> Client:
+        """The connections of this process."""
+        pid = os.getpid()
+        made = self._made
+        if made is None or self._pid != pid:
+            made = self._make_client()
+            if self._pid not in (0, pid):
+                _INHERITED.append(self._made)
+            self._made, self._pid = made, pid
+        return made
+
+    def _make_client(self) -> Client:
+        if self._url.partition("://")[0] in OBSTORE_SCHEMES:
+            from ._obstore import ObstoreClient
+
+            return ObstoreClient(self._url, self._options)
+        from ._fsspec import FsspecClient
+
+        return FsspecClient(self._url, self._options)
+
+    def _fetch(
+        self, path: str, span: tuple[int, int] | None, etag: str | None = None, unless: str | None = None
+    ) -> Fetched:
+        return self._attempts.run(
+            lambda seconds: self._client().fetch(path, span, etag=etag, unless=unless, most=PART, seconds=seconds)
+        )
+
+    def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
+        """A range of any size, which is not empty."""
+        if stop - start <= PART:
+            return self._data(self._fetch(path, (start, stop), etag))
+        whole = bytearray(stop - start)
+        for first in range(start, stop, PART):
+            fetched = self._fetch(path, (first, min(first + PART, stop)), etag)
+            whole[first - start : first - start + PART] = memoryview(self._data(fetched))
+            etag = etag if etag is not None else fetched.etag
+        return whole
+
+    @staticmethod
+    def _data(fetched: Fetched) -> "Buffer":
+        assert fetched.data is not None
+        return fetched.data
+
+    def _get(self, path: str, etag: str | None) -> "Buffer":
+        _check_path(path)
+        if self._cache is not None:
+            return self._unchanged(path, etag, lambda: self._get_cached(self._cache, path, etag))
+        return self._unchanged(path, etag, lambda: self._get_plainly(path, etag))
+
+    def _get_plainly(self, path: str, etag: str | None) -> "Buffer":
+        fetched = self._fetch(path, None, etag)
+        if fetched.data is not None:
+            return fetched.data
+        return self._fetch_span(path, 0, fetched.size, fetched.etag)
+
+    def _get_cached(self, cache: "DiskCache | None", path: str, etag: str | None) -> "Buffer":
+        assert cache is not None
+        version = self._versions.get(path)
+        if version is None or (etag is not None and version.etag != etag):
+            known = cache._find(self._key, path)
+            try:
+                fetched = self._fetch(path, None, etag, unless=None if known is None else known.etag)
+            except NotModified:
+                assert known is not None
+                version = known
+                if etag is not None and known.etag != etag:
+                    raise self._changed(path, known.etag, etag) from None
+            else:
+                version = ObjectInfo(path, fetched.size, fetched.etag)
+                if fetched.data is not None:
+                    cache._store(self._key, version, 0, fetched.data)
+                    self._versions[path] = version
+                    return fetched.data
+            self._versions[path] = version
+        return self._read_cached(cache, version, 0, version.size)
+
+    def _read(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
+        _check_path(path)
+        if start == stop:
+            return b""
+        cache = self._cache
+
+        def read() -> "Buffer":
+            if cache is None:
+                return self._fetch_span(path, start, stop, etag)
+            version = self._version(path)
+            if etag is not None and version.etag != etag:
+                raise self._changed(path, version.etag, etag)
+            if stop > version.size:
+                raise self._beyond(path, start, stop, version.size)
+            return self._read_cached(cache, version, start, stop)
+
+        return self._unchanged(path, etag, read)
+
+    def _read_cached(self, cache: "DiskCache", version: ObjectInfo, start: int, stop: int) -> "Buffer":
+        return cache._read_through(
+            self._key,
+            version,
+            start,
+            stop,
+            lambda first, last: self._fetch_span(version.path, first, last, version.etag),
+        )
+
+    def _unchanged(self, path: str, etag: str | None, read: Callable[[], T]) -> T:
+        """Read again if the object was replaced meanwhile and any version will do, or the known one is outdated."""
+        for _ in range(_MOST_VERSIONS - 1):
+            had = self._versions.get(path)
+            try:
+                return read()
+            except RemoteChangedError:
+                self._versions.pop(path, None)
+                if etag is not None and had is None:
+                    raise
+        return read()
+
+    def _version(self, path: str) -> ObjectInfo:
+        return self._versions.get(path) or self.head(path)
+
+    @property
+    def _key(self) -> str:
+        """What the cache knows the store by: equal paths at different endpoints are different objects."""
+        return f"{self._options.get('endpoint', '')}|{self._url}"
+
+    def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
+        url = self.url_of(path)
+        return RemoteChangedError(
+            f"cannot read {url}: it is version {found}, not {wanted}; make the index of it again",
+            url=url,
+            action="read",
+        )
+
+    def _beyond(self, path: str, start: int, stop: int, size: int) -> RemoteRangeError:
+        url = self.url_of(path)
+        return RemoteRangeError(
+            f"cannot read bytes {start} to {stop} of {url}: it has only {size}; make the index of it again",
+            url=url,
+            action="read",
+        )
+
+    # ------------------------------------------------------------------------------------------------- other processes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_url", "_cache", "_options", "_attempts")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def __repr__(self) -> str:
+        # Options may hold credentials.
+        return f"RemoteStore({self._url!r}{'' if self._cache is None else f', cache={self._cache!r}'})"
+
+
+# Clients that a parent process made. Freeing them here could need its threads.
+_INHERITED: list[Any] = []
+
+
+def _check_path(path: str) -> None:
+    if not isinstance(path, str):
+        raise TypeError(f"path must be str, got {type(path).__name__}")
+    if not path.strip("/"):
+        raise RemoteError(f"path must name an object, got {path!r}", action="read")
