@@ -150,7 +150,9 @@ class ObstoreClient:
             elif self._options:
                 words = dict(self._options)
             try:
-                store = self._library._store.from_url(self._url, **words)
+                # With a slash at the end, paths on web servers would begin with two.
+                url = self._url if self._url.endswith(":///") else self._url.rstrip("/")
+                store = self._library._store.from_url(url, **words)
             except Exception as exc:  # see fetch
                 raise RemoteError(f"cannot open {self._url!r}: {_short(exc)}", url=self._url, action="open") from exc
             store = self._stores.setdefault(power, store)
