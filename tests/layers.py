@@ -39,7 +39,7 @@ RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
 LOADER_PARTS = "_holding", "_losses", "_states"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
-IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_source", "_native"))
+IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
 OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._extensions")
 # The longest `of` that fits a module counts for it.
@@ -167,7 +167,9 @@ RULES = [
     Rule(f"{IO}._errors", lazily=(f"{IO}._types",)),
     Rule(f"{IO}._types"),
     Rule(f"{IO}._trace"),
-    Rule(f"{IO}._source", allows=(f"{IO}._types",)),
+    # A URL of an object store is opened by the package for these, imported when the first one comes.
+    Rule(f"{IO}._remote", allows=(f"{IO}._errors", f"{IO}._types"), lazily=("spdl.remote",)),
+    Rule(f"{IO}._source", allows=(f"{IO}._types", f"{IO}._remote")),
     Rule(f"{IO}._native", allows=(f"{IO}._errors", f"{IO}.lib")),
     Rule(f"{IO}._restore", allows=IO_WORDS),
     Rule(f"{IO}._buffers", allows=IO_WORDS),

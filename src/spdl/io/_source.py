@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ._remote import fetch, is_remote
 from ._types import Source
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ _READY = frozenset((str, bytes, bytearray, memoryview))
 
 
 def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArray[np.uint8]]":
-    """``as_native_source`` for each source, well below a microsecond per source for common types."""
+    """``as_native_source`` for each source, well below a microsecond per source for common types.
+
+    Sources in object stores must have been fetched: see ``fetch_all``.
+    """
     ready = _READY
     return [
         source if type(source) in ready else as_native_source(source)  # type: ignore[misc]  # its type is in `ready`
@@ -25,7 +29,7 @@ def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArr
 
 
 def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
-    """A path as text, or the buffer itself, which native code reads in place.
+    """A path as text, or the buffer itself, which native code reads in place. A source in an object store as it is.
 
     Raises:
         TypeError: It is neither a path nor a buffer. (Native code checks the form of a buffer.)
@@ -38,6 +42,8 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
         path = os.fsdecode(as_path(source))
         # A path object is never a URL, whatever it starts with.
         return path if path.startswith("/") or ":" not in path else os.path.join(".", path)
+    if is_remote(source):
+        return source  # type: ignore[return-value]
     try:
         memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs declare buffers from Python 3.12 on
     except TypeError:
@@ -48,3 +54,15 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
             f" got {type(source).__name__}"
         ) from None
     return source  # type: ignore[return-value]  # not a path
+
+
+def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArray[np.uint8], str | None]":
+    """``as_native_source``, with the bytes of a source that is in an object store; and its name for messages.
+
+    Raises:
+        TypeError: As for ``as_native_source``.
+        spdl.remote.RemoteError: It is in an object store, and cannot be read.
+    """
+    if is_remote(source):
+        return fetch(source), str(source) if name is None else name
+    return as_native_source(source), name

@@ -12,8 +12,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    #: A path or URL, a path-like, or encoded data: bytes, bytearray, memoryview, a one-dimensional ``uint8`` array.
-    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8]
+    class StoredObject(Protocol):
+        """An object in a store, such as ``spdl.remote.RemoteObject``. ``str`` of it is its name in messages."""
+
+        def __spdl_fetch__(self) -> Buffer: ...
+
+    #: A path or URL, a path-like, an object of a store, or encoded data: bytes, bytearray, memoryview, a
+    #: one-dimensional ``uint8`` array.
+    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer exists from Python 3.12 on
 

@@ -16,6 +16,7 @@ from ._errors import RemoteTimeoutError as RemoteTimeoutError
 from ._errors import RemoteUnavailableError as RemoteUnavailableError
 from ._located import Located as Located
 from ._located import ObjectInfo as ObjectInfo
+from ._object import RemoteObject as RemoteObject
 from ._store import RemoteStore as RemoteStore
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "RemoteDeniedError",
     "RemoteError",
     "RemoteNotFoundError",
+    "RemoteObject",
     "RemotePackageError",
     "RemoteRangeError",
     "RemoteStore",

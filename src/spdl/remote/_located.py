@@ -1,8 +1,22 @@
 """Where bytes are in a store: an object, or a part of one."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
-__all__ = ["Located", "ObjectInfo"]
+__all__ = ["Located", "ObjectInfo", "Part"]
+
+
+class Part(Protocol):
+    """Anything that says where bytes are, as ``Located`` does."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int | None: ...
+    @property
+    def etag(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Requests by obstore, whose calls release the GIL; its errors become those of the package."""
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ _WORDS: tuple[tuple[str, type[RemoteError]], ...] = (
     (r"TimedOut|kind: Timeout|timed out", RemoteTimeoutError),
     (r"error sending request|body error|error decoding response|connection|Connect", RemoteUnavailableError),
 )
+_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
 
 
 class ObstoreClient:
@@ -58,7 +60,7 @@ class ObstoreClient:
         self._library = load_obstore(url)
         self._options = {key: value for key, value in options.items() if key != "client_options"}
         self._client_options = dict(options.get("client_options", {}))
-        if url.startswith("http:") or str(options.get("endpoint", "")).startswith("http:"):
+        if _is_http(url, options):
             self._client_options.setdefault("allow_http", True)
         # By time limit: obstore has limits per store, not per request.
         self._stores: dict[int, Any] = {}
@@ -178,6 +180,15 @@ class ObstoreClient:
             kind, advice = RemoteError, "an HTTP server lists its files only if it speaks WebDAV: name the objects"
         message = f"cannot {action} {url}: {reason}" + (f"; {advice}" if advice else "")
         return kind(message, url=url, action=action)
+
+
+def _is_http(url: str, options: Mapping[str, Any]) -> bool:
+    """Whether the user named a server without TLS: obstore speaks with none unless it is told so once more."""
+    if url.startswith("http:") or any(str(value).startswith("http:") for value in options.values()):
+        return True
+    return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or any(
+        os.environ.get(name, "").startswith("http:") for name in _ENDPOINT_VARIABLES
+    )
 
 
 def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:

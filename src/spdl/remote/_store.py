@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from ._attempts import Attempts
 from ._client import Client, Fetched, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
-from ._located import Located, ObjectInfo
+from ._located import Located, ObjectInfo, Part
 from ._patterns import compile_pattern, fixed_prefix
 from ._ranges import coalesce
 from ._urls import OBSTORE_SCHEMES, as_root
@@ -105,7 +105,7 @@ class RemoteStore:
 
     # ------------------------------------------------------------------------------------------------------- looking
 
-    def list(self, pattern: str = "") -> Infos:
+    def list(self, pattern: str = "", /) -> Infos:
         """The objects below a folder, or those that match a pattern, sorted by path.
 
         Args:
@@ -184,8 +184,11 @@ class RemoteStore:
         """
         return self.read_many([Located(path, offset, length, etag) for offset, length in ranges])
 
-    def read(self, located: Located) -> bytes:
-        """The bytes that ``located`` describes. Errors are those of ``get`` and ``get_range``."""
+    def read(self, located: Part, /) -> bytes:
+        """The bytes that ``located`` describes: a ``Located``, or anything with the same attributes.
+
+        Errors are those of ``get`` and ``get_range``.
+        """
         if located.length is None:
             if located.offset == 0:
                 return self.get(located.path, etag=located.etag)
@@ -196,7 +199,7 @@ class RemoteStore:
         assert located.length is not None
         return bytes(self._read(located.path, located.offset, located.offset + located.length, located.etag))
 
-    def read_many(self, located: Iterable[Located]) -> Several:
+    def read_many(self, located: Iterable[Part], /) -> Several:
         """``read`` for each, with fewer requests: ranges of an object less than 64 KiB apart are read by one."""
         items = [*located]
         results: list[bytes] = [b""] * len(items)

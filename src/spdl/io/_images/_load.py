@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, overload
 from spdl.io import _native
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
 from spdl.io._errors import OpenError
-from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments
+from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._convert import convert_frames
 from spdl.io._media._filters import get_video_filter_desc
-from spdl.io._source import as_native_source
+from spdl.io._remote import is_remote
+from spdl.io._source import as_native_source, open_source
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, Source
 
@@ -89,9 +90,12 @@ def load_image(
     Releases the GIL; safe to call from several threads.
     """
     check_arguments(demux_config, decode_config, filter_desc)
-    source = as_native_source(src)
+    as_native_source(src)  # raises for what is not a source, before anything is fetched
     limit = as_max_pixels(max_pixels)
     device = as_device(device_config, "load an image")
+    if demux_config is not None and is_remote(src):
+        demux_config = as_remote_config(demux_config)
+    source, name = open_source(src, name)
     if isinstance(filter_desc, Default):
         if demux_config is None and decode_config is None:
             return on_device(_load_plainly(source, name, limit, orient=orient), device)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 from spdl.io import _native
 from spdl.io._buffers import as_storage
 from spdl.io._devices._cuda_buffers import CUDABuffer, CUDAConfig, as_device, on_device
-from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments
+from spdl.io._media._config import DecodeConfig, DemuxConfig, as_remote_config, check_arguments
 from spdl.io._media._filters import get_video_filter_desc
+from spdl.io._remote import Fetched, fetch_all
 from spdl.io._source import as_native_sources
 from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, LoadFailure, Source
@@ -224,14 +225,20 @@ def _load_fitted(
     if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     limit = as_max_pixels(max_pixels)
-    native_sources = as_native_sources(sources)
+    as_native_sources(sources)  # raises for what is not a source, before anything is fetched
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
+    fetched = fetch_all(sources)
+    native_sources = as_native_sources(fetched.sources)
+    if demux_config is not None and fetched.names:
+        demux_config = as_remote_config(demux_config)
     if without_filters:
         assert width is not None
         assert height is not None
         assert pix_fmt is not None
-        buffer = _load_without_filters(native_sources, sources, width, height, pix_fmt, memory, limit, orient=orient)
+        buffer = _load_without_filters(
+            native_sources, sources, fetched, width, height, pix_fmt, memory, limit, orient=orient
+        )
         report_failures(
             buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1
         )
@@ -239,6 +246,7 @@ def _load_fitted(
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
     outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, max_pixels=limit, orient=orient)
+    outcomes = [fetched.outcome(index, outcome) for index, outcome in enumerate(outcomes)]
     failures = tuple(
         LoadFailure(index, source, outcome)
         for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
@@ -254,6 +262,7 @@ def _load_fitted(
 def _load_without_filters(
     native_sources: list[Any],
     sources: list[Source],
+    fetched: Fetched,
     width: int,
     height: int,
     pix_fmt: str,
@@ -282,7 +291,7 @@ def _load_without_filters(
             fallback_loader=fallback_loader,
         )
 
-    failures = with_ffmpeg_on_demand(load)
+    failures = tuple(fetched.failure(failure) for failure in with_ffmpeg_on_demand(load))
     if failures:
         _native.core.keep_slots(buffer, list(_origins(len(sources), failures)))
     _set_outcome(buffer, len(sources), failures)

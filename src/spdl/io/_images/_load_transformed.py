@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from spdl.io import _native
 from spdl.io._buffers import as_storage
+from spdl.io._remote import fetch_all
 from spdl.io._source import as_native_sources
 from spdl.io._types import LoadFailure, Source
 
@@ -51,9 +52,9 @@ def load_transformed(
         raise ValueError(f"num_threads must be >= 0, got {num_threads}")
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
+    as_native_sources(sources)  # raises for what is not a source, before anything is fetched
     batch = _Batch(
         transform,
-        as_native_sources(sources),
         sources,
         seeds=_as_seeds(seeds, transform, len(sources), has_replay=replay is not None),
         replay=None if replay is None else _as_plans(replay, transform, len(sources)),
@@ -76,7 +77,6 @@ class _Batch:
     def __init__(
         self,
         transform: ImageTransform,
-        native_sources: list[Any],
         sources: list[Source],
         *,
         seeds: list[int] | None,
@@ -94,7 +94,7 @@ class _Batch:
         self._buffer: CPUBuffer = _native.core.new_batch(self._transform, len(sources), memory)
         slots = list(range(len(sources)))
         self._origins: list[int | None] = [*slots]
-        self.failures = self._load(slots, native_sources, sources, 0)
+        self.failures = self._load(slots, sources, 0)
         #: Slots without an image, ascending.
         self.empty = [failure.index for failure in self.failures]
 
@@ -108,7 +108,7 @@ class _Batch:
                 return
             slots, first_index = self.empty[: len(taken)], self._num_sources + num_taken
             num_taken += len(taken)
-            failures = self._load(slots, as_native_sources(taken), taken, first_index)
+            failures = self._load(slots, taken, first_index)
             failed = {slots[failure.index - first_index] for failure in failures}
             for index, slot in enumerate(slots, first_index):
                 self._origins[slot] = index
@@ -131,9 +131,9 @@ class _Batch:
         core.set_failures(self._buffer, self.failures)
         return self._buffer
 
-    def _load(
-        self, slots: list[int], native_sources: list[Any], sources: list[Source], first_index: int
-    ) -> tuple[LoadFailure, ...]:
+    def _load(self, slots: list[int], sources: list[Source], first_index: int) -> tuple[LoadFailure, ...]:
+        fetched = fetch_all(sources, self._num_threads)
+        native_sources = as_native_sources(fetched.sources)
         is_whole = len(slots) == self._num_sources
         seeds, replay = self._seeds, self._replay
         if not is_whole:
@@ -155,7 +155,7 @@ class _Batch:
                 fallback_loader=fallback_loader,
             )
 
-        return with_ffmpeg_on_demand(load)
+        return tuple(fetched.failure(failure, first_index) for failure in with_ffmpeg_on_demand(load))
 
 
 def _as_seeds(

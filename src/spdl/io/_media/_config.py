@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spdl.io._types import Default
+
+#: Those that FFmpeg allows for HTTP.
+_WEB_PROTOCOLS = ("http", "https", "tls", "tcp", "httpproxy", "crypto", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,16 @@ class DemuxConfig:
             raise TypeError(f"tolerate_errors must be bool, got {type(self.tolerate_errors).__name__}")
         object.__setattr__(self, "protocols", _as_protocols(self.protocols))
         object.__setattr__(self, "timeout", _as_timeout(self.timeout))
+
+
+def as_remote_config(config: DemuxConfig) -> DemuxConfig:
+    """The options for data from an object store: it may open other sources only as data from the web may.
+
+    Without it, a list of other files that is asked for by ``format`` could name files of this machine.
+    """
+    if config.format is None or config.protocols is not None:
+        return config
+    return replace(config, protocols=_WEB_PROTOCOLS)
 
 
 def _as_protocols(protocols: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from spdl.io import _native
 from spdl.io._errors import ConvertError
-from spdl.io._source import as_native_source
+from spdl.io._remote import is_remote
+from spdl.io._source import open_source
 from spdl.io._trace import Event, traced
 from spdl.io._types import Source, TimeWindow
 
-from ._config import DemuxConfig
+from ._config import DemuxConfig, as_remote_config
 from ._window import as_window
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ class Demuxer:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name must be str or None, got {type(name).__name__}")
         config = demux_config if demux_config is not None else DemuxConfig()
+        if is_remote(src):
+            config = as_remote_config(config)
+        source, name = open_source(src, name)
         self._native = _native.media.Demuxer(
-            as_native_source(src),
+            source,
             name=name,
             format=config.format,
             format_options=dict(config.format_options),

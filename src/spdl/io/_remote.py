@@ -1,0 +1,119 @@
+"""Sources in object stores: ``s3://`` URLs and the like, and objects of stores. They are fetched whole, into memory.
+
+The protocol for objects is a method ``__spdl_fetch__`` that returns the bytes, and ``str``, which gives the name for
+messages; those of ``spdl.remote`` have it. That package is imported when the first such URL is opened.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._errors import MediaError
+from ._types import LoadFailure, Source
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+#: Schemes that FFmpeg does not have. All others, HTTP among them, remain FFmpeg's.
+_SCHEMES = ("s3://", "s3a://", "gs://", "az://", "azure://", "adl://", "abfs://", "abfss://")
+#: Threads that fetch the sources of a batch, if fewer threads decode it: they wait for the network.
+_FETCHING_THREADS = 8
+
+
+def is_remote(source: object) -> bool:
+    """Whether a source is in an object store."""
+    if isinstance(source, str):
+        return source.startswith(_SCHEMES)
+    return hasattr(type(source), "__spdl_fetch__")
+
+
+def fetch(source: Any) -> "Buffer":
+    """The bytes of a source in an object store.
+
+    Raises:
+        spdl.remote.RemoteError: It cannot be read.
+    """
+    if isinstance(source, str):
+        from spdl.remote import RemoteObject
+
+        source = RemoteObject.of(source)
+    data: Buffer = source.__spdl_fetch__()
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The sources of a batch, with those in object stores fetched.
+
+    Attributes:
+        sources: The sources; empty data for those that could not be fetched.
+        names: What messages call the fetched ones, by position.
+        errors: Why others could not be fetched, by position.
+    """
+
+    sources: Sequence[Source]
+    names: dict[int, str]
+    errors: dict[int, Exception]
+
+    def failure(self, failure: LoadFailure, first_index: int = 0) -> LoadFailure:
+        """The failure of a source, as it would be if native code fetched and named it."""
+        position = failure.index - first_index
+        if position in self.errors:
+            return LoadFailure(failure.index, failure.source, self.errors[position])
+        if position in self.names:
+            rename(failure.error, self.names[position])
+        return failure
+
+    def outcome(self, position: int, outcome: Any) -> Any:
+        """The same for a result that is the exception, if there is one."""
+        if position in self.errors:
+            return self.errors[position]
+        if isinstance(outcome, MediaError) and position in self.names:
+            rename(outcome, self.names[position])
+        return outcome
+
+
+def fetch_all(sources: Sequence[Source], num_threads: int = 0) -> Fetched:
+    """Fetch those sources of a batch that are in object stores, several at a time."""
+    remote = [index for index, source in enumerate(sources) if is_remote(source)]
+    if not remote:
+        return Fetched(sources, {}, {})
+    outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS))
+    fetched: list[Any] = list(sources)
+    names: dict[int, str] = {}
+    errors: dict[int, Exception] = {}
+    for index, outcome in zip(remote, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            fetched[index], errors[index] = b"", outcome
+        else:
+            fetched[index], names[index] = outcome, str(sources[index])
+    return Fetched(fetched, names, errors)
+
+
+def rename(error: Exception, name: str) -> None:
+    """Name the source in an error by its URL instead of its address in memory."""
+    known = getattr(error, "source", None)
+    if isinstance(error, MediaError) and known and error.args:
+        error.args = (str(error.args[0]).replace(str(known), name), *error.args[1:])
+        error.source = name
+
+
+def _fetch_several(sources: Sequence[Any], num_threads: int) -> "list[Buffer | Exception]":
+    if len(sources) == 1:
+        return [_outcome(sources[0])]
+    pool = ThreadPoolExecutor(min(num_threads, len(sources)), thread_name_prefix="spdl-fetch")
+    is_done = False
+    try:
+        outcomes = list(pool.map(_outcome, sources))
+        is_done = True
+        return outcomes
+    finally:  # Ctrl-C does not wait for requests
+        pool.shutdown(wait=is_done, cancel_futures=True)
+
+
+def _outcome(source: Any) -> "Buffer | Exception":
+    try:
+        return fetch(source)
+    except Exception as exc:  # noqa: BLE001  # one source of a batch
+        return exc
