@@ -68,7 +68,7 @@ RULES = [
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
-    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader")),
+    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader")),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._marks"),

@@ -1,12 +1,13 @@
-"""Finds images among files and folders."""
+"""Finds images among files and folders, here and in object stores."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from spdl._cli._exits import CommandError, ExitCode
+from spdl.remote import RemoteError, RemoteNotFoundError, RemoteStore
 
 __all__ = ["Found", "find_images"]
 
@@ -30,8 +31,8 @@ class Found:
     unsupported: dict[str, int]
 
 
-def find_images(paths: Iterable[Path]) -> Found:
-    """Find images among files and below folders. Does not follow links to folders.
+def find_images(paths: Iterable[Path | str]) -> Found:
+    """Find images among files and below folders; text is a URL. Does not follow links to folders.
 
     Raises:
         CommandError: A path is missing or cannot be read (``PATH_UNREADABLE``), or there is no image (``NO_IMAGES``).
@@ -47,7 +48,10 @@ def find_images(paths: Iterable[Path]) -> Found:
             unsupported[suffix] += 1
 
     for path in paths:
-        if path.is_dir():
+        if isinstance(path, str):
+            for url, is_given in _find_remote(path):
+                add(url, os.path.splitext(url)[1].lower(), given=is_given)
+        elif path.is_dir():
             for folder, subfolders, names in os.walk(path, onerror=_unreadable):
                 subfolders.sort()
                 for name in sorted(names):
@@ -67,6 +71,31 @@ def find_images(paths: Iterable[Path]) -> Found:
             ExitCode.NO_IMAGES,
         )
     return Found(tuple(images), dict(unsupported))
+
+
+def _find_remote(url: str) -> Iterator[tuple[str, bool]]:
+    """URLs of the objects at or below a URL, and whether it is that of the object itself.
+
+    A web server has no list of its files, so a URL of one is taken as it is.
+    """
+    scheme, _, rest = url.partition("://")
+    bucket, _, path = rest.partition("/")
+    if scheme in ("http", "https"):
+        yield url, True
+        return
+    store = RemoteStore(f"{scheme}://{bucket}/")
+    try:
+        if os.path.splitext(path)[1].lower() in LOADABLE | KNOWN and not set("*?[") & set(path):
+            store.head(path)
+            yield url, True
+            return
+        found = store.list(path)
+    except RemoteNotFoundError as exc:
+        raise CommandError(f"cannot load {url!r}: {exc}; check the spelling", ExitCode.PATH_UNREADABLE) from exc
+    except (RemoteError, ValueError) as exc:
+        raise CommandError(f"cannot load {url!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
+    for info in found:
+        yield store.url_of(info.path), False
 
 
 def describe_unsupported(unsupported: dict[str, int]) -> str:

@@ -89,6 +89,9 @@ def load(options: LoadOptions) -> ExitCode:
         CommandError: The command cannot run; the error carries the exit code. A run that ended or was interrupted
             returns its exit code after writing the result.
     """
+    if not options.quiet:
+        for url in (path for path in options.paths if isinstance(path, str)):  # a large bucket takes a while
+            print(f"spdl load: looking for images in {url}", file=sys.stderr, flush=True)
     found = find_images(options.paths)
     progress = Progress(None if options.quiet else sys.stderr, len(found.images) * options.epochs)
     with _warnings_shown(progress):

@@ -30,6 +30,7 @@ examples:
   spdl load photos/
   spdl load --size 256x256 --batch-size 64 --epochs 3 train/ val/
   spdl load --json --quiet photos/ > run.json
+  spdl load s3://bucket/train/     (with the extra: pip install 'spdl[remote]')
 """
 
 
@@ -38,13 +39,13 @@ class LoadOptions:
     """Options of one run of ``spdl load``.
 
     Attributes:
-        paths: Files and folders, as given.
+        paths: Files and folders, as given; those in object stores and on web servers as URLs, which are text.
         width: Width of each image in the batch, in pixels.
         height: Height of each image in the batch, in pixels.
         threads: Number of worker threads; ``None``: one per usable CPU.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path | str, ...]
     batch_size: int = 32
     width: int = 224
     height: int = 224
@@ -82,7 +83,13 @@ def add_parser(commands: "SubParsers") -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="an image, or a folder of images")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=path_or_url,
+        metavar="PATH",
+        help="an image, or a folder of images; or a URL: s3://bucket/folder, s3://bucket/train/**/*.jpg, gs://, az://",
+    )
     parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="images per batch (default: 32)")
     parser.add_argument(
         "--size",
@@ -100,6 +107,11 @@ def add_parser(commands: "SubParsers") -> None:
     parser.add_argument("--json", action="store_true", help="write the result to stdout as one JSON object instead")
     parser.add_argument("--strict", action="store_true", help="stop at the first file that cannot be loaded")
     parser.add_argument("--quiet", action="store_true", help="no progress and no table")
+
+
+def path_or_url(text: str) -> Path | str:
+    """A URL stays text: a path has no two slashes in a row."""
+    return text if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", text) else Path(text)
 
 
 def _positive(text: str) -> int:
