@@ -16,7 +16,7 @@ from typing import Any
 
 from ._errors import RemotePackageError
 
-__all__ = ["load_obstore"]
+__all__ = ["import_obstore", "load_obstore"]
 
 # Modules by the process that loaded them. Those of a parent stay: freeing their stores could need their threads.
 _LOADED: dict[int, Any] = {}
@@ -31,17 +31,27 @@ def load_obstore(url: str) -> Any:
     pid = os.getpid()
     module = _LOADED.get(pid)
     if module is None:
-        try:
-            import obstore._obstore as original  # type: ignore[import-not-found, unused-ignore]  # an extra
-        except ImportError as exc:
-            raise RemotePackageError(
-                f"cannot open {url!r}: obstore is not installed ({exc}); install it with: pip install 'spdl[remote]'",
-                url=url,
-                action="open",
-            ) from exc
+        original = import_obstore(url)
         # Two threads may come here at once; both modules work.
         module = _LOADED.setdefault(pid, _copy_of(original) if _LOADED else original)
     return module
+
+
+def import_obstore(url: str) -> Any:
+    """The native module of obstore, which may be unusable in a forked process.
+
+    Raises:
+        RemotePackageError: obstore is not installed.
+    """
+    try:
+        import obstore._obstore as original  # type: ignore[import-not-found, unused-ignore]  # an extra
+    except ImportError as exc:
+        raise RemotePackageError(
+            f"cannot open {url!r}: obstore is not installed ({exc}); install it with: pip install 'spdl[remote]'",
+            url=url,
+            action="open",
+        ) from exc
+    return original
 
 
 def _copy_of(original: Any) -> Any:

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from ._attempts import Attempts
 from ._client import Client, Fetched, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
+from ._fsspec import FsspecClient
+from ._interruptible import interruptible
+from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
+from ._obstore import ObstoreClient
 from ._patterns import compile_pattern, fixed_prefix
 from ._ranges import coalesce
+from ._reader import open_reader
 from ._urls import OBSTORE_SCHEMES, as_root
 
 if TYPE_CHECKING:
@@ -55,6 +60,7 @@ class RemoteStore:
     Raises:
         ValueError: The URL has no scheme, or a number is out of range.
         TypeError: An argument is of the wrong type.
+        RemotePackageError: obstore is not installed.
     """
 
     def __init__(
@@ -81,6 +87,9 @@ class RemoteStore:
         self._options = dict(options or {})
         self._attempts = Attempts(most=attempts, seconds=float(timeout))
         self._forget()
+        if self._is_obstores():
+            # Now rather than at the first request: a process forked while another thread imports cannot do it itself.
+            import_obstore(self._url)
 
     def _forget(self) -> None:
         self._pid, self._made = 0, None
@@ -118,10 +127,9 @@ class RemoteStore:
         expression = compile_pattern(pattern)
         prefix = pattern if expression is None else fixed_prefix(pattern)
 
-        def request(seconds: float) -> Infos:
-            return sorted(self._client().list(prefix, seconds=seconds), key=lambda info: info.path)
-
-        found = self._attempts.run(request)
+        found = self._request(
+            lambda client, seconds: sorted(client.list(prefix, seconds=seconds), key=lambda info: info.path)
+        )
         if expression is not None:
             found = [info for info in found if expression.fullmatch(info.path)]
         if self._cache is not None:
@@ -136,7 +144,7 @@ class RemoteStore:
             RemoteError: See the other classes derived from it.
         """
         _check_path(path)
-        info = self._attempts.run(lambda seconds: self._client().head(path, seconds=seconds))
+        info = self._request(lambda client, seconds: client.head(path, seconds=seconds))
         if self._cache is not None:
             self._versions[path] = info
         return info
@@ -224,8 +232,6 @@ class RemoteStore:
         The version is that at the time of the call: if the object is replaced meanwhile, reading raises
         ``RemoteChangedError``. Errors of opening are those of ``head``.
         """
-        from ._reader import open_reader
-
         return open_reader(self, self._version(path))
 
     # ------------------------------------------------------------------------------------------------------- writing
@@ -242,7 +248,7 @@ class RemoteStore:
         """
         _check_path(path)
         self._versions.pop(path, None)
-        return self._attempts.run(lambda seconds: self._client().put(path, data, seconds=seconds))
+        return self._request(lambda client, seconds: client.put(path, data, seconds=seconds))
 
     # ------------------------------------------------------------------------------------------------------ requests
 
@@ -258,20 +264,24 @@ class RemoteStore:
         return made
 
     def _make_client(self) -> Client:
-        if self._url.partition("://")[0] in OBSTORE_SCHEMES:
-            from ._obstore import ObstoreClient
-
+        if self._is_obstores():
             return ObstoreClient(self._url, self._options)
-        from ._fsspec import FsspecClient
-
         return FsspecClient(self._url, self._options)
+
+    def _is_obstores(self) -> bool:
+        return self._url.partition("://")[0] in OBSTORE_SCHEMES
 
     def _fetch(
         self, path: str, span: tuple[int, int] | None, etag: str | None = None, unless: str | None = None
     ) -> Fetched:
-        return self._attempts.run(
-            lambda seconds: self._client().fetch(path, span, etag=etag, unless=unless, most=PART, seconds=seconds)
+        return self._request(
+            lambda client, seconds: client.fetch(path, span, etag=etag, unless=unless, most=PART, seconds=seconds)
         )
+
+    def _request(self, request: Callable[[Client, float], T]) -> T:
+        """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
+        client = self._client()
+        return self._attempts.run(lambda seconds: interruptible(lambda: request(client, seconds)))
 
     def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
         """A range of any size, which is not empty."""
