@@ -97,6 +97,8 @@ RULES = [
     Rule(f"{P}.batching", allows=(f"{P}._batching",)),
     Rule(f"{P}.config", allows=(f"{P}.defs", f"{P}._observe")),
     Rule(f"{P}._seeding", allows=(f"{P}.defs",)),
+    # A profile builds pipelines.
+    Rule(f"{P}._profile", allows=(P, "spdl._errors")),
     # What outputs were made of. A replay builds pipelines.
     Rule(
         f"{P}._provenance",

@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
     from ._priority import PriorityProcessPoolExecutor as PriorityProcessPoolExecutor
     from ._priority import PriorityThreadPoolExecutor as PriorityThreadPoolExecutor
+    from ._profile import ProfileHook as ProfileHook
+    from ._profile import ProfileResult as ProfileResult
+    from ._profile import ProfileResults as ProfileResults
+    from ._profile import ProfileStats as ProfileStats
+    from ._profile import profile_pipeline as profile_pipeline
     from ._provenance._origin import BatchOrigin as BatchOrigin
     from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
@@ -82,6 +87,10 @@ __all__ = [
     "PriorityThreadPoolExecutor",
     "ProcessGroupResourceUsage",
     "ProcessGroupStatsMonitor",
+    "ProfileHook",
+    "ProfileResult",
+    "ProfileResults",
+    "ProfileStats",
     "QueuePerfStats",
     "RemoteOpError",
     "Rng",
@@ -107,6 +116,7 @@ __all__ = [
     "is_epoch_end",
     "iterate_in_subinterpreter",
     "iterate_in_subprocess",
+    "profile_pipeline",
     "run_pipeline_in_subinterpreter",
     "run_pipeline_in_subprocess",
 ]
@@ -151,6 +161,7 @@ _MODULES = {
     "._observe._process_group": ("ProcessGroupStatsMonitor",),
     "._observe._resource_usage": ("ProcessGroupResourceUsage",),
     "._pipeline": ("Pipeline",),
+    "._profile": ("ProfileHook", "ProfileResult", "ProfileResults", "ProfileStats", "profile_pipeline"),
     "._provenance._origin": ("BatchOrigin",),
     "._priority": (
         "PriorityExecutorEntrypoint",

@@ -56,6 +56,7 @@ class BuildOptions:
     resumable: bool | Literal["best-effort"] = False
     seed: int = 0
     provenance: str | PathLike[str] | None = None
+    is_measured: bool = False  # by a profile: nothing of the process-wide defaults, and failures are only counted
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -68,12 +69,14 @@ def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
 
 
 def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
-    _call_back(cfg)
+    if not options.is_measured:
+        _call_back(cfg)
     approximate = check_exact(cfg, options.resumable)
     check_seeded(cfg)
     if options.provenance is not None:
         check_known(cfg, "provenance= cannot log")
-    background_tasks = [*(_config.get_default_background_tasks() or ()), *(options.background_tasks or ())]
+    default_tasks = () if options.is_measured else _config.get_default_background_tasks() or ()
+    background_tasks = [*default_tasks, *(options.background_tasks or ())]
     options = replace(
         options,
         report_stats_interval=as_interval("report_stats_interval", options.report_stats_interval),
@@ -105,7 +108,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             first_stage_id=first_stage_id,
             wire=wiring.wire,
             make_merge_queues=make_merge_queues,
-            report_failure=_log_failed_item,
+            report_failure=_count_only if options.is_measured else _log_failed_item,
             start_isolated=_start_isolated,
             make_region_workers=make_region_workers,
         ),
@@ -162,6 +165,10 @@ def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseE
         log(_LOG, logging.ERROR, text, stage, item, at, describe_error(error))
     else:
         log(_LOG, logging.ERROR, "stage %s dropped item %s (source position %s)", stage, item, at, exc_info=error)
+
+
+def _count_only(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
+    """The statistics have the number, and the newest failures."""
 
 
 def _call_back(cfg: PipelineConfig[Any]) -> None:

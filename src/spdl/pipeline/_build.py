@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from spdl._processes._preload import preload
 
+from . import config as _config
 from ._assemble import BuildOptions, assemble
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
@@ -45,6 +46,9 @@ def build_pipeline(
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
+    In diagnostic mode (:func:`spdl.pipeline.config.is_diagnostic_mode_enabled`), the first read of the pipeline
+    profiles its stages, prints the results, and raises ``SystemExit(0)``.
+
     Args:
         pipeline_cfg: Description of the pipeline, from ``PipelineBuilder.get_config`` or written by hand.
         num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs that
@@ -74,7 +78,7 @@ def build_pipeline(
             be resumed exactly. The message names the stages and what to do about them.
         TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.
     """
-    return assemble(
+    pipeline = assemble(
         pipeline_cfg,
         BuildOptions(
             make_region_workers=_make_region_workers,
@@ -90,6 +94,11 @@ def build_pipeline(
             provenance=provenance,
         ),
     )
+    if _config.is_diagnostic_mode_enabled():
+        from ._profile._diagnostic import diagnosed  # imported late: for diagnostic mode only
+
+        return diagnosed(pipeline, pipeline_cfg)
+    return pipeline
 
 
 def _make_region_workers(region: Region, info: StageInfo, options: BuildOptions) -> RegionWorkers:

@@ -1,0 +1,142 @@
+"""What a profile measures: records, their arithmetic, and the table."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+from spdl.pipeline._observe._durations import duration
+
+__all__ = ["ProfileResult", "ProfileResults", "ProfileStats", "rate"]
+
+#: A lower concurrency counts as good as the best if its rate is at least this share of the highest rate.
+_AS_GOOD = 0.9
+_BAR = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStats:
+    """One run of one stage.
+
+    Attributes:
+        concurrency: Maximum number of calls in flight, and number of worker threads.
+        qps: Number of outputs per second.
+        occupancy_rate: Share of time in which the stage's output was not empty, 0 to 1.
+        elapsed: Duration of the run, in seconds.
+        num_inputs: Number of items that the stage got.
+        num_outputs: Number of items that it emitted.
+        num_failures: Number of calls that failed.
+        wall_per_call: Mean wall time of a successful call, in seconds.
+        cpu_per_call: Mean CPU time of a successful call, in seconds; ``None`` if it cannot be measured.
+    """
+
+    concurrency: int
+    qps: float
+    occupancy_rate: float
+    elapsed: float = 0.0
+    num_inputs: int = 0
+    num_outputs: int = 0
+    num_failures: int = 0
+    wall_per_call: float = 0.0
+    cpu_per_call: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileResult:
+    """All runs of one stage. ``str()`` gives a table of at most 100 columns.
+
+    Attributes:
+        name: Name of the stage.
+        stats: The runs, in the order in which they were made: from the highest concurrency to 1.
+    """
+
+    name: str
+    stats: list[ProfileStats]
+
+    @property
+    def scales_to(self) -> int:
+        """The concurrency at which the stage stops scaling: the lowest one with 90 % of the highest rate."""
+        best = max((run.qps for run in self.stats), default=0.0)
+        return min((run.concurrency for run in self.stats if run.qps >= _AS_GOOD * best), default=1)
+
+    @property
+    def best_qps(self) -> float:
+        """The highest rate of all runs."""
+        return max((run.qps for run in self.stats), default=0.0)
+
+    def __str__(self) -> str:
+        return "\n".join([self._title(), *_table(self)])
+
+    def _repr_html_(self) -> str:
+        return ProfileResults([self])._repr_html_()
+
+    def _title(self) -> str:
+        num_inputs = max((run.num_inputs for run in self.stats), default=0)
+        name = self.name if len(self.name) <= 50 else f"{self.name[:49]}…"
+        if len(self.stats) < 2:
+            return f"{name}: {num_inputs} items, concurrency 1 only"
+        return f"{name}: {num_inputs} items; stops scaling at concurrency {self.scales_to}"
+
+
+class ProfileResults(list[ProfileResult]):
+    """The results of all stages: a list with a table (``str()``) and a chart (``to_svg()``)."""
+
+    def __init__(self, results: Iterable[ProfileResult] = ()) -> None:
+        super().__init__(results)
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self)) if self else "no stage was profiled"
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """Return a chart of the rate of each stage over its concurrency, as text of an SVG image.
+
+        A dashed line shows what perfect scaling would be; a ring marks where the stage stops scaling.
+
+        Args:
+            path: File to write the image to as well.
+        """
+        from spdl.pipeline._profile._chart import chart  # imported late: few programs draw
+
+        text = chart(self)
+        if path is not None:
+            with open(fspath(path), "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
+
+
+def _table(result: ProfileResult) -> list[str]:
+    header = ("concurrency", "items/s", "scaling", "per call", "CPU", "occupied", "failed", "")
+    rows: list[tuple[str, ...]] = [header]
+    runs = sorted(result.stats, key=lambda run: run.concurrency)
+    first, best = runs[0] if runs else None, result.best_qps
+    for run in runs:
+        assert first is not None
+        scaling = run.qps / first.qps if first.qps > 0 else 0.0
+        is_knee = len(runs) > 1 and run.concurrency == result.scales_to
+        bar = "█" * round(_BAR * run.qps / best) if best > 0 else ""
+        rows.append(
+            (
+                str(run.concurrency),
+                rate(run.qps),
+                f"{scaling:.1f}x",
+                duration(run.wall_per_call) if run.wall_per_call else "-",
+                "-" if run.cpu_per_call is None else duration(run.cpu_per_call),
+                f"{run.occupancy_rate * 100:.0f} %",
+                str(run.num_failures) if run.num_failures else "-",
+                f"{bar} <" if is_knee else bar,
+            )
+        )
+    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
+    return [
+        "  ".join([*(c.rjust(w) for c, w in zip(row, widths[:-1], strict=False)), row[-1]]).rstrip() for row in rows
+    ]
+
+
+def rate(per_second: float) -> str:
+    """Format a rate with three digits: ``"0.25"``, ``"812"``, ``"12.4 k"``."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if per_second >= 0.9995 * size:
+            return f"{per_second / size:.3g} {unit}"
+    return f"{per_second:.3g}"
