@@ -67,6 +67,7 @@ RULES = [
     Rule(f"{R}._values", allows=(f"{R}._errors",)),
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
+    Rule("spdl.metrics", allows=(P,)),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader")),
     # inside the pipeline
@@ -107,10 +108,11 @@ RULES = [
     Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
+    Rule(f"{P}._live"),
     Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(
         f"{P}._pipeline",
-        allows=(f"{P}._engine", f"{P}._iterators", f"{P}._observe", "spdl._errors"),
+        allows=(f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
         lazily=(f"{P}._resume", f"{P}._provenance"),
     ),
     # These put all of it together; children run whole pipelines.
@@ -239,6 +241,7 @@ SHARED = {
     },
     ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
+    ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }

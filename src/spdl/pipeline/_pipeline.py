@@ -20,6 +20,7 @@ from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
 from ._engine._stages import CustomMergeStage, SourceNode
 from ._iterators import PipelineAsyncIterator, PipelineIterator
+from ._live import LIVE
 from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 
@@ -61,6 +62,7 @@ class Pipeline(Generic[T]):
         self._failure_raised = False
         self._was_joined = False
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
+        LIVE.add(self)
 
     def __del__(self) -> None:
         # Neither the engine nor its threads refer to the handle, so it can be collected while they run. A

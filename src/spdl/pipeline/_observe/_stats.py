@@ -209,6 +209,27 @@ class PipelineStats:
         idle = 0.0 if index == len(self.stages) - 1 else (stage.starved + stage.blocked) / self.elapsed
         return min(max(0.0, 1.0 - idle), self._busy(index) / self.elapsed)
 
+    def to_dict(self, prefix: str = "spdl/") -> dict[str, float]:
+        """Return the numbers with their names, for loggers such as W&B's and TensorBoard's.
+
+        Those of the pipeline are ``elapsed``, ``num_threads``, ``num_items``, ``rate`` and ``consumer_wait``. Those of
+        a stage have its name in front, such as ``decode/rate``: ``num_calls``, ``num_failures``, ``num_dropped``,
+        ``num_in_flight``, ``num_emitted``, ``busy``, ``starved``, ``blocked``, ``wall_per_call``, ``cpu_per_call`` (if
+        it was measured), ``queue_len``, ``queue_capacity``, ``occupancy`` and ``rate``. In the name of a stage, only
+        letters, digits and ``_-.`` remain. If several stages have one name, their numbers tell them apart: ``decode.1``
+        and ``decode.4``.
+
+        .. code-block:: python
+
+            wandb.log(pipeline.stats().to_dict())
+
+        Args:
+            prefix: Text in front of all names.
+        """
+        from spdl.pipeline._observe._flat import flat  # imported late, as all that not every program needs
+
+        return flat(self, prefix)
+
     def __str__(self) -> str:
         # Imported late: the table module imports this class.
         from spdl.pipeline._observe._stats_table import stats_table

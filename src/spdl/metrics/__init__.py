@@ -1,0 +1,34 @@
+"""Metrics of all pipelines of the process, for monitoring systems: Prometheus and OpenTelemetry.
+
+They read the counters that pipelines keep anyway, when they are asked: nothing runs in between. For loggers that take
+dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipeline.PipelineStats.to_dict`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._opentelemetry import opentelemetry as opentelemetry
+    from ._prometheus import PrometheusExporter as PrometheusExporter
+    from ._prometheus import prometheus as prometheus
+
+__all__ = ["PrometheusExporter", "opentelemetry", "prometheus"]
+
+_MODULE_OF = {
+    "PrometheusExporter": "._prometheus",
+    "opentelemetry": "._opentelemetry",
+    "prometheus": "._prometheus",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,200 @@
+"""Prometheus: a collector that reads the pipelines of the process when it is scraped."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final
+
+from spdl._numbers import as_int
+from spdl.pipeline import PipelineStats, StageStats
+
+from ._reading import import_extra, read_all
+
+__all__ = ["PrometheusExporter", "prometheus"]
+
+DEFAULT_PORT: Final = 9432
+_STAGE: Final = ("pipeline", "stage_id", "stage")
+
+
+def prometheus(port: int | None = None, *, address: str = "127.0.0.1", registry: Any = None) -> PrometheusExporter:
+    """Export the metrics of all pipelines of this process to Prometheus.
+
+    .. code-block:: python
+
+        metrics.prometheus()  # http://127.0.0.1:9432/metrics
+        metrics.prometheus(registry=prometheus_client.REGISTRY)  # in the server that you have
+
+    Pipelines are read when Prometheus asks, and need not be registered: those that are built later count too. The child
+    of a fork exports nothing; call this again there, with a port of its own.
+
+    Args:
+        port: Port of the HTTP server to start; 0: a free one, see ``PrometheusExporter.port``. ``None``: 9432.
+        address: Address of the server. Everybody who can reach it can read the metrics.
+        registry: ``prometheus_client.CollectorRegistry`` to add the metrics to, instead of starting a server.
+
+    Returns:
+        The exporter. It exports until its ``close()``, also if it is not kept.
+
+    Raises:
+        ImportError: The package ``prometheus-client`` is missing: install the extra ``prometheus``.
+        OSError: The server cannot use the port.
+        ValueError: Both ``port`` and ``registry`` are given, or the registry has these metrics already.
+    """
+    client = import_extra("prometheus_client", "prometheus-client", "prometheus")
+    if registry is not None:
+        if port is not None:
+            raise ValueError(f"give either port or registry: with a registry no server is started, got port={port}")
+        collector = _Collector()
+        registry.register(collector)
+        return PrometheusExporter(registry, collector, None, None)
+    port = DEFAULT_PORT if port is None else as_int("port", port)
+    registry = client.CollectorRegistry()
+    collector = _Collector()
+    registry.register(collector)
+    try:
+        server, thread = client.start_http_server(port, address, registry)
+    except OSError as exc:
+        raise OSError(
+            exc.errno,
+            f"cannot serve the metrics of the pipelines at {address}:{port}: {exc.strerror}. Does another process of "
+            "this machine use the port? Give each rank its own",
+        ) from exc
+    return PrometheusExporter(registry, collector, server, thread)
+
+
+class PrometheusExporter:
+    """What :func:`prometheus` returns. Also a context manager, which closes it.
+
+    Attributes:
+        port: Port of the server; ``None`` if a registry was given.
+    """
+
+    def __init__(self, registry: Any, collector: _Collector, server: Any, thread: threading.Thread | None) -> None:
+        self.port: int | None = None if server is None else server.server_port
+        self._registry = registry
+        self._collector: _Collector | None = collector
+        self._server = server
+        self._thread = thread
+        if server is not None:
+            _leave_in_children()
+            _KEPT.add(self)
+
+    def close(self) -> None:
+        """Stop exporting. Idempotent."""
+        collector, self._collector = self._collector, None
+        if collector is None:
+            return
+        self._registry.unregister(collector)
+        _KEPT.discard(self)
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            assert self._thread is not None
+            self._thread.join()
+
+    def __enter__(self) -> PrometheusExporter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+#: Exporters with a server: it runs until they are closed, so they must exist.
+_KEPT: Final[set[PrometheusExporter]] = set()
+
+
+@functools.cache
+def _leave_in_children() -> None:
+    """The child of a fork has no server thread, and must not keep the port of its parent bound."""
+
+    def leave() -> None:
+        for exporter in _KEPT.copy():
+            exporter._collector = None
+            exporter._server.socket.close()
+        _KEPT.clear()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=leave)
+
+
+class _Collector:
+    """Makes the metrics of a moment. ``prometheus_client`` calls ``collect`` for every scrape."""
+
+    def describe(self) -> Iterable[Any]:
+        """Return the metrics without values, so that registering does not read any pipeline."""
+        return _Families().all
+
+    def collect(self) -> Iterator[Any]:
+        families = _Families()
+        for number, stats in read_all():
+            families.add(str(number), stats)
+        yield from families.all
+
+
+class _Families:
+    """All metrics, each with its values for the pipelines that were added."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self._core = import_extra("prometheus_client.core", "prometheus-client", "prometheus")
+        pipeline = ("pipeline",)
+        self.state = self._gauge("pipeline_state", "1 for the state that the pipeline is in", (*pipeline, "state"))
+        self.threads = self._gauge("pipeline_threads", "Worker threads", pipeline)
+        self.items = self._counter("pipeline_items", "Items returned to the consumer", pipeline)
+        self.wait = self._counter("pipeline_consumer_wait_seconds", "Time that the consumer waited", pipeline)
+        self.calls = self._counter("stage_calls", "Finished calls, successful or failed", _STAGE)
+        self.failures = self._counter("stage_failures", "Calls that raised an exception", _STAGE)
+        self.dropped = self._counter("stage_dropped", "Items dropped on purpose", _STAGE)
+        self.emitted = self._counter("stage_items", "Items emitted", _STAGE)
+        self.call = self._summary("stage_call_seconds", "Wall time of successful calls", _STAGE)
+        self.cpu = self._counter("stage_cpu_seconds", "CPU time of successful calls, where it is measured", _STAGE)
+        self.busy = self._counter("stage_busy_seconds", "Time of all calls", _STAGE)
+        self.starved = self._counter("stage_starved_seconds", "Time with a free slot and no input", _STAGE)
+        self.blocked = self._counter("stage_blocked_seconds", "Time with a result and no room for it", _STAGE)
+        self.in_flight = self._gauge("stage_in_flight", "Calls that run now", _STAGE)
+        self.length = self._gauge("channel_items", "Items that wait after the stage", _STAGE)
+        self.capacity = self._gauge("channel_capacity", "Items that may wait after the stage", _STAGE)
+        self.occupied = self._counter("channel_occupied_seconds", "Time in which items waited there", _STAGE)
+
+    def _add(self, family: Any) -> Any:
+        self.all.append(family)
+        return family
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
+        return self._add(self._core.CounterMetricFamily(f"spdl_{name}", text, labels=labels))
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
+        return self._add(self._core.GaugeMetricFamily(f"spdl_{name}", text, labels=labels))
+
+    def _summary(self, name: str, text: str, labels: tuple[str, ...]) -> Any:
+        return self._add(self._core.SummaryMetricFamily(f"spdl_{name}", text, labels=labels))
+
+    def add(self, number: str, stats: PipelineStats) -> None:
+        self.state.add_metric((number, stats.state), 1)
+        self.threads.add_metric((number,), stats.num_threads)
+        self.items.add_metric((number,), stats.num_items)
+        self.wait.add_metric((number,), stats.consumer_wait)
+        for stage in stats.stages:
+            self.add_stage((number, stage.info.stage_id, stage.info.stage_name), stage)
+
+    def add_stage(self, labels: tuple[str, str, str], stage: StageStats) -> None:
+        self.calls.add_metric(labels, stage.num_calls)
+        self.failures.add_metric(labels, stage.num_failures)
+        self.dropped.add_metric(labels, stage.num_dropped)
+        self.emitted.add_metric(labels, stage.num_emitted)
+        self.call.add_metric(labels, count_value=stage.num_success, sum_value=stage.wall_time)
+        if stage.num_cpu_samples:
+            self.cpu.add_metric(labels, stage.cpu_time)
+        self.busy.add_metric(labels, stage.busy)
+        self.starved.add_metric(labels, stage.starved)
+        self.blocked.add_metric(labels, stage.blocked)
+        self.in_flight.add_metric(labels, stage.num_in_flight)
+        self.length.add_metric(labels, stage.queue_len)
+        self.capacity.add_metric(labels, stage.queue_capacity)
+        self.occupied.add_metric(labels, stage.occupied)
