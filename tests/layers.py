@@ -109,11 +109,12 @@ RULES = [
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._live"),
+    Rule(f"{P}._trace", allows=(f"{P}._engine",)),
     Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(
         f"{P}._pipeline",
         allows=(f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
-        lazily=(f"{P}._resume", f"{P}._provenance"),
+        lazily=(f"{P}._resume", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
@@ -256,6 +257,7 @@ ENGINE = f"{P}._engine"
 ENGINE_ROWS = [
     ("__init__",),
     ("_region_reader",),
+    ("_traced",),
     ("_graph",),
     ("_kinds",),
     ("_graph_builder",),

@@ -1,20 +1,23 @@
 """Metrics of all pipelines of the process, for monitoring systems: Prometheus and OpenTelemetry.
 
 They read the counters that pipelines keep anyway, when they are asked: nothing runs in between. For loggers that take
-dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipeline.PipelineStats.to_dict`.
+dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipeline.PipelineStats.to_dict`. The traces of
+:meth:`spdl.pipeline.Pipeline.trace` are put together with those of torch's profiler by :func:`merge_traces`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._merging import merge_traces as merge_traces
     from ._opentelemetry import opentelemetry as opentelemetry
     from ._prometheus import PrometheusExporter as PrometheusExporter
     from ._prometheus import prometheus as prometheus
 
-__all__ = ["PrometheusExporter", "opentelemetry", "prometheus"]
+__all__ = ["PrometheusExporter", "merge_traces", "opentelemetry", "prometheus"]
 
 _MODULE_OF = {
     "PrometheusExporter": "._prometheus",
+    "merge_traces": "._merging",
     "opentelemetry": "._opentelemetry",
     "prometheus": "._prometheus",
 }

@@ -6,11 +6,12 @@ import logging
 import threading
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from spdl._errors import PipelineFailure, PipelineStateError
-from spdl._numbers import as_timeout
+from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
@@ -205,6 +206,37 @@ class Pipeline(Generic[T]):
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
         self._check_process()
         return stats_of(take_counts(self._engine))
+
+    def trace(self, path: str | PathLike[str], *, every: int = 1) -> AbstractContextManager[None]:
+        """Return a context manager that writes what the stages do meanwhile to a file for https://ui.perfetto.dev.
+
+        .. code-block:: python
+
+            with pipeline.trace("run.perfetto.json"):
+                for batch in pipeline:
+                    train(batch)
+
+        Each stage is a track, with a slice for each call, named by the source position of its item, and the consumer
+        is one too. Can be entered before the start, or while the pipeline runs. The file is written ten times a second:
+        what a kill leaves can be opened.
+        A call takes about 3 us of CPU time more; without a trace, nothing. Calls inside the workers of regions are not
+        seen. Times are on the clock of ``torch.profiler``: :func:`spdl.metrics.merge_traces` makes one file of both.
+
+        Args:
+            path: File to write, in the Trace Event Format (JSON). It is overwritten.
+            every: Only items whose position in the source is a multiple of this are written; batches always are.
+
+        Raises:
+            OSError: The file cannot be written. If that happens later, an error is logged and the trace ends.
+            PipelineStateError: The pipeline is being traced already.
+            ValueError: ``every`` is less than 1.
+        """
+        from ._trace import traced  # imported late: few pipelines are traced
+
+        self._check_process()
+        if (every := as_int("every", every)) < 1:
+            raise ValueError(f"every must be >= 1, got {every}")
+        return traced(self._engine, fspath(path), every)
 
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
         """Iterate over the rest of the stream or epoch, and tell what each output was made of.

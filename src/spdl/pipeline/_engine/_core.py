@@ -47,6 +47,7 @@ class Core:
 
     log = logging.getLogger("spdl.pipeline")
     clock = staticmethod(perf_counter)
+    tracer: Any = None  # a ``Tracer`` while the pipeline is traced
 
     def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
         self.pipeline_id = pipeline_id

@@ -1,0 +1,268 @@
+"""Noting what happens to each item while a trace runs, at no cost when none does.
+
+A trace changes the classes of the nodes (``node.__class__``) to subclasses that note every call, and back when it
+ends. Both happen under the engine's lock, which also guards all that is called here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from spdl._errors import PipelineStateError
+from spdl._reports import name_of
+
+from ._channel import MARK, Channel
+from ._origin import Part, SourcePosition, roots_of
+from ._sink import Sink, Wait
+from ._stages import AsyncGeneratorStage, CallStage, SourceNode
+
+if TYPE_CHECKING:
+    from ._channel import Entry
+    from ._engine import Engine
+    from ._node import Node
+    from ._origin import Origin
+    from ._ticket import Ticket
+
+__all__ = ["Note", "Tracer", "label_of", "root_of"]
+
+#: Notes that wait to be written. If the writer falls behind that far, notes are dropped and counted.
+_MOST_NOTES: Final = 50_000
+
+
+#: Something that began and ended, by ``perf_counter``: node, begin, end, item (``None``: the consumer waited),
+#: and the class of the exception of the call. A plain tuple, because one is made per call.
+Note: TypeAlias = "tuple[Node, float, float, Origin | None, str | None]"
+
+
+class Tracer:
+    """What an engine notes for one trace.
+
+    Args:
+        engine: The engine.
+        every: Only items whose position is a multiple of this are noted, and all batches.
+    """
+
+    def __init__(self, engine: Engine, every: int = 1) -> None:
+        self.engine = engine
+        self.every = every
+        self.notes: deque[Note] = deque()
+        self.num_lost = 0
+        self.noted: Ticket | None = None  # has been noted, although ``finish`` is still to come
+        self.source_times: dict[Node, float] = {}
+        self.opened: tuple[Origin, float] | None = None  # the item that the consumer has, and since when
+        self._classes: list[tuple[Any, type]] = []
+
+    # -- not under the lock
+
+    def begin(self) -> None:
+        """Note from now on.
+
+        Raises:
+            PipelineStateError: The pipeline is being traced already.
+        """
+        engine = self.engine
+        with engine.lock:
+            if engine.tracer is not None:
+                raise PipelineStateError(f"pipeline {engine.pipeline_id} is being traced already: one trace at a time")
+            engine.tracer = self
+            for node in engine.nodes:
+                if isinstance(node, SourceNode):
+                    self.source_times[node] = node.counters.other_time
+                traced = _traced_class(type(node))  # type: ignore[arg-type] # a class is hashable
+                if traced is not None:
+                    self._change(node, traced)
+            self._change(engine.sink.inbox, _TracedChannel)
+
+    def end(self) -> None:
+        """Note no more."""
+        with self.engine.lock:
+            if self.engine.tracer is self:
+                self.close_item(perf_counter())
+                self.engine.tracer = None
+                for changed, original in self._classes:
+                    changed.__class__ = original
+                self._classes.clear()
+
+    def take(self) -> tuple[list[Note], int]:
+        """Return the notes since the last call, and how many were dropped."""
+        with self.engine.lock:
+            notes, self.notes = self.notes, deque()
+            num_lost, self.num_lost = self.num_lost, 0
+        return list(notes), num_lost
+
+    def fills(self) -> list[tuple[Node, int]]:
+        """Return the number of items that wait after each node, and before the sink."""
+        with self.engine.lock:
+            return [(node, sum(len(channel.items) for channel in node.outs)) for node in self.engine.nodes if node.outs]
+
+    # -- under the lock
+
+    def _change(self, node: Any, cls: type) -> None:
+        self._classes.append((node, type(node)))
+        node.__class__ = cls
+
+    def add(self, node: Node, began: float, ended: float, origin: Origin | None, error: str | None = None) -> None:
+        if self.every > 1 and not self._is_sampled(origin):
+            return
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append((node, began, ended, origin, error))
+        else:
+            self.num_lost += 1
+
+    def _is_sampled(self, origin: Origin | None) -> bool:
+        while isinstance(origin, Part):
+            origin = origin.branch.parent
+        if isinstance(origin, SourcePosition):
+            origin = origin.position
+        return not isinstance(origin, int) or origin % self.every == 0
+
+    def add_call(self, node: Node, ticket: Ticket, now: float) -> None:
+        if ticket.error is None and ticket.fatal is None and self.every == 1 and len(self.notes) < _MOST_NOTES:
+            self.notes.append((node, ticket.started, now, ticket.origin, None))  # ``add`` is inlined
+            return
+        failure = ticket.fatal if ticket.error is None else ticket.error.error
+        self.add(node, ticket.started, now, ticket.origin, None if failure is None else name_of(failure))
+
+    def close_item(self, now: float) -> None:
+        """The consumer is done with the item that it has."""
+        if self.opened is not None:
+            (origin, began), self.opened = self.opened, None
+            self.add(self.engine.sink, began, now, origin)
+
+
+# The methods of the subclasses. They call those of ``cls`` directly: a class with two bases has another layout, and an
+# object cannot change to it.
+
+
+def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
+    def finish(self: CallStage, ticket: Ticket, now: float) -> None:
+        tracer = self.engine.tracer
+        if tracer.noted is not ticket:
+            tracer.add_call(self, ticket, now)
+        cls.finish(self, ticket, now)
+
+    def finish_and_take(self: CallStage, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
+        tracer = self.engine.tracer
+        tracer.add_call(self, ticket, now)
+        tracer.noted = ticket
+        taken = cls.finish_and_take(self, ticket, now, min_score)  # may call ``finish``
+        tracer.noted = None
+        return taken
+
+    return {"finish": finish, "finish_and_take": finish_and_take}
+
+
+def _of_steps(cls: type[AsyncGeneratorStage]) -> dict[str, Any]:
+    """One call of an async generator has all steps, and each is accounted for."""
+
+    def account(self: AsyncGeneratorStage, ticket: Ticket, now: float) -> bool:
+        self.engine.tracer.add_call(self, ticket, now)
+        return cls.account(self, ticket, now)
+
+    return {"account": account}
+
+
+def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
+    def next_origin(self: SourceNode) -> Origin:
+        tracer, now = self.engine.tracer, perf_counter()
+        before, total = tracer.source_times[self], self.counters.other_time
+        tracer.source_times[self] = total
+        origin = cls.next_origin(self)
+        tracer.add(self, now - (total - before), now, origin)
+        return origin
+
+    return {"next_origin": next_origin}
+
+
+def _of_sinks(cls: type[Sink]) -> dict[str, Any]:
+    def begin_wait(self: Sink, wait: Wait) -> None:
+        if not wait.has_begun:
+            self.engine.tracer.close_item(wait.began)
+        cls.begin_wait(self, wait)
+
+    def end_wait(self: Sink, wait: Wait, now: float) -> None:
+        if wait.has_begun:
+            tracer = self.engine.tracer
+            opened = tracer.opened  # since a moment ago, if the wait ended with an item
+            ended = opened[1] if opened is not None and opened[1] > wait.began else now
+            tracer.add(self, wait.began, ended, None)
+        cls.end_wait(self, wait, now)
+
+    return {"begin_wait": begin_wait, "end_wait": end_wait}
+
+
+class _TracedChannel(Channel):
+    """The channel that the consumer reads."""
+
+    __slots__ = ()
+
+    def take(self, now: float | None = None) -> Entry:
+        entry = super().take(now)
+        tracer = self.consumer.engine.tracer  # type: ignore[attr-defined] # its consumer is the sink
+        now = perf_counter()
+        tracer.close_item(now)
+        if entry is not MARK:
+            tracer.opened = entry[1], now
+        return entry
+
+
+#: The first class that fits counts.
+_METHODS: Final[tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...]] = (
+    (AsyncGeneratorStage, _of_steps),
+    (CallStage, _of_calls),
+    (SourceNode, _of_sources),
+    (Sink, _of_sinks),
+)
+
+
+@lru_cache
+def _traced_class(cls: type) -> type | None:
+    """Return the class that a node of class ``cls`` has while it is traced. ``None``: it makes no calls."""
+    for kind, methods in _METHODS:
+        if issubclass(cls, kind):
+            text = f"``{cls.__name__}`` while it is traced."
+            return type(f"Traced{cls.__name__}", (cls,), {**methods(cls), "__slots__": (), "__doc__": text})
+    return None
+
+
+# -- for the writer
+
+
+def label_of(origin: Origin) -> str:
+    """Return a short name of an item: ``17``, ``17.3`` for output 3 of a call, ``0 and 31 more`` for a batch.
+
+    Of several sources, the number of the source is in front: ``1:17``.
+    """
+    after: list[str] = []
+    while True:
+        if isinstance(origin, Part):
+            after.append(f".{origin.index}")
+            origin = origin.branch.parent
+        elif isinstance(origin, SourcePosition):
+            after.append(f"{origin.source}:{origin.position}")
+            break
+        elif isinstance(origin, tuple):
+            if not origin:
+                return "flush"
+            if len(origin) > 1:
+                after.append(f" and {len(origin) - 1} more")
+            origin = origin[0]
+        else:
+            after.append(str(origin))
+            break
+    return "".join(reversed(after))
+
+
+def root_of(origin: Origin) -> tuple[int, int] | None:
+    """Return the source and the position that an item comes from; of a batch, those of its first item."""
+    if type(origin) is int:
+        return 0, origin
+    roots = roots_of(origin)
+    if not roots:
+        return None
+    first = roots[0]
+    return first if isinstance(first, SourcePosition) else (0, first)

@@ -1,0 +1,214 @@
+"""``Pipeline.trace``: writes what a ``Tracer`` notes to a file that Perfetto opens, while the pipeline runs.
+
+The file is JSON in the array form of the Trace Event Format (Google, "Trace Event Format", "JSON Array Format"): one
+event per line. Readers accept a file that lacks its end. Each stage has a track, and another one for each further call
+at the same time; an item is a slice on each track that it passes, joined by a flow.
+
+Times are those of torch's profiler, in microseconds: time since the epoch of Unix, less the beginning of a period of
+three months (libkineto, ``output_json.cpp``, ``ChromeTraceBaseTime``), so that a double keeps nanoseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from spdl._reports import log
+
+from ._engine._traced import Note, Tracer, label_of, root_of
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._engine._node import Node
+
+__all__ = ["BASE_PERIOD", "traced"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+#: Seconds between two zeros of the time in traces, as libkineto has them.
+BASE_PERIOD: Final = 7_889_238
+#: Seconds between two writes: what a kill loses.
+_INTERVAL: Final = 0.1
+#: Threads of Linux have numbers below 2**22. Tracks begin above, so that a trace of threads can be beside this one.
+_FIRST_TRACK: Final = 1 << 30
+
+
+@contextmanager
+def traced(engine: Engine, path: str, every: int) -> Iterator[None]:
+    """Trace an engine to a file while the body runs."""
+    tracer = Tracer(engine, every)
+    try:
+        file = open(path, "wb", buffering=0)  # noqa: SIM115 - closed below, by the thread that writes
+    except OSError as exc:
+        raise OSError(
+            exc.errno, f"cannot write the trace of pipeline {engine.pipeline_id}: {exc.strerror}", path
+        ) from exc
+    try:
+        tracer.begin()
+    except BaseException:
+        file.close()
+        raise
+    writer = _Writer(tracer, file)
+    try:
+        writer.start()
+        yield
+    finally:
+        tracer.end()
+        writer.finish()
+
+
+class _Writer:
+    """The thread that writes a trace. It holds at most what was noted since it last wrote."""
+
+    def __init__(self, tracer: Tracer, file: IO[bytes]) -> None:
+        self.tracer = tracer
+        self.file = file
+        self.pid = os.getpid()
+        base = int(time.time()) // BASE_PERIOD * BASE_PERIOD
+        self.offset = (time.time_ns() - base * 10**9 - time.perf_counter_ns()) / 1e3  # us, of perf_counter
+        self.base = base
+        self.is_over = threading.Event()
+        self.has_failed = False
+        self.tracks = [_Tracks(node, number) for number, node in enumerate(self._in_order())]
+        self.of_node = {tracks.node: tracks for tracks in self.tracks}
+        self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
+        self.first_flow = tracer.engine.pipeline_id << 48
+        self.num_tracks = 0
+        self.filled: dict[Node, int] = {}
+        self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
+
+    def _in_order(self) -> list[Node]:
+        return sorted(self.tracer.engine.nodes, key=lambda node: int(node.info.stage_id))
+
+    def start(self) -> None:
+        text = {"base_time_ns": self.base * 10**9, "pipeline": self.tracer.engine.pipeline_id}
+        self._write(f"[\n{self._meta('spdl_clock', 0, text)}{self._meta('process_name', 0, {'name': 'python'})}")
+        self.thread.start()
+
+    def finish(self) -> None:
+        if os.getpid() != self.pid:  # the child of a fork left the ``with``: the file is its parent's
+            self.file.close()
+            return
+        self.is_over.set()
+        self.thread.join()
+        self._write_notes()
+        self._write('{"ph":"M","name":"spdl_end","pid":%d,"tid":0,"args":{}}\n]\n' % self.pid)  # noqa: UP031
+        self.file.close()
+
+    def _run(self) -> None:
+        while not self.is_over.wait(_INTERVAL):
+            self._write_notes()
+
+    def _write_notes(self) -> None:
+        notes, num_lost = self.tracer.take()
+        if self.has_failed:
+            return
+        lines: list[str] = []
+        for note in notes:
+            self._add(note, lines)
+        now = time.perf_counter()
+        for node, number in self.tracer.fills():
+            if self.filled.get(node) != number:
+                self.filled[node] = number
+                name = json.dumps(f"{self.of_node[node].name}: output")
+                lines.append(
+                    f'{{"ph":"C","name":{name},"ts":{self._time(now):.3f},"pid":{self.pid},"args":{{"items":{number}}}}},\n'
+                )
+        if num_lost:
+            name = json.dumps(f"{num_lost} calls are missing: the trace was written too slowly")
+            lines.append(
+                f'{{"ph":"i","s":"p","name":{name},"ts":{self._time(now):.3f},"pid":{self.pid},"tid":{self.first_track}}},\n'
+            )
+        if lines:
+            self._write("".join(lines))
+
+    def _time(self, seconds: float) -> float:
+        return seconds * 1e6 + self.offset
+
+    def _add(self, note: Note, lines: list[str]) -> None:
+        node, began, ended, origin, error = note
+        tracks = self.of_node[node]
+        track = tracks.track_for(began, ended)
+        if track == len(tracks.numbers):
+            self._begin_track(tracks, lines)
+        more = ""
+        if type(origin) is int:
+            name = str(origin)
+            more = f',"bind_id":"{self.first_flow + origin:#x}"{tracks.ways}'
+        elif origin is None:
+            name = "wait"
+        else:
+            name = label_of(origin)
+            if (root := root_of(origin)) is not None:
+                more = f',"bind_id":"{self.first_flow + (root[0] << 40) + root[1]:#x}"{tracks.ways}'
+        if error is not None:
+            more += f',"cname":"terrible","args":{{"error":{json.dumps(error)}}}'
+        lines.append(
+            f'{{"ph":"X","name":"{name}",{tracks.common[track]}'
+            f'"ts":{began * 1e6 + self.offset:.3f},"dur":{(ended - began) * 1e6:.3f}{more}}},\n'
+        )
+
+    def _begin_track(self, tracks: _Tracks, lines: list[str]) -> None:
+        number = self.first_track + self.num_tracks
+        self.num_tracks += 1
+        nth = len(tracks.numbers)
+        tracks.numbers.append(number)
+        tracks.common.append(f'"cat":{tracks.category},"pid":{self.pid},"tid":{number},')
+        name = tracks.name if nth == 0 else f"{tracks.name} #{nth + 1}"
+        lines.append(self._meta("thread_name", number, {"name": name}))
+        lines.append(self._meta("thread_sort_index", number, {"sort_index": tracks.order * 4096 + nth}))
+
+    def _meta(self, name: str, track: int, args: dict[str, Any]) -> str:
+        return f'{{"ph":"M","name":"{name}","pid":{self.pid},"tid":{track},"args":{json.dumps(args)}}},\n'
+
+    def _write(self, text: str) -> None:
+        data = memoryview(text.encode())
+        try:
+            while data and not self.has_failed:
+                data = data[self.file.write(data) :]
+        except OSError as exc:
+            # The pipeline must not fail because of the trace.
+            self.has_failed = True
+            log(_LOG, logging.ERROR, "cannot write the trace: %s. The rest of it is lost.", exc)
+
+
+class _Tracks:
+    """The tracks of one node: as many as it had calls at the same time."""
+
+    def __init__(self, node: Node, order: int) -> None:
+        self.node = node
+        self.order = order
+        info = node.info
+        self.name = f"{info.pipeline_id}:{info.stage_id} {info.stage_name if node.outs else 'consumer'}"
+        self.category = json.dumps(info.stage_name)
+        inward, outward = (',"flow_in":true' if node.inboxes else ""), (',"flow_out":true' if node.outs else "")
+        self.ways = inward + outward
+        self.numbers: list[int] = []  # of the tracks
+        self.common: list[str] = []  # text of all slices of a track
+        self.ends: list[float] = []  # of the newest slice of each
+
+    def track_for(self, began: float, ended: float) -> int:
+        """Return the track for a slice, perhaps one more than there are.
+
+        Slices come in the order of their ends. The track that became free last is the best: it leaves those that have
+        been free for long to slices that began earlier.
+        """
+        ends = self.ends
+        if len(ends) == 1 and ends[0] <= began:
+            ends[0] = ended
+            return 0
+        best, free_since = len(ends), float("-inf")
+        for track, end in enumerate(ends):
+            if free_since < end <= began:
+                best, free_since = track, end
+        if best == len(ends):
+            ends.append(ended)
+        else:
+            ends[best] = ended
+        return best
