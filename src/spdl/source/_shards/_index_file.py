@@ -1,0 +1,100 @@
+"""The file of an index: columns of numbers, of which any is read without reading the others.
+
+Layout, all numbers little-endian: ``SPDLTAR\\n``, version (4 bytes), CRC-32 of all that follows it (4), length of the
+description (8), the description as JSON, then the columns, each at a multiple of 8 bytes from the start of the file.
+The description says where each column is, how many numbers it has and of which type: the smallest that holds them.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from zlib import crc32
+
+from ._errors import ShardError
+
+__all__ = ["Columns", "as_column", "decode_index", "encode_index", "open_file"]
+
+_MAGIC: Final = b"SPDLTAR\n"
+_VERSION: Final = 1
+_HEADER: Final = struct.Struct("<8sIIQ")
+#: Where what the checksum is of begins.
+_CHECKED: Final = 16
+#: Larger files are mapped: processes share the memory, and what is not used is not read.
+_MAX_READ: Final = 64 << 20
+_TYPES: Final = {code: array(code).itemsize for code in "BHIQ"}
+
+Columns = dict[str, "memoryview[int]"]
+
+
+def as_column(numbers: Iterable[int], largest: int) -> array[int]:
+    """Numbers from 0 to ``largest`` in the smallest type that holds them."""
+    code = next(code for code, size in _TYPES.items() if largest < 1 << (8 * size))
+    return array(code, numbers)
+
+
+def encode_index(description: Mapping[str, Any], columns: Mapping[str, array[int]]) -> bytes:
+    """Make the contents of the file."""
+    placed: dict[str, tuple[str, int, int]] = {}
+    body: list[bytes] = []
+    place = 0
+    for name, column in columns.items():
+        if sys.byteorder == "big":
+            column = array(column.typecode, column)
+            column.byteswap()
+        data = column.tobytes()
+        placed[name] = column.typecode, place, len(column)
+        data += bytes(-len(data) % 8)
+        body.append(data)
+        place += len(data)
+    text = json.dumps({**description, "columns": placed}).encode("ascii")
+    text += b" " * (-(len(text) + _HEADER.size) % 8)
+    checked = struct.pack("<Q", len(text)) + text + b"".join(body)
+    return _HEADER.pack(_MAGIC, _VERSION, crc32(checked), len(text))[:_CHECKED] + checked
+
+
+def open_file(path: str | os.PathLike[str]) -> memoryview[int]:
+    """The bytes of a file: in memory, or mapped if there are many."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size <= _MAX_READ:
+            return memoryview(file.read())
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def decode_index(data: memoryview[int], path: str) -> tuple[dict[str, Any], Columns, int]:
+    """Get the description, the columns as views of ``data``, and the checksum.
+
+    Raises:
+        ShardError: It is not such a file, of another version, or damaged.
+    """
+    if len(data) < _HEADER.size or bytes(data[:8]) != _MAGIC:
+        raise ShardError(f"cannot open {path!r}: it is not an index of shards", shard=path)
+    _, version, checksum, length = _HEADER.unpack_from(data)
+    if version != _VERSION:
+        raise ShardError(
+            f"cannot open the index {path!r}: it has version {version}, and this release of SPDL reads version "
+            f"{_VERSION}. Build it again",
+            shard=path,
+        )
+    if crc32(data[_CHECKED:]) != checksum:
+        raise ShardError(
+            f"cannot open the index {path!r}: its checksum is wrong, so it is damaged. Remove it and build it again",
+            shard=path,
+        )
+    description = json.loads(bytes(data[_HEADER.size : _HEADER.size + length]))
+    start = _HEADER.size + length
+    columns: Columns = {}
+    for name, (code, place, count) in description.pop("columns").items():
+        column = data[start + place : start + place + count * _TYPES[code]].cast(code)
+        if sys.byteorder == "big":
+            swapped = array(code, column)
+            swapped.byteswap()
+            column = memoryview(swapped)
+        columns[name] = column
+    return description, columns, checksum

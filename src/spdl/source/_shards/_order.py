@@ -1,0 +1,285 @@
+"""An order of samples that is random and stays in few shards at a time: position and sample are computed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Protocol, TypeVar
+
+from spdl.source._arguments import as_int
+from spdl.source._keyed import KeyedPermutation, PermutationSlice
+from spdl.source._sampler import Sampler
+from spdl.source._states import read_integers
+
+__all__ = ["ShardOrder", "Sharded"]
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+#: Apart from each other: the keys of the order of shards, and of those in the windows.
+_SHARDS, _WINDOWS = -1, -2
+#: Orders of windows that are kept.
+_MAX_KEPT = 8
+
+
+class Sharded(Protocol[T_co]):
+    """What has its samples in shards, of which reading from few at a time costs less."""
+
+    @property
+    def shard_sizes(self) -> Sequence[int]:
+        """How many samples each shard has, in the order of their numbers."""
+
+    def locate(self, number: int, /) -> T_co:
+        """What to give for a sample."""
+
+
+class ShardOrder(Sampler[T]):
+    """The samples of an index in random order, close together: at any time from ``open_shards`` shards.
+
+    The shards come in random order, and are taken ``open_shards`` at a time; all samples of such a *window* are
+    shuffled with each other. So files stay open, and the caches of disks and stores stay useful, while neighbours in a
+    shard come apart. The more shards, the better the order is mixed; with all of them it is that of one large shuffle.
+
+    It is a sampler as the others here: each rank has every ``world_size``-th position of one order that depends on seed
+    and epoch alone; ``order[position]`` is computed, so a run goes on in the middle at once, with any number of ranks.
+
+    .. code-block:: python
+
+        index = TarIndex.of("shards/train-{000000..000099}.tar")
+        order = ShardOrder(index, seed=0, rank=rank, world_size=world_size)
+        builder.add_source(order).pipe(index.read, concurrency=8)
+
+    Args:
+        index: What has samples in shards: a :class:`TarIndex`, of which the items are :class:`TarSample`, or something
+            else with ``shard_sizes`` and ``locate(number)``, which gives the items.
+        seed: Of the run: any integer.
+        epoch: Of the first iterations: any integer.
+        rank: Of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        open_shards: How many shards are mixed.
+        shuffle: ``False``: the samples come in the order of the index.
+        ddp_drop_last_distributed_round: Drop the remainder, so that all ranks make the same number of steps; each epoch
+            drops different items. ``False``: nothing is dropped, and some ranks may get one item more.
+
+    Raises:
+        TypeError: An argument is not an integer, or the index has no shards.
+        ValueError: ``open_shards`` or ``world_size`` is not positive, ``rank`` is outside of ``[0, world_size)``, there
+            are no samples, or fewer than ranks and the last round is dropped.
+
+    Algorithm: with ``S`` shards that have samples, window ``w`` is of those at positions ``w * open_shards`` and on of
+    ``KeyedPermutation(S, (seed, epoch, -1))``. Its ``n`` samples, numbered shard after shard in this order, come in the
+    order ``KeyedPermutation(n, (seed, epoch, -2, w))``. The numbers are the same on every machine and will not change.
+    """
+
+    def __init__(
+        self,
+        index: Sharded[T],
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        open_shards: int = 16,
+        shuffle: bool = True,
+        ddp_drop_last_distributed_round: bool = True,
+    ) -> None:
+        if not hasattr(index, "shard_sizes") or not hasattr(index, "locate"):
+            raise TypeError(
+                "index must have shard_sizes and locate(number), as TarIndex has, got an object of type "
+                f"{type(index).__qualname__}"
+            )
+        sizes = [as_int("shard_sizes", size) for size in index.shard_sizes]
+        if not sum(sizes):
+            raise ValueError(f"index must have samples, got none in {len(sizes)} shards")
+        self._index = index
+        self._open_shards = as_int("open_shards", open_shards)
+        if self._open_shards < 1:
+            raise ValueError(f"open_shards must be >= 1, got {self._open_shards}")
+        self._shuffles = bool(shuffle)
+        self._layout = _Layout(sizes, self._open_shards)
+        super().__init__(sum(sizes), rank, world_size, ddp_drop_last_distributed_round, "samples")
+        self._seed = as_int("seed", seed)
+        self._epoch = as_int("epoch", epoch)
+        self._windows: _Windows | None = None
+
+    @property
+    def index(self) -> Sharded[T]:
+        """What has the samples."""
+        return self._index
+
+    @property
+    def open_shards(self) -> int:
+        """How many shards are mixed."""
+        return self._open_shards
+
+    @property
+    def seed(self) -> int:
+        """The seed of the iterations that begin now."""
+        return self._seed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def shuffle(self, seed: int) -> None:
+        """Set the seed of the iterations that begin from now on; the epoch stays. Only the last call counts.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the seed of the state.
+
+        Raises:
+            TypeError: It is not an integer.
+        """
+        self._choose(as_int("seed", seed), self._epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on; the seed stays. Only the last call counts.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+
+        Raises:
+            TypeError: It is not an integer.
+        """
+        self._choose(self._seed, as_int("epoch", epoch))
+
+    def for_worker(self, worker: int, num_workers: int) -> ShardOrder[T]:
+        """Get the share of one of several workers of this rank, which has every ``num_workers``-th of its positions.
+
+        The workers share nothing and, if the last round is dropped, all have the same number.
+
+        Raises:
+            TypeError: An argument is not an integer.
+            ValueError: ``num_workers`` is not positive, or ``worker`` is not below it.
+        """
+        own, count = as_int("worker", worker), as_int("num_workers", num_workers)
+        if count < 1:
+            raise ValueError(f"num_workers must be >= 1, got {count}")
+        if not 0 <= own < count:
+            raise ValueError(f"worker must be in range [0, {count}), got {own}")
+        return ShardOrder(
+            self._index,
+            seed=self._seed,
+            epoch=self._epoch,
+            rank=self.rank + own * self.world_size,
+            world_size=self.world_size * count,
+            open_shards=self._open_shards,
+            shuffle=self._shuffles,
+            ddp_drop_last_distributed_round=self.drop_last,
+        )
+
+    def number_at(self, position: int) -> int:
+        """Get the number of the sample at a global position: ``order.at_global(p)`` is ``locate`` of it.
+
+        Raises:
+            IndexError: It is not in ``range(num_global)``.
+        """
+        if not 0 <= position < self.num_global:
+            raise IndexError(f"position {position} is out of range for {self.num_global} samples of all ranks")
+        return self._number_at(position)
+
+    def _number_at(self, position: int) -> int:
+        return self._get_windows().number_at(position) if self._shuffles else position
+
+    def _item_at(self, position: int) -> T:
+        return self._index.locate(self._number_at(position))
+
+    def _items_at(self, positions: range) -> Iterator[T]:
+        # An iteration keeps its seed and epoch.
+        numbers = self._get_windows().numbers_at(positions) if self._shuffles else iter(positions)
+        return map(self._index.locate, numbers)
+
+    def _get_windows(self) -> _Windows:
+        """The windows of this epoch, made when they are first needed."""
+        windows = self._windows
+        if windows is None:
+            windows = self._windows = _Windows(self._layout, self._seed, self._epoch)
+        return windows
+
+    def _choose(self, seed: int, epoch: int) -> None:
+        if (seed, epoch) != (self._seed, self._epoch):
+            self._seed, self._epoch = seed, epoch
+            self._windows = None
+            self._forget()
+
+    def _settings(self) -> dict[str, Any]:
+        return {"seed": self._seed, "epoch": self._epoch}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._choose(*read_integers(state, "seed", "epoch"))
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {
+            **super()._fingerprint(),
+            "open_shards": self._open_shards,
+            "shuffle": self._shuffles,
+            "index": getattr(self._index, "fingerprint", None),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_windows": None}
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self._index!r}, open_shards={self._open_shards}, rank={self.rank}, "
+            f"world_size={self.world_size}, seed={self._seed}, epoch={self._epoch}, total={self._share.stop})"
+        )
+
+
+class _Layout:
+    """The shards that have samples, whatever their order is."""
+
+    __slots__ = ("firsts", "open_shards", "sizes")
+
+    def __init__(self, sizes: Sequence[int], open_shards: int) -> None:
+        starts = accumulate(sizes, initial=0)
+        filled = [(size, first) for size, first in zip(sizes, starts, strict=False) if size]
+        self.sizes = [size for size, _ in filled]
+        self.firsts = [first for _, first in filled]  # the number of the first sample of each
+        self.open_shards = open_shards
+
+
+class _Windows:
+    """The order of one seed and epoch. Any thread may use it."""
+
+    __slots__ = ("_bounds", "_kept", "_key", "_layout", "_shards", "_starts")
+
+    def __init__(self, layout: _Layout, seed: int, epoch: int) -> None:
+        self._layout = layout
+        self._key = seed, epoch
+        self._shards = list(KeyedPermutation(len(layout.sizes), (seed, epoch, _SHARDS)))
+        #: The position where each shard would begin if none were mixed, and the end; so too where the windows begin.
+        self._bounds = list(accumulate((layout.sizes[shard] for shard in self._shards), initial=0))
+        self._starts = [*self._bounds[: -1 : layout.open_shards], self._bounds[-1]]
+        self._kept: dict[int, KeyedPermutation] = {}
+
+    def number_at(self, position: int) -> int:
+        window = bisect_right(self._starts, position) - 1
+        start = self._starts[window]
+        return self._number(start + self._order(window)[position - start])
+
+    def numbers_at(self, positions: range) -> Iterator[int]:
+        """The same for many positions, which ascend."""
+        place = 0
+        while place < len(positions):
+            window = bisect_right(self._starts, positions[place]) - 1
+            start, stop = self._starts[window], self._starts[window + 1]
+            own = range(positions[place] - start, min(stop, positions.stop) - start, positions.step)
+            for value in PermutationSlice(self._order(window), own):
+                yield self._number(start + value)
+            place += len(own)
+
+    def _number(self, unmixed: int) -> int:
+        """The number of the sample that is here if the samples of windows are not mixed."""
+        place = bisect_right(self._bounds, unmixed) - 1
+        return self._layout.firsts[self._shards[place]] + unmixed - self._bounds[place]
+
+    def _order(self, window: int) -> KeyedPermutation:
+        order = self._kept.get(window)
+        if order is None:
+            size = self._starts[window + 1] - self._starts[window]
+            order = KeyedPermutation(size, (*self._key, _WINDOWS, window))
+            if len(self._kept) >= _MAX_KEPT:
+                self._kept.clear()
+            self._kept[window] = order
+        return order

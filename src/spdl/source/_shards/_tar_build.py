@@ -1,0 +1,203 @@
+"""Making an index of tar archives: which they are, what is in each, and how that is put together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+from typing import Any, Final
+
+from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
+
+from ._braces import expand_braces
+from ._errors import ShardError
+from ._index_file import as_column, encode_index
+from ._tar_headers import BLOCK, TarHeaders
+
+__all__ = ["FoundShards", "build_index", "divide_name", "find_shards"]
+
+#: Bytes read at a time; what is larger is passed over. A request to a store costs much more than one to the system.
+_LOCAL_WINDOW: Final = 16 << 10
+_STORE_WINDOW: Final = 4 << 20
+# As WebDataset divides names, in base_plus_ext() and tar_file_iterator() of its tariterators.
+_NAME: Final = re.compile(r"((?:.*/|)[^.]+)[.]([^/]*)")
+_META: Final = re.compile(r"__[^/]*__($|/)")
+#: In a sample, what is not the content of a file.
+_RESERVED: Final = ("__key__", "__url__")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundShards:
+    """The archives that were asked for."""
+
+    files: list[StoredFile]
+    store: RangeStore | None  #: that has them; ``None``: local files
+    patterns: tuple[str, ...]  #: by which they were found
+
+    def default_name(self) -> str:
+        """Where an index of them is saved, if nothing else is said: beside the first."""
+        folder = self.files[0].path[: self.files[0].path.rfind("/") + 1]
+        names = [os.path.basename(pattern) for pattern in self.patterns]
+        return f"{folder}.spdl-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}.tarindex"
+
+
+def find_shards(
+    where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | RangeStore, pattern: str | Sequence[str] | None
+) -> FoundShards:
+    """Look up the shards.
+
+    Raises:
+        FileNotFoundError: One is not there, or nothing matches.
+        TypeError: ``where`` is neither names nor a store.
+        ValueError: There are none, or names of shards have a pattern too.
+    """
+    patterns = ("*.tar",) if pattern is None else (pattern,) if isinstance(pattern, str) else tuple(pattern)
+    if isinstance(where, RangeStore):
+        return _listed(where, where, patterns)
+    names = [where] if isinstance(where, str | os.PathLike) else where
+    if not isinstance(names, Iterable):
+        raise TypeError(
+            "shards must be given by name, or by a store with list(pattern) and read(located), got an object of type "
+            f"{type(where).__qualname__}"
+        )
+    given: list[str] = []
+    has_folder = False
+    for each_name in names:
+        name = os.fspath(each_name)
+        is_folder = os.path.isdir(name)
+        has_folder = has_folder or is_folder
+        given += [os.path.join(name, each) for each in patterns] if is_folder else [name]
+    if pattern is not None and not has_folder:
+        raise ValueError(f"pattern must be None where shards are given by name, got {pattern!r}")
+    return _listed(LocalFiles(), None, tuple(given))
+
+
+def _listed(lister: RangeStore, store: RangeStore | None, patterns: tuple[str, ...]) -> FoundShards:
+    if not patterns:
+        raise ValueError("there must be one shard or more, got none")
+    names = [name for pattern in patterns for name in expand_braces(pattern)]
+    return FoundShards(list_named(lister, names), store, patterns)
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """What is in one archive, in columns."""
+
+    file: StoredFile
+    #: Of each file that belongs to a sample.
+    blocks: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("Q"))
+    extensions: list[str] = field(default_factory=list)
+    #: Of each sample.
+    keys: list[str] = field(default_factory=list)
+    num_files: array[int] = field(default_factory=lambda: array("Q"))
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+def divide_name(name: str) -> tuple[str, str] | None:
+    """Get the key of the sample that a file belongs to, and its extension; ``None`` if it belongs to none."""
+    if _META.match(name):
+        return None
+    divided = _NAME.fullmatch(name)
+    return None if divided is None else (divided[1], divided[2].lower())
+
+
+def _scan(file: StoredFile, store: RangeStore, window: int) -> _Scanned:
+    """Read the headers of an archive.
+
+    Raises:
+        ShardError: It is damaged, or a sample has two files of the same extension.
+    """
+
+    def read(position: int, length: int) -> bytes:
+        return bytes(store.read(FilePart(file.path, position, length, file.etag)))
+
+    found = _Scanned(file)
+    headers = TarHeaders(read, file.size, file.path, window)
+    key, own = None, set[str]()  # of the sample, and its extensions
+    num_other = 0
+    for member in headers:
+        divided = divide_name(member.name)
+        if divided is None:
+            num_other += 1
+            continue
+        if divided[0] != key:
+            key, own = divided[0], set(_RESERVED)
+            found.keys.append(key)
+            found.num_files.append(0)
+        extension = divided[1]
+        if extension in own:
+            raise ShardError(
+                f"cannot index {file.path!r}: sample {key!r} has two files with the extension {extension!r}, the "
+                f"second at byte {member.offset}. Samples are told apart by the name up to the first dot",
+                shard=file.path,
+                offset=member.offset,
+            )
+        own.add(extension)
+        found.num_files[-1] += 1
+        found.blocks.append(member.offset // BLOCK)
+        found.sizes.append(member.size)
+        found.extensions.append(extension)
+    found.skipped = dict(sorted(headers.skipped.items()))
+    if num_other:
+        found.skipped["without sample"] = num_other
+    if not headers.has_end:
+        warnings.warn(
+            f"{file.path!r} ends at byte {file.size} without the zeros that end a tar archive: it may have been longer",
+            stacklevel=2,
+        )
+    return found
+
+
+def build_index(shards: FoundShards, num_threads: int) -> bytes:
+    """Read the headers of all archives, and make the contents of the file of their index.
+
+    Raises:
+        ShardError: One of them is damaged; the other ones are not waited for.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    store = shards.store or LocalFiles()
+    window = _LOCAL_WINDOW if shards.store is None else _STORE_WINDOW
+    with ThreadPoolExecutor(min(num_threads, len(shards.files)), "spdl-index") as pool:
+        begun = [pool.submit(_scan, file, store, window) for file in shards.files]
+        try:
+            tables = [each.result() for each in begun]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return _encode(tables, is_local=shards.store is None)
+
+
+def _encode(tables: list[_Scanned], *, is_local: bool) -> bytes:
+    extensions = {name: number for number, name in enumerate(sorted({each for of in tables for each in of.extensions}))}
+    rows: list[list[Any]] = []
+    for of in tables:
+        # As good in another working directory.
+        path = os.path.abspath(of.file.path) if is_local else of.file.path
+        rows.append([path, of.file.size, of.file.etag, len(of.keys), of.skipped])
+    first_files = list(accumulate(chain.from_iterable(of.num_files for of in tables), initial=0))
+    keys = [key.encode("utf-8", "surrogateescape") for of in tables for key in of.keys]
+    key_ends = list(accumulate(map(len, keys)))
+
+    def joined(columns: Sequence[array[int]]) -> array[int]:
+        return as_column(chain.from_iterable(columns), max((max(column) for column in columns if column), default=0))
+
+    kinds = (extensions[name] for of in tables for name in of.extensions)
+    return encode_index(
+        {"shards": rows, "extensions": list(extensions)},
+        {
+            "first_files": as_column(first_files, first_files[-1]),
+            "blocks": joined([of.blocks for of in tables]),
+            "sizes": joined([of.sizes for of in tables]),
+            "kinds": as_column(kinds, len(extensions)),
+            "key_ends": as_column(key_ends, key_ends[-1] if key_ends else 0),
+            "keys": array("B", b"".join(keys)),
+        },
+    )

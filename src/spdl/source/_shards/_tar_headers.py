@@ -1,0 +1,249 @@
+"""The headers of a tar archive that is read by ranges: which regular files are in it, and where.
+
+POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Sources: POSIX.1-2017, pax,
+"ustar Interchange Format" and "pax Header Block"; the GNU tar manual, "Basic Tar Format"; and for what these leave
+open, tarfile of the standard library.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from ._errors import CompressedShardError, ShardError
+
+__all__ = ["BLOCK", "TarHeaders", "TarMember"]
+
+BLOCK: Final = 512
+#: An extension holds a name or attributes of one file. Larger than this it is damage, or meant to fill memory.
+_LARGEST_EXTENSION: Final = 16 << 20
+_ZEROS: Final = bytes(BLOCK)
+_REGULAR: Final = b"0\x007"
+#: Links, devices, directories and pipes: a size they state is of nothing that follows.
+_WITHOUT_DATA: Final = {
+    ord("1"): "hard link",
+    ord("2"): "symbolic link",
+    ord("3"): "device",
+    ord("4"): "device",
+    ord("5"): "directory",
+    ord("6"): "pipe",
+}
+#: How compressed files begin.
+_COMPRESSED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\x04\x22\x4d\x18": "LZ4",
+}
+
+
+class TarMember(NamedTuple):
+    """A regular file of an archive."""
+
+    name: str
+    offset: int  #: of its data
+    size: int
+
+
+class TarHeaders:
+    """The regular files of one archive, in its order: iterate once.
+
+    Args:
+        read: Gives ``length`` bytes from a position on; fewer at the end of the archive only.
+        size: Of the archive.
+        path: Its name, for messages.
+        window: How many bytes to read at a time. What is larger than this is passed over without being read.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, window: int) -> None:
+        self._read = read
+        self._size = size
+        self._path = path
+        self._window = window
+        self._start = 0
+        self._bytes = b""
+        self._long_name: str | None = None
+        self._global: dict[str, str] = {}
+        self._local: dict[str, str] = {}
+        #: What has been passed over, by kind.
+        self.skipped: Counter[str] = Counter()
+        #: Whether the archive ends with zeros, as it should.
+        self.has_end = False
+
+    def __iter__(self) -> Iterator[TarMember]:
+        position = 0
+        while position < self._size or position == 0:
+            block = self._get(position, BLOCK, "a header")
+            if block == _ZEROS:
+                self._check_nothing_is_due(position)
+                self.has_end = True
+                return
+            size = self._check(block, position)
+            kind = block[156]
+            position += BLOCK
+            if kind in b"xXgLK":
+                self._read_extension(kind, position, size)
+                position += _padded(size)
+                continue
+            local, self._local = self._local, {}
+            long_name, self._long_name = self._long_name, None
+            if kind in _WITHOUT_DATA:
+                self.skipped[_WITHOUT_DATA[kind]] += 1
+                continue
+            is_sparse = kind == ord("S") or any(key.startswith("GNU.sparse.") for key in (*local, *self._global))
+            if kind == ord("S") and block[482]:
+                position = self._pass_sparse_map(position)
+            stated = local.get("size") or self._global.get("size")
+            if stated is not None:
+                size = self._decimal(stated, position)
+            if position + size > self._size:
+                raise self._cut_off(position, f"a member has {size} bytes there")
+            name = local.get("path") or long_name or self._global.get("path") or _name_of(block)
+            if is_sparse:
+                self.skipped["sparse file"] += 1
+            elif kind == 0 and name.endswith("/"):  # V7 knows directories by the end of their name
+                self.skipped["directory"] += 1
+                continue
+            elif kind not in _REGULAR:
+                self.skipped["unknown"] += 1
+            else:
+                yield TarMember(name, position, size)
+            position += _padded(size)
+        self._check_nothing_is_due(self._size)
+
+    def _get(self, position: int, length: int, what: str) -> bytes:
+        start = position - self._start
+        if start < 0 or start + length > len(self._bytes):
+            wanted = min(max(length, self._window), self._size - position)
+            self._bytes = self._read(position, wanted) if wanted > 0 else b""
+            self._start, start = position, 0
+        found = self._bytes[start : start + length]
+        if len(found) < length:
+            raise self._cut_off(position, f"{what} is due there")
+        return found
+
+    def _cut_off(self, position: int, what: str) -> ShardError:
+        return ShardError(
+            f"cannot index the tar archive {self._path!r}: it ends early. It has {self._size} bytes, and at byte "
+            f"{position} {what}. It was not written or copied to its end: make or copy it again",
+            shard=self._path,
+            offset=position,
+        )
+
+    def _damage(self, position: int, reason: str) -> ShardError:
+        return ShardError(
+            f"cannot index the tar archive {self._path!r}: the header at byte {position} is damaged: {reason}",
+            shard=self._path,
+            offset=position,
+        )
+
+    def _check(self, block: bytes, position: int) -> int:
+        """Check a header and return the size that it states."""
+        total = sum(block) - sum(block[148:156]) + 8 * ord(" ")
+        stated = _number(block[148:156])
+        if stated != total:
+            # Some old writers added signed bytes.
+            signed = total - 256 * sum(byte >= 128 for byte in block[:148] + block[156:])
+            if stated != signed:
+                if position == 0:
+                    self._refuse(block)
+                raise self._damage(position, "its checksum is wrong")
+        size = _number(block[124:136])
+        if size is None:
+            raise self._damage(position, "its size is not a number")
+        return size
+
+    def _refuse(self, block: bytes) -> None:
+        for start, name in _COMPRESSED.items():
+            if block.startswith(start):
+                raise CompressedShardError(
+                    f"cannot index {self._path!r}: it is compressed as a whole ({name}), so no part of it can be read "
+                    "without all that is before. Read it in order with ShardStream, or decompress it: the pictures "
+                    "and sounds in shards are compressed already",
+                    shard=self._path,
+                    offset=0,
+                )
+        raise ShardError(
+            f"cannot index {self._path!r}: it is not a tar archive: its first block is not a header (it begins with "
+            f"{block[:8]!r})",
+            shard=self._path,
+            offset=0,
+        )
+
+    def _check_nothing_is_due(self, position: int) -> None:
+        if self._local or self._long_name is not None:
+            raise self._cut_off(position, "the member is due that an extension header describes")
+
+    def _read_extension(self, kind: int, position: int, size: int) -> None:
+        if size > _LARGEST_EXTENSION:
+            raise self._damage(
+                position - BLOCK, f"it is an extension of {size} bytes, and {_LARGEST_EXTENSION} are accepted"
+            )
+        data = self._get(position, size, "an extension header") if size else b""
+        if kind == ord("L"):
+            self._long_name = _text(data)
+        elif kind == ord("g"):
+            self._read_pax(data, position, self._global)
+        elif kind != ord("K"):
+            self._read_pax(data, position, self._local)
+
+    def _read_pax(self, data: bytes, position: int, found: dict[str, str]) -> None:
+        """Records ``<length> <key>=<value>\\n``, where the length counts the whole record."""
+        place = 0
+        while place < len(data) and data[place]:
+            space = data.find(b" ", place)
+            digits = data[place:space]
+            stop = place + int(digits) if space > 0 and digits.isdigit() and len(digits) < 20 else 0
+            key, equals, value = data[space + 1 : stop - 1].partition(b"=")
+            if not place < space < stop <= len(data) or data[stop - 1] != ord("\n") or not key or not equals:
+                raise self._damage(position - BLOCK, "it is a PAX header, and one of its records is malformed")
+            # An empty value takes an earlier one back.
+            found[_decode(key)] = _decode(value)
+            place = stop
+
+    def _decimal(self, text: str, position: int) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise self._damage(position - BLOCK, f"its PAX header says that its size is {text!r}")
+        return int(text)
+
+    def _pass_sparse_map(self, position: int) -> int:
+        while True:
+            block = self._get(position, BLOCK, "the map of a sparse file")
+            position += BLOCK
+            if not block[504]:
+                return position
+
+
+def _padded(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK
+
+
+def _number(field: bytes) -> int | None:
+    """Octal digits between spaces, or nothing, which is 0; or GNU's base-256, a two's complement with its top bit."""
+    if field[0] & 0x80:
+        return None if field[0] & 0x40 else int.from_bytes(field, "big") - (1 << (8 * len(field) - 1))
+    digits = field.split(b"\0", 1)[0].strip(b" ")
+    if not digits:
+        return 0
+    try:
+        return int(digits, 8) if digits.isdigit() else None
+    except ValueError:
+        return None
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _text(data: bytes) -> str:
+    return _decode(data.split(b"\0", 1)[0])
+
+
+def _name_of(block: bytes) -> str:
+    name = _text(block[:100])
+    # GNU's magic ("ustar ") and V7 have other things where POSIX has the prefix.
+    if block[257:263] == b"ustar\0" and block[345]:
+        return f"{_text(block[345:500])}/{name}"
+    return name

@@ -1,0 +1,395 @@
+"""An index of the samples in tar archives: where each is, so that any can be read without the others."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from operator import index as as_index
+from typing import Any, Final, NamedTuple, SupportsIndex
+from zlib import crc32
+
+from spdl.source._arguments import as_int
+from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named, write_whole
+
+from ._errors import ShardError, StaleIndexError
+from ._index_file import decode_index, encode_index, open_file
+from ._tar_build import FoundShards, build_index, find_shards
+from ._tar_headers import BLOCK
+
+__all__ = ["Shard", "TarIndex", "TarSample"]
+
+_MEMORY: Final = "an index in memory"
+
+
+class Shard(NamedTuple):
+    """What an index knows of one archive."""
+
+    path: str
+    size: int  #: in bytes, when the index was built
+    etag: str | None  #: its version then: the ETag, or the time of the last change for a local file
+    num_samples: int
+    skipped: dict[str, int]  #: what is no part of a sample, by kind
+
+
+class TarSample(NamedTuple):
+    """Where a sample is: a part of a shard, which a store can read, and the files in it."""
+
+    path: str  #: of the shard
+    offset: int  #: of the first byte of its first file
+    length: int  #: up to the last byte of its last file
+    etag: str | None  #: the version of the shard; ``None`` for local files
+    key: str  #: its name without extensions
+    files: tuple[tuple[str, int, int], ...]  #: of each: extension, start within the part, size
+
+    def split(self, data: bytes) -> dict[str, Any]:
+        """Get the files of this sample from its part of the shard, as :meth:`TarIndex.read` returns them.
+
+        Raises:
+            ShardError: These are fewer bytes.
+        """
+        if len(data) != self.length:
+            raise _cut_off(self, len(data))
+        found: dict[str, Any] = {"__key__": self.key, "__url__": self.path}
+        for extension, start, size in self.files:
+            found[extension] = bytes(data[start : start + size])
+        return found
+
+
+class TarIndex(Sequence[dict[str, Any]]):
+    """The samples of tar archives (*shards*), as a sequence: any of them is read without those before.
+
+    Files that follow each other and have the same name up to the first dot are a sample, as in WebDataset, whose shards
+    are read as they are. ``index[number]`` reads one: a dictionary with the bytes of each file by its extension in
+    lower case, and ``"__key__"`` and ``"__url__"``. ``index.locate(number)`` only says where it is.
+
+    .. code-block:: python
+
+        index = TarIndex.of("shards/train-{000000..000099}.tar")
+        index[5]["jpg"], index[5]["cls"]
+
+    Sparse files, links and what belongs to no sample are passed over, and counted in ``shards``. Any number of threads
+    may read at once. An index is picklable: if it was saved, as its path, and the copy opens the file.
+
+    Made by :meth:`of`, :meth:`build` and :meth:`open`.
+    """
+
+    def __init__(self, data: memoryview[int], store: RangeStore | None, path: str | None) -> None:
+        self._data = data
+        self._path = path
+        self._store = store
+        self._local = LocalFiles() if store is None else None
+        where = path or _MEMORY
+        description, columns, self._checksum = decode_index(data, where)
+        folder = os.path.dirname(path or "")
+        self._shards = [
+            Shard(name if store is not None else os.path.join(folder, name), size, etag, num_samples, skipped)
+            for name, size, etag, num_samples, skipped in description["shards"]
+        ]
+        self._extensions: list[str] = description["extensions"]
+        self._first_samples = [0, *accumulate(shard.num_samples for shard in self._shards)]
+        self._first_files = columns["first_files"]
+        self._blocks = columns["blocks"]
+        self._sizes = columns["sizes"]
+        self._kinds = columns["kinds"]
+        self._key_ends = columns["key_ends"]
+        self._keys = columns["keys"]
+
+    # -- making one
+
+    @classmethod
+    def build(
+        cls,
+        where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | RangeStore,
+        pattern: str | Sequence[str] | None = None,
+        *,
+        num_threads: int = 8,
+    ) -> TarIndex:
+        """Read the headers of all shards, and make an index of them in memory. :meth:`save` keeps it.
+
+        Args:
+            where: Names of shards, or a store of which ``pattern`` names them. Names may have braces
+                (``"shard-{000000..000099}.tar"``) and wildcards (``"*.tar"``); those of a folder stand for the files
+                in it that match ``pattern``.
+            pattern: Of the shards of a store or folder, or several. ``None``: ``"*.tar"``.
+            num_threads: How many shards to read at a time.
+
+        Raises:
+            CompressedShardError: A shard is compressed as a whole.
+            FileNotFoundError: A shard is not there, or nothing matches.
+            ShardError: A shard is damaged, cut off or no tar archive, or a sample has two files of the same extension.
+            ValueError: There are no shards.
+        """
+        threads = as_int("num_threads", num_threads)
+        if threads < 1:
+            raise ValueError(f"num_threads must be >= 1, got {threads}")
+        return cls._built(find_shards(where, pattern), threads)
+
+    @classmethod
+    def of(
+        cls,
+        where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | RangeStore,
+        pattern: str | Sequence[str] | None = None,
+        *,
+        saved_as: str | os.PathLike[str] | None = None,
+        num_threads: int = 8,
+    ) -> TarIndex:
+        """Open the index beside the shards, or build it and save it there, if there is none or the shards have changed.
+
+        Several processes may do so at once: each saves the whole file under another name and renames it.
+
+        Args:
+            where: As for :meth:`build`.
+            pattern: As for :meth:`build`.
+            saved_as: Path of the index. ``None``: a name beginning with ``.spdl-`` in the folder of the first shard. Of
+                a store: a path in it.
+            num_threads: How many shards to read at a time, if it has to be built.
+
+        Returns:
+            An index that fits the shards as they are: sizes, and times of change or ETags, are compared. If it cannot
+            be saved, a ``UserWarning`` says why.
+
+        Raises:
+            Exception: As :meth:`build`.
+        """
+        shards = find_shards(where, pattern)
+        path = os.fspath(saved_as) if saved_as is not None else shards.default_name()
+        try:
+            found = cls._opened(path, shards.store)
+            found._check(shards.files)
+        except (FileNotFoundError, ShardError):
+            found = cls._built(shards, as_int("num_threads", num_threads))
+            try:
+                found.save(path)
+            except (OSError, RuntimeError) as error:
+                warnings.warn(
+                    f"cannot save the index of {len(shards.files)} shards as {path!r} ({error}): it will be built "
+                    "again the next time. saved_as= names another place",
+                    stacklevel=2,
+                )
+        return found
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, store: RangeStore | None = None) -> TarIndex:
+        """Open a saved index, and check that the shards are as they were when it was built.
+
+        Args:
+            path: Of the index.
+            store: Where index and shards are; ``None``: local files. Shards are looked for in the folder of the index.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ShardError: It is damaged, or no index.
+            StaleIndexError: A shard has changed or is gone.
+        """
+        found = cls._opened(os.fspath(path), store)
+        try:
+            files = list_named(store or LocalFiles(), [shard.path for shard in found._shards])
+        except FileNotFoundError as error:
+            raise StaleIndexError(
+                f"the index {os.fspath(path)!r} is out of date: {error}. Build it again", shard=os.fspath(path)
+            ) from error
+        found._check(files)
+        return found
+
+    @classmethod
+    def _opened(cls, path: str, store: RangeStore | None) -> TarIndex:
+        if store is None:
+            return cls(open_file(path), None, path)
+        size = list_named(store, [path])[0].size
+        return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path)
+
+    @classmethod
+    def _built(cls, shards: FoundShards, num_threads: int) -> TarIndex:
+        return cls(memoryview(build_index(shards, num_threads)), shards.store, None)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to a file, or to the store that has the shards. It is replaced as a whole.
+
+        Local shards are noted by where they are from there, so a folder with its index can be moved. (A copy has other
+        times of change, so its index is built again.)
+
+        Raises:
+            OSError: It cannot be written.
+            TypeError: The store has no ``put``.
+        """
+        name = os.fspath(path)
+        if self._store is not None:
+            put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
+            if put is None:
+                raise TypeError(f"the store must have a method put(path, data) to save an index in it: {self._store!r}")
+            put(name, bytes(self._data))
+        else:
+            description, columns, _ = decode_index(self._data, self._path or _MEMORY)
+            folder = os.path.dirname(os.path.abspath(name))
+            for row, shard in zip(description["shards"], self._shards, strict=True):
+                row[0] = os.path.relpath(shard.path, folder)
+            kept = {name: array(column.format, column) for name, column in columns.items()}
+            data = encode_index(description, kept)
+            write_whole(name, data)
+            self._data = memoryview(data)
+            self._checksum = decode_index(self._data, name)[2]
+        self._path = name
+
+    def _check(self, files: list[StoredFile]) -> None:
+        """Compare with the shards as they are now."""
+        path = self._path or _MEMORY
+        reason = None
+        if len(files) != len(self._shards):
+            reason = f"it is of {len(self._shards)} shards, and there are {len(files)}"
+        for shard, file in zip(self._shards, files, strict=False):
+            if reason is not None:
+                break
+            if os.path.abspath(shard.path) != os.path.abspath(file.path):
+                reason = f"it has {shard.path!r} where {file.path!r} is"
+            elif shard.size != file.size:
+                reason = f"{shard.path!r} had {shard.size} bytes and has {file.size}"
+            elif shard.etag != file.etag:
+                reason = f"{shard.path!r} has changed since"
+        if reason is not None:
+            raise StaleIndexError(f"the index {path!r} is out of date: {reason}. Build it again", shard=path)
+
+    # -- what is in it
+
+    @property
+    def path(self) -> str | None:
+        """Where it was saved, if it was."""
+        return self._path
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The archives, in order."""
+        return list(self._shards)
+
+    @property
+    def shard_sizes(self) -> list[int]:
+        """How many samples are in each."""
+        return [shard.num_samples for shard in self._shards]
+
+    @property
+    def extensions(self) -> list[str]:
+        """The extensions that there are, sorted."""
+        return sorted(self._extensions)
+
+    @property
+    def num_files(self) -> int:
+        """The number of files in all samples."""
+        return len(self._blocks)
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """What is no part of a sample, by kind, over all shards."""
+        return dict(sum((Counter(shard.skipped) for shard in self._shards), Counter()))
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """The same for indexes of the same samples in the same order, wherever the shards are."""
+        value = crc32(repr(self.shard_sizes).encode())
+        for column in (self._sizes, self._key_ends, self._keys):
+            value = crc32(column.cast("B"), value)
+        return value
+
+    def __len__(self) -> int:
+        return self._first_samples[-1]
+
+    def key(self, number: SupportsIndex) -> str:
+        """The key of a sample: its name without extensions."""
+        sample = self._number(number)
+        start = self._key_ends[sample - 1] if sample else 0
+        return _decode(self._keys, start, self._key_ends[sample])
+
+    def locate(self, number: SupportsIndex) -> TarSample:
+        """Where a sample is, without reading it.
+
+        Raises:
+            IndexError: There is no such sample.
+        """
+        sample = self._number(number)
+        shard = self._shards[bisect_right(self._first_samples, sample) - 1]
+        first, stop = self._first_files[sample], self._first_files[sample + 1]
+        start = self._blocks[first] * BLOCK
+        end = self._blocks[stop - 1] * BLOCK + self._sizes[stop - 1]
+        kinds, sizes, blocks = self._kinds, self._sizes, self._blocks
+        files = tuple(
+            (self._extensions[kinds[file]], blocks[file] * BLOCK - start, sizes[file]) for file in range(first, stop)
+        )
+        key = _decode(self._keys, self._key_ends[sample - 1] if sample else 0, self._key_ends[sample])
+        etag = None if self._store is None else shard.etag
+        return TarSample(shard.path, start, end - start, etag, key, files)
+
+    def read(self, sample: TarSample) -> dict[str, Any]:
+        """The bytes of the files of a sample, by extension; and ``"__key__"`` and ``"__url__"``.
+
+        Raises:
+            OSError: The shard cannot be read.
+            ShardError: It is shorter than it was.
+        """
+        if self._local is None:
+            assert self._store is not None
+            return sample.split(self._store.read(sample))
+        found: dict[str, Any] = {"__key__": sample.key, "__url__": sample.path}
+        read = self._local.read_part
+        for extension, start, size in sample.files:
+            data = read(sample.path, sample.offset + start, size)
+            if len(data) != size:
+                raise _cut_off(sample, start + len(data))
+            found[extension] = data
+        return found
+
+    def __getitem__(self, number: Any) -> Any:
+        """Read a sample: that of a number, or of a location that :meth:`locate` or ``ShardOrder`` gave."""
+        if isinstance(number, TarSample):
+            return self.read(number)
+        if isinstance(number, slice):
+            return [self.read(self.locate(each)) for each in range(len(self))[number]]
+        return self.read(self.locate(number))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(self.read, map(self.locate, range(len(self))))
+
+    def _number(self, number: SupportsIndex) -> int:
+        given = as_index(number)
+        sample = given + len(self) if given < 0 else given
+        if not 0 <= sample < len(self):
+            raise IndexError(f"sample {given} is out of range for {len(self)} samples")
+        return sample
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._path is None:
+            return _restored, (bytes(self._data), self._store)
+        path = self._path if self._store is not None else os.path.abspath(self._path)
+        return _reopened, (type(self), path, self._store, self._checksum)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"
+
+
+def _restored(data: bytes, store: RangeStore | None) -> TarIndex:
+    return TarIndex(memoryview(data), store, None)
+
+
+def _reopened(of: type[TarIndex], path: str, store: RangeStore | None, checksum: int) -> TarIndex:
+    found = of._opened(path, store)
+    if found._checksum != checksum:
+        raise StaleIndexError(
+            f"the index {path!r} has been built again since it was sent to this process. Start again", shard=path
+        )
+    return found
+
+
+def _decode(keys: memoryview[int], start: int, stop: int) -> str:
+    return bytes(keys[start:stop]).decode("utf-8", "surrogateescape")
+
+
+def _cut_off(sample: TarSample, length: int) -> ShardError:
+    return ShardError(
+        f"cannot read sample {sample.key!r} of {sample.path!r}: it has {sample.length} bytes from byte {sample.offset} "
+        f"on, and {length} came. The shard is shorter than when it was indexed: build the index again",
+        shard=sample.path,
+        offset=sample.offset + length,
+    )

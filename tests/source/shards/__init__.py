@@ -1,0 +1,1 @@
+"""Shards: indexes, orders and streams."""
