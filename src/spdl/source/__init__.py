@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from ._shards._errors import ShardError as ShardError
     from ._shards._errors import StaleIndexError as StaleIndexError
     from ._shards._order import ShardOrder as ShardOrder
+    from ._shards._stream import ShardStream as ShardStream
     from ._shards._tar_index import TarIndex as TarIndex
     from ._shards._tar_index import TarSample as TarSample
+    from ._shuffle_buffer import ShuffleBuffer as ShuffleBuffer
     from ._stores import RangeStore as RangeStore
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
     "RangeStore",
     "ShardError",
     "ShardOrder",
+    "ShardStream",
+    "ShuffleBuffer",
     "SizedIterable",
     "SizedIterableWithShuffle",
     "StaleIndexError",
@@ -49,6 +53,8 @@ _MODULE_OF = {
     "RangeStore": "._stores",
     "ShardError": "._shards._errors",
     "ShardOrder": "._shards._order",
+    "ShardStream": "._shards._stream",
+    "ShuffleBuffer": "._shuffle_buffer",
     "StaleIndexError": "._shards._errors",
     "TarIndex": "._shards._tar_index",
     "TarSample": "._shards._tar_index",

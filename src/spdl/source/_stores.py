@@ -55,7 +55,8 @@ class StoredInfo(Protocol):
 class RangeStore(Protocol):
     """What holds shards: objects that can be listed, and read in part.
 
-    ``spdl.remote.RemoteStore`` is one. If it also has ``put(path, data)``, an index is saved in it.
+    ``spdl.remote.RemoteStore`` is one. If it also has ``put(path, data)``, an index is saved in it; if it has
+    ``head(path)``, it need not be able to list.
     """
 
     def list(self, pattern: str, /) -> Iterable[StoredInfo]:
@@ -165,19 +166,33 @@ def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
         FileNotFoundError: A pattern matches nothing, or there is no object of a name.
     """
     found: dict[str, StoredFile] = {}
-    folders: dict[str, dict[str, StoredFile]] = {}
+    folders: dict[str, dict[str, StoredFile] | None] = {}
     for pattern in patterns:
         if _WILDCARD.search(pattern):
             matching = sorted(_facts(info) for info in store.list(pattern))
         else:
             folder = pattern[: pattern.rfind("/") + 1]
             if folder not in folders:  # one request, and not one for each shard
-                folders[folder] = {info.path: _facts(info) for info in store.list(f"{folder}*")}
-            matching = [folders[folder][pattern]] if pattern in folders[folder] else []
+                folders[folder] = _listed(store, folder)
+            listed = folders[folder]
+            if listed is None:
+                matching = [_facts(store.head(pattern))]  # type: ignore[attr-defined]  # as _listed has found
+            else:
+                matching = [listed[pattern]] if pattern in listed else []
         if not matching:
             raise FileNotFoundError(f"no such shard, or none that matches: {pattern!r} in {store!r}")
         found.update((file.path, file) for file in matching)
     return list(found.values())
+
+
+def _listed(store: RangeStore, folder: str) -> dict[str, StoredFile] | None:
+    """The objects in a folder; ``None``: it cannot be listed, and the store describes objects one by one."""
+    try:
+        return {info.path: _facts(info) for info in store.list(f"{folder}*")}
+    except RuntimeError:  # web servers, and buckets whose users may only read
+        if not callable(getattr(store, "head", None)):
+            raise
+        return None
 
 
 def _facts(info: StoredInfo) -> StoredFile:

@@ -1,4 +1,4 @@
-"""The headers of a tar archive that is read by ranges: which regular files are in it, and where.
+"""The headers of a tar archive that is read by ranges, or in order: which regular files are in it, and where.
 
 POSIX ustar and PAX, GNU (long names, base-256 numbers) and V7 headers are understood. Sources: POSIX.1-2017, pax,
 "ustar Interchange Format" and "pax Header Block"; the GNU tar manual, "Basic Tar Format"; and for what these leave
@@ -7,6 +7,7 @@ open, tarfile of the standard library.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -52,14 +53,14 @@ class TarHeaders:
 
     Args:
         read: Gives ``length`` bytes from a position on; fewer at the end of the archive only.
-        size: Of the archive.
+        size: Of the archive; ``None``: unknown, so it must end with zeros.
         path: Its name, for messages.
         window: How many bytes to read at a time. What is larger than this is passed over without being read.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, window: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], size: int | None, path: str, window: int) -> None:
         self._read = read
-        self._size = size
+        self._size = sys.maxsize if size is None else size
         self._path = path
         self._window = window
         self._start = 0
@@ -125,16 +126,17 @@ class TarHeaders:
         return found
 
     def _cut_off(self, position: int, what: str) -> ShardError:
+        length = "" if self._size == sys.maxsize else f"It has {self._size} bytes, and "
         return ShardError(
-            f"cannot index the tar archive {self._path!r}: it ends early. It has {self._size} bytes, and at byte "
-            f"{position} {what}. It was not written or copied to its end: make or copy it again",
+            f"cannot read the tar archive {self._path!r}: it ends early. {length}at byte {position} {what}. It was not "
+            "written or copied to its end: make or copy it again",
             shard=self._path,
             offset=position,
         )
 
     def _damage(self, position: int, reason: str) -> ShardError:
         return ShardError(
-            f"cannot index the tar archive {self._path!r}: the header at byte {position} is damaged: {reason}",
+            f"cannot read the tar archive {self._path!r}: the header at byte {position} is damaged: {reason}",
             shard=self._path,
             offset=position,
         )
@@ -166,7 +168,7 @@ class TarHeaders:
                     offset=0,
                 )
         raise ShardError(
-            f"cannot index {self._path!r}: it is not a tar archive: its first block is not a header (it begins with "
+            f"cannot read {self._path!r}: it is not a tar archive: its first block is not a header (it begins with "
             f"{block[:8]!r})",
             shard=self._path,
             offset=0,

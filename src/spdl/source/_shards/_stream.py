@@ -1,0 +1,317 @@
+"""The samples of tar archives that are read in order, from stores without ranges and from compressed ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Any, Final, Protocol
+
+from spdl.resume._errors import ResumeError
+from spdl.source._arguments import as_int
+from spdl.source._keyed import KeyedPermutation
+from spdl.source._share import share_of
+from spdl.source._states import make_state, read_count, read_integers, read_state
+
+from ._errors import ShardError
+from ._tar_build import divide_name
+from ._tar_headers import BLOCK, TarHeaders
+from ._unpacked import UNPACKING_ERRORS, unpacked
+
+__all__ = ["ShardStream"]
+
+#: A stream is asked for no more at a time than this, so that a damaged size cannot make it allocate whatever it says.
+_LARGEST_READ: Final = 1 << 26
+
+
+class ShardStream:
+    """The samples of tar archives, each archive read from its start to its end: for what cannot be read by ranges.
+
+    Samples are those of :class:`TarIndex`: dictionaries with the bytes of each file by its extension, ``"__key__"`` and
+    ``"__url__"``. Archives may be compressed with gzip, bzip2 or xz. Whole archives are dealt to ranks and to the
+    workers of torch's ``DataLoader``, so there must be one for each, better many. Samples come in the order of their
+    archive: mix them with :class:`ShuffleBuffer`.
+
+    **Equal steps.** Archives differ in length, so ranks have different numbers of samples, unless you give
+    ``num_samples``: then each rank gives exactly that many in each epoch. If its archives have fewer, it reads them
+    again; if they have more, the rest is not read in this epoch.
+
+    .. code-block:: python
+
+        stream = ShardStream("https://host/train-{000000..000099}.tar", seed=0, open_shard=urllib.request.urlopen)
+        builder.add_source(ShuffleBuffer(stream, 5000, seed=0))
+
+    Args:
+        shards: Names. They may have braces; with ``open_shard`` they are whatever that takes.
+        seed: Shuffles the archives in each epoch. ``None``: they come in the order given.
+        epoch: Of the first iterations: any integer.
+        rank: Of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        num_samples: How many samples a rank gives in an epoch, all its workers together. ``None``: what there is.
+        open_shard: Gives an object with ``read(size)``, and ``close()`` if it has to be closed, for a name. ``None``:
+            local files.
+
+    Raises:
+        TypeError: An argument is not an integer, or no name.
+        ValueError: There are fewer archives than ranks, or a number is out of range. While iterating: there are fewer
+            archives than workers of all ranks.
+
+    Use one iterator at a time: ``state_dict()`` is where the newest one is. Going on from a state reads the archive
+    that was under way from its start, and drops what was given.
+    """
+
+    def __init__(
+        self,
+        shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        seed: int | None = None,
+        epoch: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        num_samples: int | None = None,
+        open_shard: Callable[[str], _Stream] | None = None,
+    ) -> None:
+        from ._braces import expand_braces
+
+        names = [shards] if isinstance(shards, str | os.PathLike) else shards
+        self._shards = [name for each in names for name in expand_braces(os.fspath(each))]
+        share = share_of(len(self._shards), rank, world_size, False, "shards")
+        self._rank, self._world = share.start, share.step
+        if len(self._shards) < self._world:
+            raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
+        self._seed = None if seed is None else as_int("seed", seed)
+        self._epoch = as_int("epoch", epoch)
+        self._num_samples = None if num_samples is None else as_int("num_samples", num_samples)
+        if self._num_samples is not None and self._num_samples < 1:
+            raise ValueError(f"num_samples must be >= 1, or None for all, got {self._num_samples}")
+        self._open: Callable[[str], _Stream] = open_shard or _open_local
+        #: Samples given, archives finished, and samples given of the next archive.
+        self._start = self._at = (0, 0, 0)
+
+    @property
+    def shards(self) -> list[str]:
+        """The names of all archives."""
+        return list(self._shards)
+
+    @property
+    def seed(self) -> int | None:
+        """What shuffles the archives."""
+        return self._seed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    @property
+    def rank(self) -> int:
+        """The rank whose samples these are."""
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self._world
+
+    @property
+    def num_samples(self) -> int | None:
+        """How many samples a rank gives in an epoch, if that was said."""
+        return self._num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on, which chooses the order of the archives.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+
+        Raises:
+            TypeError: It is not an integer.
+        """
+        given = as_int("epoch", epoch)
+        if given != self._epoch:
+            self._epoch = given
+            self._start = self._at = (0, 0, 0)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        start, self._start = self._start, (0, 0, 0)
+        self._at = start
+        worker, num_workers = _worker_of_torch()
+        share, num_shares = self._rank + self._world * worker, self._world * num_workers
+        if len(self._shards) < num_shares:
+            raise ValueError(
+                f"there must be a shard for each worker of all ranks, got {len(self._shards)} shards for {self._world} "
+                f"ranks of {num_workers} workers. Use fewer workers"
+            )
+        order = range(len(self._shards)) if self._seed is None else KeyedPermutation(len(self._shards), self._key())
+        own = [self._shards[number] for number in order[share::num_shares]]
+        limit = self._num_samples
+        if limit is not None:
+            limit = limit // num_workers + (worker < limit % num_workers)
+        return self._samples(own, limit, *start)
+
+    def _key(self) -> tuple[int, ...]:
+        assert self._seed is not None
+        return self._seed, self._epoch
+
+    def _samples(
+        self, own: list[str], limit: int | None, count: int, num_read: int, given: int
+    ) -> Iterator[dict[str, Any]]:
+        in_pass = given
+        while count != limit and (limit is not None or num_read < len(own)):
+            shard, number = own[num_read % len(own)], 0
+            for number, sample in enumerate(self._read(shard), 1):
+                if number <= given:
+                    continue
+                count += 1
+                self._at = count, num_read, number
+                yield sample
+                if count == limit:
+                    return
+            if number < given:
+                raise ResumeError(
+                    f"cannot go on in {shard!r} behind sample {given}: it has {number}. It has changed since the state "
+                    "was taken"
+                )
+            num_read, given, in_pass = num_read + 1, 0, in_pass + number
+            if num_read % len(own) == 0:
+                if limit is not None and not in_pass:
+                    raise ShardError(
+                        f"the {len(own)} shards of this rank have no samples, and num_samples asks for {limit}",
+                        shard=own[0],
+                    )
+                in_pass = 0
+
+    def _read(self, shard: str) -> Iterator[dict[str, Any]]:
+        """The samples of one archive."""
+        stream = self._open(shard)
+        try:
+            source = unpacked(stream, shard)
+            reader = _InOrder(source, shard)
+            yield from _grouped(reader, shard)
+        finally:
+            if (close := getattr(stream, "close", None)) is not None:
+                close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get where the newest iteration is, as numbers and text."""
+        count, num_read, given = self._at
+        return make_state(
+            "ShardStream", **self._fingerprint(), epoch=self._epoch, count=count, shards_read=num_read, given=given
+        )
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state, and those after it begin at the start.
+
+        Raises:
+            ResumeError: It is not the state of such a stream, made with the same arguments, for the same rank.
+        """
+        checked = read_state(state, "ShardStream", **self._fingerprint())
+        (epoch,) = read_integers(checked, "epoch")
+        numbers = read_count(checked, "count"), read_count(checked, "shards_read"), read_count(checked, "given")
+        self._epoch = epoch
+        self._start = self._at = numbers
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {
+            "num_shards": len(self._shards),
+            "rank": self._rank,
+            "world_size": self._world,
+            "seed": self._seed,
+            "num_samples": self._num_samples,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start, or where a state says, also one made during an iteration.
+        return {**self.__dict__, "_at": self._start}
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({len(self._shards)} shards, rank={self._rank}, world_size={self._world}, "
+            f"seed={self._seed}, epoch={self._epoch})"
+        )
+
+
+class _Stream(Protocol):
+    """What an archive is read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _open_local(path: str) -> IO[bytes]:
+    return open(path, "rb")  # closed by who reads it
+
+
+def _worker_of_torch() -> tuple[int, int]:
+    """Number of this worker of a ``DataLoader``, and how many there are; one of one anywhere else."""
+    module = sys.modules.get("torch.utils.data")
+    info = None if module is None else module.get_worker_info()
+    return (0, 1) if info is None else (info.id, info.num_workers)
+
+
+class _InOrder:
+    """Bytes from positions that ascend."""
+
+    __slots__ = ("_path", "_position", "_stream")
+
+    def __init__(self, stream: _Stream, path: str) -> None:
+        self._stream = stream
+        self._path = path
+        self._position = 0
+
+    def __call__(self, position: int, length: int) -> bytes:
+        while self._position < position:
+            if not self._take(min(position - self._position, _LARGEST_READ)):
+                return b""
+        data = self._take(min(length, _LARGEST_READ))
+        if len(data) == length or not data:
+            return data
+        parts, left = [data], length - len(data)
+        while left and (data := self._take(min(left, _LARGEST_READ))):
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
+
+    def _take(self, size: int) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except UNPACKING_ERRORS as error:
+            raise ShardError(
+                f"cannot read the tar archive {self._path!r}: its compressed data is damaged or ends early, after "
+                f"{self._position} bytes of the archive: {error}",
+                shard=self._path,
+                offset=self._position,
+            ) from error
+        self._position += len(data)
+        return bytes(data)
+
+
+def _grouped(read: _InOrder, path: str) -> Iterator[dict[str, Any]]:
+    """The files of an archive, put together as samples."""
+    sample: dict[str, Any] = {}
+    for member in TarHeaders(read, None, path, BLOCK):
+        divided = divide_name(member.name)
+        if divided is None:
+            continue
+        key, extension = divided
+        if sample and sample["__key__"] != key:
+            yield sample
+            sample = {}
+        if not sample:
+            sample = {"__key__": key, "__url__": path}
+        if extension in sample:
+            raise ShardError(
+                f"cannot read {path!r}: sample {key!r} has two files with the extension {extension!r}, the second at "
+                f"byte {member.offset}",
+                shard=path,
+                offset=member.offset,
+            )
+        data = read(member.offset, member.size) if member.size else b""
+        if len(data) != member.size:
+            raise ShardError(
+                f"cannot read the tar archive {path!r}: it ends early, at byte {member.offset + len(data)}, in "
+                f"{member.name!r}, which has {member.size} bytes",
+                shard=path,
+                offset=member.offset + len(data),
+            )
+        sample[extension] = data
+    if sample:
+        yield sample

@@ -1,0 +1,95 @@
+"""Streams that may be compressed."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final
+
+from ._errors import CompressedShardError
+
+__all__ = ["UNPACKING_ERRORS", "unpacked"]
+
+#: What modules of the standard library raise on compressed data that is damaged. (Those of files are errors of these.)
+UNPACKING_ERRORS: Final = (EOFError, zlib.error)
+
+
+def unpacked(stream: Any, path: str) -> Any:
+    """A stream of the same bytes, decompressed if they are compressed. Nothing is closed with it.
+
+    Raises:
+        CompressedShardError: They are compressed in a way that the standard library does not know.
+    """
+    source: Any = _Peeked(stream)  # as much of a file as the decompressors use
+    start = source.peek(6)
+    if start.startswith(b"\x1f\x8b"):
+        import gzip
+
+        return _Whole(gzip.GzipFile(fileobj=source, mode="rb"))
+    if start.startswith(b"BZh"):
+        import bz2
+
+        return _Whole(bz2.BZ2File(source))
+    if start.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return _Whole(lzma.LZMAFile(source))
+    for magic, name in ((b"\x28\xb5\x2f\xfd", "Zstandard"), (b"\x04\x22\x4d\x18", "LZ4")):
+        if start.startswith(magic):
+            raise CompressedShardError(
+                f"cannot read {path!r}: it is compressed with {name}. Give an open_shard that decompresses it",
+                shard=path,
+                offset=0,
+            )
+    return source
+
+
+class _Whole:
+    """A decompressor whose errors are all of two types."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        try:
+            data: bytes = self._file.read(size)
+        except OSError as error:  # so bz2 and gzip say that data is damaged; lzma has an error of its own
+            if error.errno is not None:
+                raise
+            raise EOFError(str(error)) from error
+        except Exception as error:
+            if type(error).__name__ == "LZMAError":
+                raise EOFError(str(error)) from error
+            raise
+        return data
+
+
+class _Peeked:
+    """A stream whose first bytes have been looked at."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._ahead = b""
+
+    def peek(self, size: int) -> bytes:
+        while len(self._ahead) < size and (data := self._stream.read(size - len(self._ahead))):
+            self._ahead += data
+        return self._ahead
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._ahead:
+            data: bytes = self._stream.read(size)
+            return data
+        ahead = self._ahead if size < 0 else self._ahead[:size]
+        self._ahead = self._ahead[len(ahead) :]
+        return ahead
+
+    # What the decompressors ask of a file.
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    @property
+    def closed(self) -> bool:
+        return False

@@ -1,0 +1,226 @@
+"""Items of a source that cannot be indexed, in a random order as far as a buffer goes."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from spdl.resume._errors import ResumeError
+
+from ._arguments import as_int
+from ._states import go_on, is_stateful, make_state, read_count, read_integers, read_state
+
+__all__ = ["ShuffleBuffer"]
+
+T = TypeVar("T")
+
+
+class ShuffleBuffer(Generic[T]):
+    """The items of a source, each in exchange for one drawn from a buffer of ``size`` items.
+
+    An item comes at most ``size`` places too early and, on the average, ``size`` too late: items that are far from each
+    other in the source stay so. Where items can be indexed, ``DistributedKeyedSampler`` and ``ShardOrder`` shuffle all
+    of them, at once and without memory.
+
+    The order is a function of seed and epoch, and goes on exactly from a state: the items that were in the buffer are
+    read from the source again, from a state that the source had before the oldest of them. If the source has no
+    ``state_dict``, it is read from its start.
+
+    Args:
+        source: Any iterable. Its ``set_epoch``, ``rank`` and ``world_size`` are passed on.
+        size: How many items the buffer holds.
+        seed: Of the run: any integer.
+        epoch: Of the first iterations: any integer.
+
+    Raises:
+        TypeError: A number is not an integer.
+        ValueError: ``size`` is not positive.
+    """
+
+    def __init__(self, source: Iterable[T], size: int, *, seed: int = 0, epoch: int = 0) -> None:
+        self.source = source
+        self._size = as_int("size", size)
+        if self._size < 1:
+            raise ValueError(f"size must be >= 1, got {self._size}")
+        self._seed = as_int("seed", seed)
+        self._epoch = as_int("epoch", epoch)
+        self._newest: _Iteration[T] | None = None
+        #: The state that the next iteration goes on from.
+        self._resumed: Mapping[str, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many items the buffer holds."""
+        return self._size
+
+    @property
+    def seed(self) -> int:
+        """The seed of the iterations that begin now."""
+        return self._seed
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on, and that of the source, if it has one.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+
+        Raises:
+            TypeError: It is not an integer.
+        """
+        given = as_int("epoch", epoch)
+        if given != self._epoch:
+            self._epoch = given
+            self._newest = self._resumed = None
+        if callable(getattr(self.source, "set_epoch", None)):
+            self.source.set_epoch(given)  # type: ignore[attr-defined]  # just checked
+
+    def __getattr__(self, name: str) -> Any:
+        # The share of the source is that of its items; a source that knows no ranks has no such attributes.
+        if name in ("rank", "world_size"):
+            return getattr(self.source, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __iter__(self) -> Iterator[T]:
+        newest = _Iteration(self.source, self._size, f"{self._seed},{self._epoch}")
+        if self._resumed is not None:
+            state, self._resumed = self._resumed, None
+            newest.go_on(state)
+        self._newest = newest
+        return newest.items()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get where the newest iteration is: numbers, and a state of the source. No items are in it."""
+        if self._newest is not None:
+            found = self._newest.state()
+        elif self._resumed is not None:
+            found = {key: self._resumed[key] for key in ("read", "given", "position", "source")}
+        else:
+            found = {"read": 0, "given": 0, "position": 0, "source": None}
+        return make_state("ShuffleBuffer", size=self._size, seed=self._seed, epoch=self._epoch, **found)
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state, and those after it begin at the start.
+
+        Raises:
+            ResumeError: It is not the state of such a buffer of the same size. While iterating: the source has fewer
+                items, or cannot load its part.
+        """
+        checked = read_state(state, "ShuffleBuffer", size=self._size)
+        seed, epoch = read_integers(checked, "seed", "epoch")
+        for name in ("read", "given", "position"):
+            read_count(checked, name)
+        self._seed, self._epoch = seed, epoch
+        self._newest, self._resumed = None, checked
+        if callable(getattr(self.source, "set_epoch", None)):
+            self.source.set_epoch(epoch)  # type: ignore[attr-defined]  # just checked
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start, or where a state says, also one made during an iteration.
+        return {**self.__dict__, "_newest": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source!r}, {self._size}, seed={self._seed}, epoch={self._epoch})"
+
+
+class _Iteration(Generic[T]):
+    """One pass. Everything but the items is a function of the key, and of how many items were read and given."""
+
+    def __init__(self, source: Iterable[T], size: int, key: str) -> None:
+        self._source = source
+        self._size = size
+        # Only `random()` is used, of which the numbers are promised to stay the same.
+        self._random = random.Random(key).random
+        self._buffer: list[T] = []
+        #: For each place of the buffer, the position in the source of what is there.
+        self._positions: list[int] = []
+        self._read = 0
+        self._given = 0
+        #: Positions and states of the source there; the first is the newest that all of the buffer comes after.
+        self._snapshots: deque[tuple[int, Any]] = deque([(0, None)])
+        self._resumed: tuple[int, Any] | None = None
+
+    def items(self) -> Iterator[T]:
+        buffer, positions, size, draw = self._buffer, self._positions, self._size, self._random
+        iterator = self._begin()
+        keeps_states = is_stateful(self._source)
+        next_snapshot = self._read + size
+        for item in iterator:
+            if len(buffer) < size:
+                buffer.append(item)
+                positions.append(self._read)
+                self._read += 1
+                continue
+            place = int(draw() * size)
+            given, buffer[place] = buffer[place], item
+            positions[place] = self._read
+            self._read += 1
+            self._given += 1
+            if keeps_states and self._read >= next_snapshot:
+                self._keep_state()
+                next_snapshot += size
+            yield given
+        while buffer:
+            place = int(draw() * len(buffer))
+            given, buffer[place] = buffer[place], buffer[-1]
+            positions[place] = positions[-1]
+            buffer.pop()
+            positions.pop()
+            self._given += 1
+            yield given
+
+    def _keep_state(self) -> None:
+        snapshots, oldest = self._snapshots, min(self._positions)
+        snapshots.append((self._read, self._source.state_dict()))  # type: ignore[attr-defined]  # as is_stateful says
+        while len(snapshots) > 1 and snapshots[1][0] <= oldest:
+            snapshots.popleft()
+
+    def state(self) -> dict[str, Any]:
+        oldest = min(self._positions, default=self._read)
+        position, state = next(each for each in reversed(self._snapshots) if each[0] <= oldest)
+        return {"read": self._read, "given": self._given, "position": position, "source": state}
+
+    def go_on(self, state: Mapping[str, Any]) -> None:
+        """Draw again what was drawn: afterwards, what was in the buffer is known, and is still to be read."""
+        read, given = state["read"], state["given"]
+        self._positions[:] = range(min(self._size, read))
+        draw, size, positions = self._random, self._size, self._positions
+        for position in range(size, read):
+            positions[int(draw() * size)] = position
+        for _ in range(given - max(0, read - size)):
+            place = int(draw() * len(positions))
+            positions[place] = positions[-1]
+            positions.pop()
+        self._read, self._given = read, given
+        self._resumed = state["position"], state["source"]
+        self._snapshots = deque([self._resumed])
+
+    def _begin(self) -> Iterator[T]:
+        if self._resumed is None:
+            return iter(self._source)
+        (position, state), self._resumed = self._resumed, None
+        iterator = go_on(self._source, position, state)
+        places = {at: place for place, at in enumerate(self._positions)}
+        found: dict[int, T] = {}
+        for at in range(position, self._read):
+            item = next(iterator, _MISSING)
+            if item is _MISSING:
+                raise ResumeError(
+                    f"cannot go on with a buffer over a source of type {type(self._source).__qualname__}: it has only "
+                    f"{at} items, and {self._read} had been read. It has changed since the state was taken"
+                )
+            if at in places:
+                found[places[at]] = item
+        self._buffer.extend(found[place] for place in range(len(places)))
+        return iterator
+
+
+_MISSING: Any = object()
