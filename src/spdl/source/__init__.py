@@ -17,6 +17,7 @@ from ._protocols import SizedIterableWithShuffle as SizedIterableWithShuffle
 from ._random import DistributedRandomSampler as DistributedRandomSampler
 
 if TYPE_CHECKING:
+    from ._image_folder import ImageFolder as ImageFolder
     from ._shards._errors import CompressedShardError as CompressedShardError
     from ._shards._errors import ShardError as ShardError
     from ._shards._errors import StaleIndexError as StaleIndexError
@@ -32,6 +33,7 @@ __all__ = [
     "DistributedDeterministicSampler",
     "DistributedKeyedSampler",
     "DistributedRandomSampler",
+    "ImageFolder",
     "IterableWithShuffle",
     "KeyedMix",
     "KeyedPermutation",
@@ -50,6 +52,7 @@ __all__ = [
 #: The module that defines each name that is imported on first use.
 _MODULE_OF = {
     "CompressedShardError": "._shards._errors",
+    "ImageFolder": "._image_folder",
     "RangeStore": "._stores",
     "ShardError": "._shards._errors",
     "ShardOrder": "._shards._order",

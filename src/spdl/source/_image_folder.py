@@ -1,0 +1,234 @@
+"""Files in a folder for each class, as a source that can be indexed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, TypeVar, overload
+
+from ._stores import RangeStore
+
+__all__ = ["IMAGE_EXTENSIONS", "ImageFolder"]
+
+T = TypeVar("T")
+
+#: What is taken for an image if nothing else is said.
+IMAGE_EXTENSIONS: Final = (
+    ".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif", ".heic", ".jxl",
+)  # fmt: skip
+
+
+class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
+    """The images in ``root/<class>/``, and folders below, as pairs of path and class index.
+
+    Classes are the names of the folders, sorted, and images are sorted by folder and name, as in torchvision's
+    ``ImageFolder``; names that begin with a dot are ignored. All is looked up once, when this is made. Works as a
+    source, and as the data set of ``get_pytorch_dataloader``: then let ``load`` make of each path what a batch is made
+    of.
+
+    .. code-block:: python
+
+        dataset = ImageFolder("imagenet/train", load=decode)
+        sampler = DistributedKeyedSampler(len(dataset), rank=rank, world_size=world_size)
+        loader = get_pytorch_dataloader(dataset, 64, sampler=sampler)
+
+    Args:
+        root: The folder that has a folder for each class. Of a store: a path in it.
+        store: Where the folder is: anything with ``list(pattern)``, such as ``spdl.remote.RemoteStore``. Paths are then
+            those of the store, and ``load`` reads them. ``None``: local files.
+        load: Makes what comes first in each pair, of the path. ``None``: the path.
+        extensions: Of images, in any case; other files are ignored. ``None``: the usual ones.
+        allow_empty: Whether classes without images are kept. Their numbers then count among the others.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or it has no folders or no images.
+        ValueError: A class has no images, and ``allow_empty`` is not set; or links lead nowhere. The message has their
+            names.
+    """
+
+    @overload
+    def __init__(
+        self: ImageFolder[str],
+        root: str | os.PathLike[str],
+        *,
+        store: RangeStore | None = None,
+        load: None = None,
+        extensions: Iterable[str] | None = None,
+        allow_empty: bool = False,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        store: RangeStore | None = None,
+        load: Callable[[str], T],
+        extensions: Iterable[str] | None = None,
+        allow_empty: bool = False,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        store: RangeStore | None = None,
+        load: Callable[[str], T] | None = None,
+        extensions: Iterable[str] | None = None,
+        allow_empty: bool = False,
+    ) -> None:
+        self._root = os.fspath(root)
+        self._load = load
+        self._extensions = _as_extensions(extensions)
+        found, broken = _find(self._root, self._extensions) if store is None else _find_stored(self, store)
+        if broken:
+            raise ValueError(
+                f"{len(broken)} links below {self._root!r} lead nowhere: {_some(broken)}. Remove them, or mount what "
+                "they lead to"
+            )
+        if not any(found.values()):
+            has = "no folders" if not found else f"no images in its {len(found)} folders"
+            raise FileNotFoundError(
+                f"{self._root!r} has {has}: there must be a folder for each class, with files that end in "
+                f"{', '.join(self._extensions)}"
+            )
+        empty = sorted(name for name, paths in found.items() if not paths)
+        if empty and not allow_empty:
+            raise ValueError(
+                f"{len(empty)} of {len(found)} classes in {self._root!r} have no images (files that end in "
+                f"{', '.join(self._extensions)}): {_some(empty)}. allow_empty=True keeps them as classes"
+            )
+        self._classes = sorted(found)
+        self._samples = [
+            (path, number)
+            for number, name in enumerate(self._classes)
+            for path in sorted(found[name], key=os.path.split)
+        ]
+
+    @property
+    def root(self) -> str:
+        """The folder."""
+        return self._root
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes, by index."""
+        return list(self._classes)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The index of each class."""
+        return {name: number for number, name in enumerate(self._classes)}
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """All paths, with their class index."""
+        return list(self._samples)
+
+    @property
+    def targets(self) -> list[int]:
+        """The class index of each image."""
+        return [number for _, number in self._samples]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many images each class has, by index."""
+        counts = Counter(self.targets)
+        return [counts[number] for number in range(len(self._classes))]
+
+    def weights(self) -> list[float]:
+        """Get a weight for each image, such that all classes are drawn equally often: one over the size of its class.
+
+        For ``DistributedRandomSampler(len(dataset), weights=dataset.weights(), num_draws=...)``.
+        """
+        of_class = [1 / size if size else 0.0 for size in self.sizes]
+        return [of_class[number] for _, number in self._samples]
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[T, int]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[T, int]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[T, int] | list[tuple[T, int]]:
+        if isinstance(index, slice):
+            return [self._pair(*sample) for sample in self._samples[index]]
+        return self._pair(*self._samples[index])
+
+    def __iter__(self) -> Iterator[tuple[T, int]]:
+        return (self._pair(*sample) for sample in self._samples)
+
+    def _pair(self, path: str, number: int) -> tuple[T, int]:
+        # Without `load`, T is str.
+        return (path if self._load is None else self._load(path)), number  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._root!r}: {len(self)} images in {len(self._classes)} classes)"
+
+
+def _as_extensions(extensions: Iterable[str] | None) -> tuple[str, ...]:
+    if extensions is None:
+        return IMAGE_EXTENSIONS
+    given = [extensions] if isinstance(extensions, str) else list(extensions)
+    if not given or not all(isinstance(each, str) and each.strip(".") for each in given):
+        raise ValueError(f"extensions must be names such as '.jpg', got {extensions!r}")
+    return tuple("." + each.lower().lstrip(".") for each in given)
+
+
+def _find(root: str, extensions: tuple[str, ...]) -> tuple[dict[str, list[str]], list[str]]:
+    """The images of each class, and links that lead nowhere. Other links are followed, to each folder once a class."""
+    found: dict[str, list[str]] = {}
+    broken: list[str] = []
+    with os.scandir(root) as entries:
+        folders = sorted(
+            entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry, broken)
+        )
+    for name in folders:
+        own = found[name] = []
+        seen: set[tuple[int, int]] = set()
+        todo = [os.path.join(root, name)]
+        while todo:
+            folder = todo.pop()
+            facts = os.stat(folder)
+            if (facts.st_dev, facts.st_ino) in seen:  # a link to a folder above
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if _is_folder(entry, broken):
+                        todo.append(entry.path)
+                    elif entry.name.lower().endswith(extensions):
+                        own.append(entry.path)
+    broken_images = set(broken)
+    return {name: [path for path in own if path not in broken_images] for name, own in found.items()}, broken
+
+
+def _is_folder(entry: os.DirEntry[str], broken: list[str]) -> bool:
+    if entry.is_dir():
+        return True
+    if entry.is_symlink() and not os.path.exists(entry.path):
+        broken.append(entry.path)
+    return False
+
+
+def _find_stored(of: ImageFolder[Any], store: RangeStore) -> tuple[dict[str, list[str]], list[str]]:
+    """The images of each class in a store, which has no links, and folders only where objects are."""
+    prefix = of.root.rstrip("/") + "/" if of.root.strip("/") else ""
+    found: dict[str, list[str]] = {}
+    for info in store.list(f"{prefix}**/*"):
+        name, slash, rest = info.path.removeprefix(prefix).partition("/")
+        if slash and not any(part.startswith(".") for part in (name, *rest.split("/"))):
+            own = found.setdefault(name, [])
+            if info.path.lower().endswith(of._extensions):
+                own.append(info.path)
+    return found, []
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
