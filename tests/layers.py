@@ -185,6 +185,7 @@ RULES = [
         f"{IO}._images",
         allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._devices", f"{IO}._media", "spdl._random._splitmix"),
     ),
+    Rule(f"{IO}._batches", allows=(*IO_WORDS, f"{IO}._buffers", f"{IO}._media", f"{IO}._images")),
     Rule(f"{IO}.utils", allows=IO_WORDS),
     Rule(f"{IO}.lib"),
 ]

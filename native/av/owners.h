@@ -13,6 +13,7 @@ extern "C" {
 #include <libavutil/buffer.h>
 #include <libavutil/dict.h>
 #include <libavutil/frame.h>
+#include <libswresample/swresample.h>
 #include <libswscale/swscale.h>
 }
 
@@ -48,6 +49,7 @@ using FilterInOutPtr = std::unique_ptr<AVFilterInOut, FreeByAddress<&avfilter_in
 using BufferRefPtr = std::unique_ptr<AVBufferRef, FreeByAddress<&av_buffer_unref>>;
 using InputPtr = std::unique_ptr<AVFormatContext, FreeByAddress<&avformat_close_input>>;
 using AudioFifoPtr = std::unique_ptr<AVAudioFifo, FreeByPointer<&av_audio_fifo_free>>;
+using ResamplerPtr = std::unique_ptr<SwrContext, FreeByAddress<&swr_free>>;
 using ScalerPtr = std::unique_ptr<SwsContext, FreeByPointer<&sws_freeContext>>;
 
 // Closes the file that a muxer writes to, which the context does not own; with AVFMT_FLAG_CUSTOM_IO somebody else does.

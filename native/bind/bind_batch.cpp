@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "bind/batch_call.h"
 #include "bind/bind_transform.h"
 #include "bind/errors.h"
 #include "bind/gil.h"
@@ -69,25 +71,6 @@ constexpr const char* kKeepDoc = R"(Compact the batch to the images in these slo
 Args:
     slots: The slots to keep, in ascending order.)";
 
-// Sources as native code takes them, with what keeps their memory in place.
-struct Inputs {
-  std::vector<ImageSource> sources;
-  std::vector<Export> exports;
-};
-
-Inputs collect(const nb::list& sources) {
-  Inputs inputs;
-  inputs.sources.reserve(sources.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    HeldSource held = hold_source(sources[i], ("source " + std::to_string(i)).c_str());
-    inputs.sources.push_back(std::move(held.source));
-    if (held.held) {
-      inputs.exports.push_back(*std::move(held.held));
-    }
-  }
-  return inputs;
-}
-
 Fallback parse_fallback(nb::handle fallback_loader) {
   Fallback fallback;
   if (nb::isinstance<nb::str>(fallback_loader)) {
@@ -114,10 +97,6 @@ std::vector<Plan> parse_replay(nb::handle replay, const Transform& transform) {
     }
   }
   return plans;
-}
-
-std::size_t bytes_per_image(const CpuBuffer& batch) {
-  return batch.shape()[0] == 0 ? 0 : static_cast<std::size_t>(batch.strides()[0]);
 }
 
 void check_slots(const CpuBuffer& batch, const std::vector<Py_ssize_t>& slots) {
@@ -148,7 +127,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
                 const nb::object& replay, std::int64_t max_pixels, int num_threads, const nb::object& fallback_loader) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
-  const Inputs inputs = collect(sources);
+  const Inputs inputs = collect_inputs(sources);
   const std::vector<std::uint64_t> all_seeds = parse_seeds(seeds);
   const std::vector<Plan> plans = parse_replay(replay, transform);
   const std::size_t count = inputs.sources.size();
@@ -156,7 +135,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
       (!replay.is_none() && plans.size() != count)) {
     throw nb::value_error("slots, sources, labels, seeds and plans must have the same length");
   }
-  if (count > 0 && bytes_per_image(batch) != transform.bytes_per_image()) {
+  if (count > 0 && bytes_per_item(batch) != transform.bytes_per_image()) {
     throw nb::value_error("the batch was made for a different transform");
   }
   std::vector<std::uint8_t*> places;
@@ -165,24 +144,15 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
     places.push_back(batch.data() + static_cast<std::size_t>(slot) * transform.bytes_per_image());
   }
   // A batch of large pictures takes seconds: Ctrl-C is heard in between.
-  std::optional<nb::python_error> interrupt;
-  const auto is_interrupted = [&] {
-    const nb::gil_scoped_acquire held;
-    if (PyErr_CheckSignals() != 0) {
-      interrupt.emplace();
-    }
-    return interrupt.has_value();
-  };
+  SignalCheck is_interrupted;
   const Job job{inputs.sources, places, transform, all_seeds, plans, parse_fallback(fallback_loader),
-                max_pixels,     num_threads, is_interrupted};
+                max_pixels,     num_threads, std::ref(is_interrupted)};
   std::optional<std::vector<Outcome>> loaded;
   {
     const GilReleased released;
     loaded = load_slots(job);
   }
-  if (interrupt) {
-    throw *std::move(interrupt);
-  }
+  is_interrupted.throw_if_raised();
   if (!loaded) {
     return nb::none();
   }
@@ -190,7 +160,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
   for (std::size_t i = 0; i < count; ++i) {
     const Outcome& outcome = (*loaded)[i];
     if (outcome.error) {
-      const nb::object error = make_exception(*outcome.error, name_of(inputs.sources[i], nb::none()));
+      const nb::object error = make_exception(*outcome.error, inputs.names[i]);
       failures.append(make_load_failure(first_index + i, labels[i], error));
     }
   }
@@ -227,7 +197,7 @@ nb::object load_jpeg(const nb::object& source, const nb::object& name, std::int6
 void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
-  const std::size_t size = bytes_per_image(batch);
+  const std::size_t size = bytes_per_item(batch);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (static_cast<std::size_t>(slots[i]) < i || (i > 0 && slots[i] <= slots[i - 1])) {
       throw nb::value_error("slots must be in ascending order");
@@ -238,7 +208,9 @@ void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
       const auto from = static_cast<std::size_t>(slots[i]);
       if (from != i) {
         std::memcpy(batch.data() + i * size, batch.data() + from * size, size);
-        plans.of_images.at(i) = plans.of_images.at(from);
+        if (!plans.of_images.empty()) {  // sounds have none
+          plans.of_images.at(i) = plans.of_images.at(from);
+        }
       }
     }
   });
@@ -248,11 +220,13 @@ void keep(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
 void clear(const nb::object& buffer, const std::vector<Py_ssize_t>& slots) {
   CpuBuffer& batch = buffer_in(buffer);
   check_slots(batch, slots);
-  const std::size_t size = bytes_per_image(batch);
+  const std::size_t size = bytes_per_item(batch);
   batch.change_plans([&](CpuBuffer::Plans& plans) {
     for (const Py_ssize_t slot : slots) {
       std::memset(batch.data() + static_cast<std::size_t>(slot) * size, 0, size);
-      plans.of_images.at(static_cast<std::size_t>(slot)).reset();
+      if (!plans.of_images.empty()) {
+        plans.of_images.at(static_cast<std::size_t>(slot)).reset();
+      }
     }
   });
 }

@@ -38,7 +38,8 @@ constexpr const char* kDemuxDoc = R"(Read the packets of the best stream of a me
 Args:
     kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
     window: The start and end in seconds.
-    bsf: The description of bit stream filters.)";
+    bsf: The description of bit stream filters.
+    index: The stream, instead of the best one.)";
 
 constexpr const char* kReadDoc = R"(Read the next packets of each stream; none at the end of the data.
 
@@ -109,7 +110,7 @@ class DemuxerObject {
 };
 
 nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std::pair<double, double>> window,
-                 const std::optional<std::string>& bsf) {
+                 const std::optional<std::string>& bsf, std::optional<int> index) {
   const MediaType type = parse_kind(kind);
   std::optional<TimeWindow> span;
   if (window) {
@@ -119,7 +120,7 @@ nb::object demux(DemuxerObject& self, const std::string& kind, std::optional<std
   {
     const Interruptible interruptible;
     const GilReleased released;
-    packets = self.use()->demux(type, span, bsf);
+    packets = self.use()->demux(type, span, bsf, index);
   }
   return wrap(std::move(*packets));
 }
@@ -133,6 +134,87 @@ nb::object codec(DemuxerObject& self, const std::string& kind) {
     found = self.use()->codec(type);
   }
   return wrap(std::move(found));
+}
+
+nb::object codec_at(DemuxerObject& self, int index) {
+  CodecPtr found;
+  {
+    const Interruptible interruptible;
+    const GilReleased released;
+    found = self.use()->codec(index);
+  }
+  return wrap(std::move(found));
+}
+
+// Text of files is in any encoding.
+nb::object text(const std::string& bytes) {
+  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+nb::dict words(const Tags& tags) {
+  nb::dict result;
+  for (const auto& [key, value] : tags) {
+    result[text(key)] = text(value);
+  }
+  return result;
+}
+
+nb::object ratio(const std::optional<AVRational>& number) {
+  return number ? nb::object(nb::make_tuple(number->num, number->den)) : nb::none();
+}
+
+nb::dict words(const StreamFacts& facts) {
+  nb::dict result;
+  result["index"] = facts.index;
+  result["type"] = facts.type;
+  result["codec"] = facts.codec;
+  result["profile"] = facts.profile;
+  result["start"] = facts.start;
+  result["duration"] = facts.duration;
+  result["time_base"] = ratio(facts.time_base);
+  result["bit_rate"] = facts.bit_rate;
+  result["num_frames"] = facts.num_frames;
+  result["is_default"] = facts.is_default;
+  result["tags"] = words(facts.tags);
+  if (facts.type == "video") {
+    result["is_cover"] = facts.is_cover;
+    result["height"] = facts.height;
+    result["width"] = facts.width;
+    result["frame_rate"] = ratio(facts.frame_rate);
+    result["sample_aspect_ratio"] = ratio(facts.sample_aspect_ratio);
+    result["orientation"] = static_cast<int>(facts.orientation);
+    result["pix_fmt"] = facts.pix_fmt;
+    result["color_space"] = facts.color_space;
+    result["color_range"] = facts.color_range;
+    result["color_primaries"] = facts.color_primaries;
+    result["color_trc"] = facts.color_trc;
+  } else if (facts.type == "audio") {
+    result["sample_rate"] = facts.sample_rate;
+    result["num_channels"] = facts.num_channels;
+    result["channel_layout"] = facts.channel_layout;
+    result["sample_fmt"] = facts.sample_fmt;
+  }
+  return result;
+}
+
+nb::tuple facts(DemuxerObject& self) {
+  ContainerFacts found;
+  {
+    const Interruptible interruptible;
+    const GilReleased released;
+    found = self.use()->facts();
+  }
+  nb::dict container;
+  container["format"] = found.format;
+  container["start"] = found.start;
+  container["duration"] = found.duration;
+  container["bit_rate"] = found.bit_rate;
+  container["tags"] = words(found.tags);
+  nb::list streams;
+  for (const StreamFacts& stream : found.streams) {
+    streams.append(words(stream));
+  }
+  return nb::make_tuple(container, streams);
 }
 
 nb::dict read_some(DemuxerObject& self, int reading, std::optional<double> duration, std::optional<int> num_packets) {
@@ -170,9 +252,9 @@ void register_demuxer(nb::module_& module) {
                   "name: str | None, format: str | None, format_options: dict[str, str], buffer_size: int, "
                   "tolerate_errors: bool, protocols: list[str] | None, timeout: float | None) -> None"))
       .def("close", &DemuxerObject::close, "Close the container and release the source. Idempotent.")
-      .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(),
-           nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None) "
-                   "-> AudioPackets | VideoPackets | ImagePackets"),
+      .def("demux", &demux, "kind"_a, nb::kw_only(), "window"_a.none(), "bsf"_a.none(), "index"_a.none() = nb::none(),
+           nb::sig("def demux(self, kind: str, *, window: tuple[float, float] | None, bsf: str | None, "
+                   "index: int | None = None) -> AudioPackets | VideoPackets | ImagePackets"),
            kDemuxDoc)
       .def(
           "has", [](DemuxerObject& self, const std::string& kind) { return self.use()->has(parse_kind(kind)); },
@@ -183,12 +265,19 @@ void register_demuxer(nb::module_& module) {
           "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that media type.")
       .def(
           "extent",
-          [](DemuxerObject& self, const std::string& kind) -> std::optional<std::pair<double, double>> {
-            const auto extent = self.use()->extent(parse_kind(kind));
+          [](DemuxerObject& self, const std::string& kind,
+             std::optional<int> index) -> std::optional<std::pair<double, double>> {
+            const auto extent = self.use()->extent(parse_kind(kind), index);
             return extent ? std::optional(std::pair(extent->start, extent->end)) : std::nullopt;
           },
-          "kind"_a, nb::call_guard<GilReleased>(),
-          "Start and end of the best stream of that media type in seconds; None if the container does not state them.")
+          "kind"_a, "index"_a.none() = nb::none(), nb::call_guard<GilReleased>(),
+          "Start and end of the best stream of that media type, or of that stream, in seconds; None if the container "
+          "does not state them.")
+      .def("facts", &facts,
+           nb::sig("def facts(self) -> tuple[dict[str, typing.Any], list[dict[str, typing.Any]]]"),
+           "What the container says of itself and of each stream; see ``spdl.io.probe``.")
+      .def("codec_at", &codec_at, "index"_a, nb::sig("def codec_at(self, index: int) -> AudioCodec | VideoCodec"),
+           "Codec of a stream of audio or video.")
       .def_prop_ro(
           "name", [](DemuxerObject& self) { return self.name(); }, "Name of the source in messages.")
       .def("codec", &codec, "kind"_a,

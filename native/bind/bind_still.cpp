@@ -5,17 +5,16 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <map>
 #include <new>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "av/names.h"
 #include "bind/errors.h"
+#include "bind/fields.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
 #include "bind/memory.h"
@@ -49,11 +48,6 @@ Returns:
 
 Releases the GIL; thread-safe.)";
 
-using Options = std::map<std::string, std::string>;
-using DemuxFields = std::tuple<std::optional<std::string>, Options, int, bool,
-                               std::optional<std::vector<std::string>>, std::optional<double>>;
-using DecodeFields = std::tuple<std::optional<std::string>, Options, bool>;
-
 nb::list load_pictures(const nb::list& sources, const nb::object& name, std::optional<std::string> filter,
                        const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
                        std::int64_t max_pixels, bool orient) {
@@ -62,10 +56,10 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
   options.filter = std::move(filter);
   options.orient = orient;
   if (demux) {
-    options.demux = std::make_from_tuple<DemuxConfig>(*demux);
+    options.demux = demux_config_of(demux);
   }
   if (decode) {
-    options.decode = std::make_from_tuple<DecodeConfig>(*decode);
+    options.decode = decode_config_of(decode);
   }
   std::vector<HeldSource> held;
   std::vector<std::string> names;
@@ -128,8 +122,7 @@ void register_still(nb::module_& module) {
              "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "*, name: str | None, filter: str | None, "
-                     "demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None, "
-                     "decode: tuple[str | None, dict[str, str], bool] | None, max_pixels: int, orient: bool) "
+                     "demux: " SPDL_DEMUX_FIELDS ", decode: " SPDL_DECODE_FIELDS ", max_pixels: int, orient: bool) "
                      "-> list[ImageFrames | spdl.io._errors.MediaError]"),
              kLoadDoc);
   module.def("read_url", &read, "url"_a, nb::sig("def read_url(url: str) -> spdl.io.lib._core.CPUBuffer"),

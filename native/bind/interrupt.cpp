@@ -47,6 +47,20 @@ Interruptible::Interruptible() {
   }
 }
 
+bool SignalCheck::operator()() {
+  const nb::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) {
+    raised_.emplace();
+  }
+  return raised_.has_value();
+}
+
+void SignalCheck::throw_if_raised() {
+  if (raised_) {
+    throw *std::move(raised_);
+  }
+}
+
 void raise_interrupt() {
   if (const auto error = std::exchange(raised, nullptr)) {
     error->restore();

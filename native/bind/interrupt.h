@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <optional>
 
 #include "base/watch.h"
@@ -17,6 +19,18 @@ class Interruptible {
 
  private:
   std::optional<CancellationScope> scope_;
+};
+
+// Asks for signals between the items of a long call. Asked without the GIL; `throw_if_raised` with it.
+class SignalCheck {
+ public:
+  // Whether a handler has raised.
+  bool operator()();
+  // Throws what it raised.
+  void throw_if_raised();
+
+ private:
+  std::optional<nanobind::python_error> raised_;
 };
 
 // Sets Python's error to what the handler raised, for the translator of exceptions. The GIL is held.

@@ -24,6 +24,9 @@ Arrays made from it (``to_numpy``, ``to_torch``, ``memoryview``, DLPack) are vie
 It can be pickled, with all its attributes. From protocol 5 on its memory may travel out of band; the restored
 buffer is a view of the memory that arrived, read-only if that memory is.)";
 
+constexpr const char* kExcerptsDoc =
+    R"(Of a batch of clips or sounds: which part of its source each item is, as an ``Excerpt``. ``None`` for zeros.)";
+
 constexpr const char* kOriginsDoc =
     R"(The source of each image in a batch that a transform made; empty for every other buffer.
 
@@ -242,6 +245,7 @@ CpuBuffer::CpuBuffer(Shape shape, ElementType type, std::optional<Export> storag
 CpuBuffer::CpuBuffer(Shape shape, ElementType type, Buffer memory)
     : failures(nb::make_tuple()),
       origins(nb::make_tuple()),
+      excerpts(nb::make_tuple()),
       owned_(std::move(memory)),
       type_(type),
       shape_(std::move(shape)) {
@@ -297,6 +301,7 @@ nb::object CpuBuffer::applied() {
 int CpuBuffer::traverse(visitproc visit, void* arg) const noexcept {
   Py_VISIT(failures.ptr());
   Py_VISIT(origins.ptr());
+  Py_VISIT(excerpts.ptr());
   Py_VISIT(applied_.ptr());
   Py_VISIT(storage_owner().ptr());
   return 0;
@@ -305,6 +310,7 @@ int CpuBuffer::traverse(visitproc visit, void* arg) const noexcept {
 void CpuBuffer::clear() noexcept {
   failures.reset();
   origins.reset();
+  excerpts.reset();
   applied_.reset();
 }
 
@@ -369,6 +375,9 @@ void register_memory(nb::module_& module) {
       .def_prop_ro(
           "origins", [](const CpuBuffer& self) { return self.origins; },
           nb::sig("def origins(self) -> tuple[int | None, ...]"), kOriginsDoc)
+      .def_prop_ro(
+          "excerpts", [](const CpuBuffer& self) { return self.excerpts; },
+          nb::sig("def excerpts(self) -> tuple[spdl.io._types.Excerpt | None, ...]"), kExcerptsDoc)
       .def_prop_ro("applied", &CpuBuffer::applied, nb::lock_self(),
                    nb::sig("def applied(self) -> tuple[spdl.io._images._applied.AppliedTransform | None, ...]"),
                    kAppliedDoc)
@@ -395,6 +404,12 @@ void register_memory(nb::module_& module) {
       "set_origins", [](const nb::object& buffer, const nb::tuple& origins) { buffer_in(buffer).origins = origins; },
       "buffer"_a, "origins"_a, nb::sig("def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None"),
       "Set ``origins`` of a batch.");
+  module.def(
+      "set_excerpts",
+      [](const nb::object& buffer, const nb::tuple& excerpts) { buffer_in(buffer).excerpts = excerpts; }, "buffer"_a,
+      "excerpts"_a,
+      nb::sig("def set_excerpts(buffer: CPUBuffer, excerpts: tuple[spdl.io._types.Excerpt | None, ...]) -> None"),
+      "Set ``excerpts`` of a batch.");
   module.def("new_buffer", &new_buffer, "shape"_a, "typestr"_a, "storage"_a.none(),
              nb::sig("def new_buffer(shape: tuple[int, ...], typestr: str, "
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),

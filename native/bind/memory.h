@@ -95,6 +95,7 @@ class CpuBuffer {
 
   nanobind::object failures;  // tuple of LoadFailure
   nanobind::object origins;   // tuple of int or None
+  nanobind::object excerpts;  // tuple of Excerpt or None
 
   // For garbage collection.
   int traverse(visitproc visit, void* arg) const noexcept;

@@ -24,7 +24,8 @@ Args:
     memory: A buffer of exactly that many bytes. The result keeps it, and is read-only if it is.
     shape, typestr: As for ``new_buffer``.
     failures, origins: What it is to have as these.
-    plans: What ``__reduce_ex__`` gave for ``applied``.)";
+    plans: What ``__reduce_ex__`` gave for ``applied``.
+    excerpts: What it is to have as these.)";
 
 // A plan as numbers: whether there is one, and its fields in their order.
 using PlanNumbers = std::array<std::int32_t, 17>;
@@ -80,11 +81,13 @@ void set_state(CpuBuffer& buffer, const nb::object& state) {
 }
 
 nb::object restore_buffer(const nb::object& memory, const nb::tuple& sides, const std::string& typestr,
-                          const nb::tuple& failures, const nb::tuple& origins, const nb::object& plans) {
+                          const nb::tuple& failures, const nb::tuple& origins, const nb::object& plans,
+                          const nb::tuple& excerpts) {
   nb::object object = make_buffer_of(memory, shape_of(sides), parse_typestr(typestr));
   CpuBuffer& buffer = buffer_in(object);
   buffer.failures = failures;
   buffer.origins = origins;
+  buffer.excerpts = excerpts;
   set_state(buffer, plans);
   return object;
 }
@@ -99,15 +102,17 @@ nb::tuple reduce_buffer(nb::handle self, int protocol) {
   const std::string typestr = buffer.type() == kBfloat16 ? name_of(buffer.type()) : typestr_of(buffer.type());
   return nb::make_tuple(
       nb::module_::import_("spdl.io._restore").attr("restore_buffer"),
-      nb::make_tuple(memory, self.attr("shape"), typestr, buffer.failures, buffer.origins, as_state(buffer)));
+      nb::make_tuple(memory, self.attr("shape"), typestr, buffer.failures, buffer.origins, as_state(buffer),
+                     buffer.excerpts));
 }
 
 void register_restore_buffer(nb::module_& module) {
   module.def("restore_buffer", &restore_buffer, "memory"_a, "shape"_a, "typestr"_a, "failures"_a, "origins"_a,
-             "plans"_a.none(),
+             "plans"_a.none(), "excerpts"_a,
              nb::sig("def restore_buffer(memory: typing_extensions.Buffer, shape: tuple[int, ...], typestr: str, "
                      "failures: tuple[spdl.io._types.LoadFailure, ...], origins: tuple[int | None, ...], "
-                     "plans: tuple[int, int, bytes] | None) -> CPUBuffer"),
+                     "plans: tuple[int, int, bytes] | None, "
+                     "excerpts: tuple[spdl.io._types.Excerpt | None, ...]) -> CPUBuffer"),
              kRestoreDoc);
 }
 

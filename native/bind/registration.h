@@ -28,6 +28,7 @@ void register_frames(nanobind::module_& module);
 void register_library(nanobind::module_& module);
 void register_muxer(nanobind::module_& module);
 void register_packets(nanobind::module_& module);
+void register_sound(nanobind::module_& module);
 void register_still(nanobind::module_& module);
 // Makes _media use the store of large memory and the memory budget of `core`, the module _core.
 void share_large_memory_of(nanobind::handle core);

@@ -1,20 +1,12 @@
 #include "jpeg/load.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <new>
-#include <stdexcept>
-#include <thread>
 
+#include "base/crew.h"
 #include "base/file.h"
 #include "base/memory_budget.h"
 #include "base/scratch.h"
 #include "base/sniff.h"
-#include "base/thread.h"
 #include "base/watch.h"
 #include "image/renderer.h"
 #include "image/stored_plan.h"
@@ -130,68 +122,6 @@ Plan load_one(const ImageSource& source, const ImageRequest& request, const Fall
   }
 }
 
-Error out_of_memory() { return Error(ErrorKind::kDecode, "decode", "out of memory"); }
-
-using Clock = std::chrono::steady_clock;
-
-// What the threads of a call share: which source is next, whether to leave the rest, and how many helpers work.
-struct Progress {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> is_over = false;
-  std::mutex lock;
-  std::condition_variable helper_ended;
-  int num_helpers = 0;     // under the lock
-  std::exception_ptr bug;  // under the lock: a broken invariant, which is no failure of a source
-};
-
-// Until the helpers have ended. One may wait for a pipe, and Ctrl-C is for the caller's thread alone.
-void wait_for_helpers(Progress& progress, const std::function<bool()>& is_cancelled) {
-  std::unique_lock held(progress.lock);
-  while (!progress.helper_ended.wait_for(held, kPatience, [&] { return progress.num_helpers == 0; })) {
-    held.unlock();
-    if (!progress.is_over && is_cancelled()) {
-      progress.is_over = true;
-    }
-    held.lock();
-  }
-}
-
-template <class AfterEach>
-void work(const Job& job, Progress& progress, std::vector<Outcome>& outcomes, AfterEach after_each) {
-  Scratch<Workspace> workspace;
-  while (!progress.is_over) {
-    const std::size_t i = progress.next++;
-    if (i >= job.sources.size()) {
-      return;
-    }
-    Outcome& outcome = outcomes[i];
-    try {
-      const ImageRequest request{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
-                                 job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
-      outcome.plan = load_one(job.sources[i], request, job.fallback, job.slots[i], *workspace);
-    } catch (const Error& error) {
-      outcome.error = error;
-    } catch (const std::bad_alloc&) {
-      outcome.error = out_of_memory();
-    } catch (const NeedsFallback&) {
-      progress.is_over = true;
-    } catch (const Cancelled&) {
-      progress.is_over = true;
-    } catch (const std::logic_error&) {
-      const std::lock_guard held(progress.lock);
-      progress.bug = std::current_exception();
-      progress.is_over = true;
-    } catch (const std::exception& error) {
-      outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
-    } catch (...) {
-      outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed with an unknown exception");
-    }
-    outcome.is_settled = true;
-    workspace->trim();
-    after_each();
-  }
-}
-
 }  // namespace
 
 std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient, std::int64_t max_pixels) {
@@ -246,52 +176,27 @@ std::optional<WholeJpeg> load_whole_jpeg(const ImageSource& source, bool orient,
 
 std::optional<std::vector<Outcome>> load_slots(const Job& job) {
   std::vector<Outcome> outcomes(job.sources.size());
-  Progress progress;
-  {
-    const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(job.num_threads, 1)), job.sources.size());
-    std::vector<std::jthread> helpers;
-    helpers.reserve(wanted);
+  const auto load = [&](std::size_t i) {
+    Scratch<Workspace> workspace;
+    const ImageRequest request{job.transform, job.seeds.empty() ? 0 : job.seeds[i],
+                               job.replay.empty() ? nullptr : &job.replay[i], job.max_pixels};
     try {
-      for (std::size_t i = 1; i < wanted; ++i) {
-        const std::lock_guard held(progress.lock);
-        helpers.push_back(start_thread([&] {
-          try {
-            const CancellationScope scope([&] { return progress.is_over.load(); });
-            work(job, progress, outcomes, [] {});
-          } catch (...) {
-            // There was no memory for its workspace, or for the words of an error. What it left is not settled.
-          }
-          const std::lock_guard counting(progress.lock);
-          --progress.num_helpers;
-          progress.helper_ended.notify_one();
-        }));
-        ++progress.num_helpers;
-      }
-    } catch (const std::exception&) {
-      // The system has no more threads, or no memory for one: those there are do the work.
+      outcomes[i].plan = load_one(job.sources[i], request, job.fallback, job.slots[i], *workspace);
+    } catch (const NeedsFallback&) {
+      return false;
+    } catch (...) {
+      workspace->trim();
+      throw;
     }
-    const CancellationScope scope([&] { return progress.is_over || job.is_cancelled(); });
-    auto asked = Clock::now();
-    work(job, progress, outcomes, [&] {
-      if (Clock::now() - asked > kPatience) {
-        progress.is_over = progress.is_over || job.is_cancelled();
-        asked = Clock::now();
-      }
-    });
-    if (wanted > 1) {
-      wait_for_helpers(progress, job.is_cancelled);
-    }
-  }
-  if (progress.bug) {
-    std::rethrow_exception(progress.bug);
-  }
-  if (progress.is_over) {
+    workspace->trim();
+    return true;
+  };
+  auto errors = work_off(job.sources.size(), {job.num_threads, job.is_cancelled}, load);
+  if (!errors) {
     return std::nullopt;
   }
-  for (Outcome& outcome : outcomes) {
-    if (!outcome.is_settled) {
-      outcome.error = out_of_memory();
-    }
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    outcomes[i].error = std::move((*errors)[i]);
   }
   return outcomes;
 }

@@ -40,15 +40,13 @@ struct Job {
 struct Outcome {
   std::optional<Error> error;  // none: loaded as planned
   Plan plan;
-  bool is_settled = false;
 };
 
 // Loads each source into its slot. The contents of the slot of a source that fails are undefined. Returns an outcome
 // for each source; or nothing, and stops early, if a source needs the fallback loader and `fallback` has neither a
 // loader nor a reason, or if the call was cancelled.
-// The result does not depend on the number of threads or on their scheduling. Threads live for the call: starting one
-// takes about 20 us, and none is left to survive a fork or to delay the end of the process. Thread-safe. Throws
-// std::logic_error for a broken invariant, which is a bug of ours and no failure of a source.
+// The result does not depend on the number of threads or on their scheduling. Threads live for the call (base/crew.h).
+// Thread-safe. Throws std::logic_error for a broken invariant, which is a bug of ours and no failure of a source.
 std::optional<std::vector<Outcome>> load_slots(const Job& job);
 
 struct WholeJpeg {

@@ -82,8 +82,21 @@ double Demuxer::start_of(const AVStream& from) const noexcept {
   return index < starts_.size() ? to_seconds(starts_[index], from.time_base.num, from.time_base.den) : 0;
 }
 
-std::optional<TimeWindow> Demuxer::extent(MediaType type) const {
-  const AVStream& from = stream(stream_index(type));
+int Demuxer::choose(MediaType type, std::optional<int> index) const {
+  if (!index) {
+    return stream_index(type);
+  }
+  const MediaType found = stream_type(*index);
+  if ((found == MediaType::kAudio) != (type == MediaType::kAudio)) {
+    throw Error(ErrorKind::kStreamNotFound, "demux",
+                "stream " + std::to_string(*index) + " is " + name_of(found) + ", not " + name_of(type))
+        .in(input_.name());
+  }
+  return *index;
+}
+
+std::optional<TimeWindow> Demuxer::extent(MediaType type, std::optional<int> index) const {
+  const AVStream& from = stream(choose(type, index));
   const double start = start_of(from);
   if (from.duration > 0) {
     return TimeWindow{start, start + to_seconds(from.duration, from.time_base.num, from.time_base.den)};
@@ -94,16 +107,60 @@ std::optional<TimeWindow> Demuxer::extent(MediaType type) const {
   return std::nullopt;
 }
 
-CodecPtr Demuxer::codec(MediaType type) {
-  const int index = stream_index(type);
+CodecPtr Demuxer::codec(MediaType type) { return codec(type, stream_index(type)); }
+
+CodecPtr Demuxer::codec(int index) { return codec(stream_type(index), index); }
+
+CodecPtr Demuxer::codec(MediaType type, int index) {
   if (input_.has_all_parameters()) {
     return codec_of(input_, type, index);
   }
-  if (!full_codec_ || full_codec_->type != type) {
+  if (!full_codec_ || full_codec_->type != type || full_codec_index_ != index) {
     // By a second reader, as this one may be in the middle of something.
     full_codec_ = codec_of(input_.with_all_parameters(), type, index);
+    full_codec_index_ = index;
   }
   return full_codec_;
+}
+
+ContainerFacts Demuxer::facts() {
+  return input_.has_all_parameters() ? facts_of(input_.context()) : facts_of(input_.with_all_parameters().context());
+}
+
+std::optional<Demuxer::PictureGrid> Demuxer::picture_grid(int index) const {
+  AVStream& from = stream(index);
+  const int count = avformat_index_get_entries_count(&from);
+  // Of two pictures any step is regular.
+  if (count < 3 || from.nb_frames != count || from.start_time == AV_NOPTS_VALUE || from.time_base.num <= 0 ||
+      from.time_base.den <= 0) {
+    return std::nullopt;
+  }
+  std::int64_t first = 0;
+  std::int64_t step = 0;
+  for (int i = 0; i < count; ++i) {
+    const AVIndexEntry* entry = avformat_index_get_entry(&from, i);
+    if (entry == nullptr || (entry->flags & AVINDEX_DISCARD_FRAME) != 0) {
+      return std::nullopt;
+    }
+    // Whose time stamps may be any numbers.
+    std::int64_t passed = 0;
+    std::int64_t expected = 0;
+    if (i == 0) {
+      first = entry->timestamp;
+    } else if (__builtin_sub_overflow(entry->timestamp, first, &passed) || passed <= 0) {
+      return std::nullopt;
+    } else if (i == 1) {
+      step = passed;
+    } else if (__builtin_mul_overflow(step, static_cast<std::int64_t>(i), &expected) || passed != expected) {
+      return std::nullopt;
+    }
+  }
+  std::int64_t end = 0;
+  if (__builtin_mul_overflow(step, static_cast<std::int64_t>(count), &end) ||
+      __builtin_add_overflow(end, from.start_time, &end)) {
+    return std::nullopt;
+  }
+  return PictureGrid{count, from.start_time, step, from.time_base};
 }
 
 int Demuxer::num_streams() const noexcept { return static_cast<int>(input_.context().nb_streams); }
@@ -150,11 +207,13 @@ void Demuxer::expect_whole_picture(int index) const {
   }
 }
 
-Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf) {
-  const int index = stream_index(type);
+Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
+                       std::optional<int> chosen) {
+  const int index = choose(type, chosen);
   expect_whole_picture(index);
   Packets packets = new_packets(type, index);
-  packets.codec = full_codec_ && full_codec_->type == type ? full_codec_ : codec_of(input_, type, index);
+  const bool has_full = full_codec_ && full_codec_->type == type && full_codec_index_ == index;
+  packets.codec = has_full ? full_codec_ : codec_of(input_, type, index);
   packets.window = window;
   stop_reading();
   try {

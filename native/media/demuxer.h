@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "media/facts.h"
 #include "media/input.h"
 #include "media/packets.h"
 #include "media/pts_filler.h"
@@ -23,17 +24,38 @@ class Demuxer {
   Demuxer(MediaSource source, std::string name, DemuxConfig config);
 
   // The packets of the best stream of that type: all, or those that are needed to decode the window.
-  // Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated), kFilter (bit stream filter).
-  Packets demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf);
+  // `index`: another stream of that type. Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated),
+  // kFilter (bit stream filter).
+  Packets demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
+                std::optional<int> index = std::nullopt);
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
   // From when to when the stream lasts, in seconds, according to the container; none if it does not say. Throws
   // Error(kStreamNotFound).
-  std::optional<TimeWindow> extent(MediaType type) const;
+  std::optional<TimeWindow> extent(MediaType type, std::optional<int> index = std::nullopt) const;
   CodecPtr codec(MediaType type);          // throws Error(kStreamNotFound); complete
+  CodecPtr codec(int index);               // of a stream of audio or video; throws Error(kStreamNotFound); complete
   int num_streams() const noexcept;
   MediaType stream_type(int index) const;   // throws Error(kStreamNotFound) for what is neither audio nor video
+  // The best stream of that type, or the one with that index. Throws Error(kStreamNotFound), also for one of another type.
+  int choose(MediaType type, std::optional<int> index) const;
+  // Samples per second of a stream of audio according to the container; 0 if it does not say.
+  int sample_rate(int index) const noexcept { return stream(index).codecpar->sample_rate; }
+  // All that the container says. May look into the source once more.
+  ContainerFacts facts();
+  // How pictures of the stream are to be turned for display.
+  Orientation orientation(int index) const { return display_orientation(stream(index)); }
+  // Where pictures lie on a grid of times, of which the container's index has all: picture i is displayed at
+  // start + i * step, in the stream's time base.
+  struct PictureGrid {
+    std::int64_t count = 0;
+    std::int64_t start = 0;
+    std::int64_t step = 0;
+    AVRational time_base{0, 1};
+  };
+  // None if the pictures do not, or that is not known without reading all packets.
+  std::optional<PictureGrid> picture_grid(int index) const;
   const std::string& name() const noexcept { return input_.name(); }
 
   // Incremental reading. `start_reading` seeks to the beginning and returns the token for `read_some`. Any other use of the demuxer
@@ -48,6 +70,7 @@ class Demuxer {
   void expect_whole_picture(int index) const;
   AVStream& stream(int index) const noexcept { return *input_.context().streams[index]; }
   Packets new_packets(MediaType type, int index) const;
+  CodecPtr codec(MediaType type, int index);
   // Makes `read` skip all other streams.
   void select(const std::set<int>& streams);
   void demux_picture(Packets& into);
@@ -67,7 +90,9 @@ class Demuxer {
   Input input_;
   Seeker seeker_;
   std::vector<std::int64_t> starts_;  // first time stamp of each stream in its time base; 0 if unknown
-  CodecPtr full_codec_;               // complete, where `input_` has not been examined
+  // Complete, where `input_` has not been examined; and of which stream.
+  CodecPtr full_codec_;
+  int full_codec_index_ = -1;
   // Incremental reading.
   int round_ = 0;
   std::set<int> reading_;

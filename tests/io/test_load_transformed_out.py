@@ -76,7 +76,7 @@ def test_batch_can_be_filled_again(dtype: Any) -> None:
         (np.empty((3, 12, 16, 3), np.float32), r"float32 of shape \(3, 12, 16, 3\)"),
         (np.empty((2, 12, 16, 3), np.uint8), r"uint8 of shape \(2, 12, 16, 3\)"),
         (np.empty(2 * 12 * 16 * 3, np.float32), r"float32 of shape \(1152,\)"),
-        (memoryview(bytes(9216)).cast("d", (2, 12, 16, 3)), r"elements 'd' of shape \(2, 12, 16, 3\)"),
+        (memoryview(bytes(9216)).cast("d", (2, 12, 16, 3)), r"float64 of shape \(2, 12, 16, 3\)"),
     ],
     ids=["type", "order", "layout", "count", "bytes", "flat", "view"],
 )

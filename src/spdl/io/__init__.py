@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spdl import __version__ as __version__
 
 from . import utils as utils
+from ._batches._sounds import load_audio_batch as load_audio_batch
 from ._buffers import cpu_storage as cpu_storage
 from ._buffers import to_jax as to_jax
 from ._buffers import to_numba as to_numba
@@ -98,11 +99,17 @@ from ._media._filters import get_video_filter_desc as get_video_filter_desc
 from ._media._load import load_audio as load_audio
 from ._media._load import load_video as load_video
 from ._media._mux import Muxer as Muxer
+from ._media._probe import AudioStreamInfo as AudioStreamInfo
+from ._media._probe import MediaInfo as MediaInfo
+from ._media._probe import StreamInfo as StreamInfo
+from ._media._probe import VideoStreamInfo as VideoStreamInfo
+from ._media._probe import probe as probe
 from ._media._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._media._reference_frames import create_reference_video_frame as create_reference_video_frame
 from ._native import __getattr__ as __getattr__
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
+from ._types import Excerpt as Excerpt
 from ._types import LoadFailure as LoadFailure
 
 if TYPE_CHECKING:
@@ -134,6 +141,7 @@ __all__ = [
     "AudioEncoder",
     "AudioFrames",
     "AudioPackets",
+    "AudioStreamInfo",
     "BSF",
     "BatchLoadError",
     "CPUBuffer",
@@ -154,6 +162,7 @@ __all__ = [
     "Demuxer",
     "DeviceError",
     "EncodeError",
+    "Excerpt",
     "FilterError",
     "FilterGraph",
     "ImageCodec",
@@ -164,6 +173,7 @@ __all__ = [
     "LoadFailure",
     "LongerSide",
     "MediaError",
+    "MediaInfo",
     "MuxError",
     "Muxer",
     "NativeLibraryError",
@@ -176,6 +186,7 @@ __all__ = [
     "ShorterSide",
     "SourceNotFoundError",
     "SourceTimeoutError",
+    "StreamInfo",
     "StreamNotFoundError",
     "UnknownNodeError",
     "UnsupportedFormatError",
@@ -185,6 +196,7 @@ __all__ = [
     "VideoEncoder",
     "VideoFrames",
     "VideoPackets",
+    "VideoStreamInfo",
     "WAVError",
     "WAVHeader",
     "__version__",
@@ -212,6 +224,7 @@ __all__ = [
     "get_video_filter_desc",
     "iter_tarfile",
     "load_audio",
+    "load_audio_batch",
     "load_image",
     "load_image_batch",
     "load_image_batch_nvjpeg",
@@ -223,6 +236,7 @@ __all__ = [
     "nv12_to_rgb",
     "nvdec_decoder",
     "parse_wav",
+    "probe",
     "sample_decode_video",
     "sample_seeds",
     "save_image",

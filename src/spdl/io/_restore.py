@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from ._native import AudioFrames, AudioPackets, CPUBuffer, ImageFrames, ImagePackets, VideoFrames, VideoPackets
-    from ._types import LoadFailure
+    from ._types import Excerpt, LoadFailure
 
 
 def restore_buffer(
@@ -21,13 +21,14 @@ def restore_buffer(
     failures: "tuple[LoadFailure, ...]",
     origins: tuple[int | None, ...],
     plans: tuple[int, int, bytes] | None,
+    excerpts: "tuple[Excerpt | None, ...]" = (),
 ) -> "CPUBuffer":
     """A buffer in ``memory``, read-only if ``memory`` is.
 
     Raises:
         ConvertError: ``memory`` does not have exactly the size of the array.
     """
-    return _native.core.restore_buffer(memory, shape, typestr, failures, origins, plans)
+    return _native.core.restore_buffer(memory, shape, typestr, failures, origins, plans, excerpts)
 
 
 def restore_packets(data: "Buffer", *others: "Buffer") -> "AudioPackets | VideoPackets | ImagePackets":

@@ -63,6 +63,19 @@ class LoadFailure:
         return LoadFailure, (self.index, source, self.error)
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Which part of its source an item of a batch of clips or sounds is.
+
+    Attributes:
+        start: Time of the first frame or sample, in seconds.
+        length: Number of frames or samples from the source. The rest of the item is padding.
+    """
+
+    start: float
+    length: int
+
+
 @runtime_checkable
 class ArrayInterface(Protocol):
     """An array in CPU memory with NumPy's array interface (version 3)."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MAX_SPARES_PER_SOURCE = 100
 _NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 # Formats of the buffer protocol; "E" is that of our own buffers and of ml_dtypes.
-_FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32"}
+_FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32", "d": "float64", "h": "int16", "i": "int32"}
 
 
 def load_transformed(
@@ -60,7 +60,7 @@ def load_transformed(
         replay=None if replay is None else _as_plans(replay, transform, len(sources)),
         max_pixels=as_max_pixels(max_pixels),
         num_threads=num_threads,
-        memory=_as_memory(out, storage, transform, len(sources)),
+        memory=as_memory(out, storage, transform.dtype, (len(sources), *transform.shape), _NUM_BYTES[transform.dtype]),
     )
     if batch.empty:
         batch.fill_from(spares)
@@ -196,18 +196,30 @@ def _as_plans(replay: Iterable[AppliedTransform | None], transform: ImageTransfo
     return [plan_of(item) for item in items]
 
 
-def _as_memory(out: Any, storage: Any, transform: ImageTransform, count: int) -> Any:
-    """The user's output memory for native code; ``None`` if there is none."""
+def as_memory(out: Any, storage: Any, dtype: str, shape: tuple[int, ...], num_bytes: int) -> Any:
+    """The user's output memory for native code; ``None`` if there is none.
+
+    Args:
+        out: The user's array to fill.
+        storage: The user's memory for an array.
+        dtype: Elements of the batch.
+        shape: Shape of the batch.
+        num_bytes: Size of an element.
+
+    Raises:
+        ValueError: Both are given; or ``out`` has another dtype or shape, or is too small.
+        TypeError: The memory is not writable, or not contiguous.
+    """
     if out is None:
         return None if storage is None else as_storage(storage)
     if storage is not None:
         raise ValueError(
             "out and storage exclude each other: out is the array to fill, storage is memory for a new array"
         )
-    return _as_out(out, transform.dtype, (count, *transform.shape))
+    return _as_out(out, dtype, shape, num_bytes)
 
 
-def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+def _as_out(out: Any, dtype: str, shape: tuple[int, ...], element_size: int) -> Any:
     """The memory of an array of exactly that dtype and shape, or of a byte buffer that is large enough.
 
     Raises:
@@ -219,7 +231,7 @@ def _as_out(out: Any, dtype: str, shape: tuple[int, ...]) -> Any:
     is_bytes = given == "uint8" and len(given_shape) == 1
     if not is_bytes and (given != dtype or given_shape != shape):
         raise ValueError(f"out must be {expected}, got {given} of shape {given_shape}")
-    num_bytes = prod(shape) * _NUM_BYTES[dtype]
+    num_bytes = prod(shape) * element_size
     if is_bytes and given_shape[0] < num_bytes:
         raise ValueError(f"out must have at least {num_bytes} bytes, for {expected}, got {given_shape[0]}")
     # NumPy does not accept torch tensors that require gradients.

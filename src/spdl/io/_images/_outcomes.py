@@ -33,7 +33,9 @@ def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
     return loaded
 
 
-def report_failures(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int) -> None:
+def report_failures(
+    failures: Sequence[LoadFailure], num_sources: int, num_missing: int, *, most_missing: int, kind: str = "image"
+) -> None:
     """Log all failures, and raise if too many images are missing.
 
     Args:
@@ -41,13 +43,22 @@ def report_failures(failures: Sequence[LoadFailure], num_sources: int, num_missi
         num_sources: Requested size of the batch.
         num_missing: Number of missing images.
         most_missing: Number of images that may be missing.
+        kind: What the items of the batch are, for messages.
 
     Raises:
         BatchLoadError: Too many images are missing.
     """
     for failure in failures:
         if failure.index < num_sources:
-            log(_LG, logging.ERROR, "Image %d of a batch of %d: %s", failure.index, num_sources, failure.error)
+            log(
+                _LG,
+                logging.ERROR,
+                "%s %d of a batch of %d: %s",
+                kind.capitalize(),
+                failure.index,
+                num_sources,
+                failure.error,
+            )
         else:
             log(
                 _LG,
@@ -58,12 +69,12 @@ def report_failures(failures: Sequence[LoadFailure], num_sources: int, num_missi
                 failure.error,
             )
     if num_missing > most_missing:
-        raise BatchLoadError(_summary(failures, num_sources, num_missing), failures=failures)
+        raise BatchLoadError(_summary(failures, num_sources, num_missing, kind), failures=failures)
 
 
-def _summary(failures: Sequence[LoadFailure], num_sources: int, num_missing: int) -> str:
+def _summary(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, kind: str) -> str:
     shown = 3
     lines = [f"  [{failure.index}] {failure.error}" for failure in failures[:shown]]
     if len(failures) > shown:
         lines.append(f"  and {len(failures) - shown} more, in .failures")
-    return "\n".join([f"Failed to load some images. ({num_missing} of {num_sources})", *lines])
+    return "\n".join([f"Failed to load some {kind}s. ({num_missing} of {num_sources})", *lines])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from spdl.io._types import Default
 
@@ -183,3 +184,23 @@ def check_arguments(demux_config: object, decode_config: object, filter_desc: ob
         raise TypeError(f"decode_config must be made by decode_config(), got {type(decode_config).__name__}")
     if filter_desc is not None and not isinstance(filter_desc, str | Default):
         raise TypeError(f"filter_desc must be str or None, got {type(filter_desc).__name__}")
+
+
+def demux_fields(config: DemuxConfig | None) -> tuple[Any, ...] | None:
+    """The fields of a configuration for native functions that take them as a tuple."""
+    if config is None:
+        return None
+    protocols = None if config.protocols is None else list(config.protocols)
+    return (
+        config.format,
+        dict(config.format_options),
+        config.buffer_size,
+        config.tolerate_errors,
+        protocols,
+        config.timeout,
+    )
+
+
+def decode_fields(config: DecodeConfig | None) -> tuple[Any, ...] | None:
+    """The fields of a configuration for native functions that take them as a tuple."""
+    return None if config is None else (config.decoder, dict(config.decoder_options), config.tolerate_errors)

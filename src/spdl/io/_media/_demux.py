@@ -1,5 +1,6 @@
 """From containers to packets."""
 
+import operator
 from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from types import TracebackType
@@ -17,6 +18,8 @@ from ._window import as_window
 
 if TYPE_CHECKING:
     from spdl.io._native import AudioCodec, AudioPackets, ImageCodec, ImagePackets, VideoCodec, VideoPackets
+
+    from ._probe import MediaInfo
 
 
 class Demuxer:
@@ -78,8 +81,10 @@ class Demuxer:
         self._native.close()
 
     @traced
-    def demux_audio(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "AudioPackets":
-        """Read the packets of the best audio stream.
+    def demux_audio(
+        self, window: TimeWindow | None = None, *, bsf: str | None = None, stream: int | None = None
+    ) -> "AudioPackets":
+        """Read the packets of an audio stream: the best one unless ``stream`` is given.
 
         Can be called any number of times, in any order with other methods; each call reads from the beginning.
 
@@ -88,45 +93,55 @@ class Demuxer:
                 ``Decimal``, or text such as ``"1/3"``. The result has the packets that overlap the window, and as many
                 before it as the decoder needs to give the same samples as without a window. ``None``: everything.
             bsf: Bit stream filters for the packets, in FFmpeg's syntax.
+            stream: Index of the stream in the container, as ``info`` and ``probe`` list them. ``None``: the best one.
 
         Returns:
             Packets that are independent of the demuxer. Their length is 0 if the window is empty or beyond the end.
 
         Raises:
-            StreamNotFoundError: There is no audio stream.
+            StreamNotFoundError: There is no audio stream, or ``stream`` is not one.
             DemuxError: The data is damaged or cannot be read.
             FilterError: A bit stream filter is unknown, or rejects the packets.
             TypeError, ValueError: The window is not a pair of numbers of seconds.
             OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
         """
-        return cast("AudioPackets", self._native.demux("audio", window=as_window(window, "window"), bsf=bsf))
+        return cast(
+            "AudioPackets",
+            self._native.demux("audio", window=as_window(window, "window"), bsf=bsf, index=stream_of(stream)),
+        )
 
     @traced
-    def demux_video(self, window: TimeWindow | None = None, *, bsf: str | None = None) -> "VideoPackets":
-        """Read the packets of the best video stream. Cover art does not count as video.
+    def demux_video(
+        self, window: TimeWindow | None = None, *, bsf: str | None = None, stream: int | None = None
+    ) -> "VideoPackets":
+        """Read the packets of a video stream: the best one unless ``stream`` is given. Cover art does not count.
 
-        Can be called any number of times, in any order with other methods; each call reads from the beginning. An image
-        gives one packet.
+        Can be called any number of times, in any order with other methods; each call reads from the beginning. An
+        image gives one packet.
 
         Args:
             window: Start and end in seconds, half open: frames with ``start <= time < end``. Numbers, ``Fraction``,
                 ``Decimal``, or text such as ``"1/3"``. Packets from the last key frame at or before the start are kept
                 for decoding; the length does not count them. ``None``: everything.
             bsf: Bit stream filters for the packets, in FFmpeg's syntax.
+            stream: Index of the stream in the container, as ``info`` and ``probe`` list them. ``None``: the best one.
 
         Returns:
             Packets that are independent of the demuxer. Their length is 0 if the window is empty or beyond the end.
 
         Raises:
-            StreamNotFoundError: There is no video stream.
+            StreamNotFoundError: There is no video stream, or ``stream`` is not one.
             DemuxError: The data is damaged or cannot be read.
             FilterError: A bit stream filter is unknown, or rejects the packets.
             TypeError, ValueError: The window is not a pair of numbers of seconds.
             OverflowError: A bound of the window is infinite.
             ClosedError: The demuxer was closed.
         """
-        return cast("VideoPackets", self._native.demux("video", window=as_window(window, "window"), bsf=bsf))
+        return cast(
+            "VideoPackets",
+            self._native.demux("video", window=as_window(window, "window"), bsf=bsf, index=stream_of(stream)),
+        )
 
     @traced
     def demux_image(self, *, bsf: str | None = None) -> "ImagePackets":
@@ -191,6 +206,31 @@ class Demuxer:
         if not chosen:
             raise ValueError("indices must have at least one index, got none")
         return _SeveralStreams(self._native, chosen, limits)
+
+    @property
+    def info(self) -> "MediaInfo":
+        """What the container says about itself and its streams, as ``probe`` returns it."""
+        from ._probe import info_of
+
+        return info_of(self)
+
+    def __str__(self) -> str:
+        return str(self.info)
+
+    def codec(self, stream: int) -> "AudioCodec | VideoCodec":
+        """Codec of a stream, such as for a ``Decoder`` of the packets of ``streaming_demux``.
+
+        Args:
+            stream: Index of the stream in the container.
+
+        Raises:
+            StreamNotFoundError: There is no such stream, or it is neither audio nor video.
+            ClosedError: The demuxer was closed.
+        """
+        index = stream_of(stream)
+        if index is None:
+            raise TypeError("stream must be an integer, got None")
+        return self._native.codec_at(index)
 
     def has_audio(self) -> bool:
         """Whether there is an audio stream."""
@@ -278,11 +318,30 @@ def _as_limits(duration: float, num_packets: int) -> tuple[float | None, int | N
     return float(duration), None
 
 
-def empty_window_error(demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float]) -> ConvertError:
+def stream_of(stream: int | None) -> int | None:
+    """The argument ``stream`` for native code.
+
+    Raises:
+        TypeError: It is not an integer.
+    """
+    if stream is None:
+        return None
+    if isinstance(stream, bool):
+        raise TypeError(f"stream must be an integer, got {stream!r}")
+    try:
+        index = operator.index(stream)
+    except TypeError:
+        raise TypeError(f"stream must be an integer, got {stream!r}") from None
+    return min(max(index, -1), 2**31 - 1)  # native code has the message for numbers out of range
+
+
+def empty_window_error(
+    demuxer: Demuxer, kind: Literal["audio", "video"], window: tuple[float, float], stream: int | None = None
+) -> ConvertError:
     """The error for a window without samples or pictures of a stream. It states the extent of the stream."""
     start, end = window
     what = "samples" if kind == "audio" else "pictures"
-    extent = demuxer._native.extent(kind)
+    extent = demuxer._native.extent(kind, stream)
     reason = f"there are no {what} in [{start:g}, {end:g}) seconds"
     if extent is not None:
         reason += f"; the {kind} stream goes from {extent[0]:.6g} to {extent[1]:.6g}"

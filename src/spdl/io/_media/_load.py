@@ -10,10 +10,11 @@ from spdl.io._types import DEFAULT, Default, Source, TimeWindow
 from ._config import DecodeConfig, DemuxConfig, check_arguments
 from ._decode import decode_array
 from ._demux import Demuxer, empty_window_error
+from ._sound import load_sound
 from ._window import as_window
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer
+    from spdl.io._native import AudioPackets, CPUBuffer, VideoPackets
 
 
 @overload
@@ -24,6 +25,11 @@ def load_audio(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    sample_rate: int | None = None,
+    num_channels: int | None = None,
+    num_samples: int | None = None,
+    dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
+    stream: int | None = None,
     device_config: None = None,
     name: str | None = None,
 ) -> "CPUBuffer": ...
@@ -35,6 +41,11 @@ def load_audio(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    sample_rate: int | None = None,
+    num_channels: int | None = None,
+    num_samples: int | None = None,
+    dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
+    stream: int | None = None,
     device_config: CUDAConfig,
     name: str | None = None,
 ) -> CUDABuffer: ...
@@ -46,10 +57,19 @@ def load_audio(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    sample_rate: int | None = None,
+    num_channels: int | None = None,
+    num_samples: int | None = None,
+    dtype: Literal["float32", "float64", "int16", "int32"] | None = None,
+    stream: int | None = None,
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load the best audio stream of a source.
+    """Load an audio stream of a source: the best one unless ``stream`` is given.
+
+    ::
+
+        second = load_audio(path, (10, 11), sample_rate=16000, num_channels=1)  # (1, 16000) float32
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
@@ -60,28 +80,61 @@ def load_audio(
         filter_desc: FFmpeg filter chain, as made by ``get_audio_filter_desc``. The default gives ``fltp``.
             ``None``: the decoder's own format. The output is trimmed to the window, unless the chain has filters
             that may change timestamps, such as ``atrim``, ``apad`` and ``atempo``.
+        sample_rate: Sample rate of the result, in Hz. This and the next three arguments replace ``filter_desc``.
+            ``None``: that of the source. Resampled by libswresample, with its default filter.
+        num_channels: Number of channels of the result, mixed as FFmpeg does. ``None``: those of the source.
+        num_samples: Number of samples of the result, from the start of the window on. What is more is cut. Where the
+            source has none, before its first sample and behind its last one, there is silence.
+        dtype: Elements of the result; floats go from -1 to 1. ``None``: ``"float32"``.
+        stream: Index of the stream in the container, as ``probe`` lists them.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
     Returns:
         C-contiguous; by default ``(channels, samples)`` ``float32``, at the sample rate of the source, which
-        ``demux_audio(src).sample_rate`` tells.
+        ``probe(src).audio.sample_rate`` tells. A window inside the stream gives exactly the samples of its rule, at any
+        rate; they are those of resampling everything and cutting.
 
     Raises:
         SourceNotFoundError: There is no such file.
         OpenError: The source is not media.
-        StreamNotFoundError: The source has no audio stream.
+        StreamNotFoundError: The source has no audio stream, or ``stream`` is not one.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         FilterError: The filter description is wrong.
         ConvertError: The window contains no sample.
-        TypeError, ValueError: The window is not a pair of numbers of seconds.
+        TypeError, ValueError: The window is not a pair of numbers of seconds; a rate or number is not an integer or
+            out of range, or is given together with ``filter_desc``.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The sample format has no array layout.
         DeviceError: There is no such device as ``device_config`` names.
 
     Releases the GIL; safe to call from several threads.
     """
-    return _load("audio", src, timestamp, demux_config, decode_config, filter_desc, device_config, name)
+    if (sample_rate, num_channels, num_samples, dtype) != (None, None, None, None):
+        if not isinstance(filter_desc, Default):
+            raise ValueError(
+                "filter_desc and sample_rate, num_channels, num_samples or dtype exclude each other:"
+                " get_audio_filter_desc makes a description with all of them"
+            )
+        check_arguments(demux_config, decode_config, filter_desc)
+        window = as_window(timestamp, "timestamp")
+        device = as_device(device_config, "load audio")
+        return on_device(
+            load_sound(
+                src,
+                window,
+                sample_rate=sample_rate,
+                num_channels=num_channels,
+                num_samples=num_samples,
+                dtype=dtype,
+                stream=stream,
+                demux_config=demux_config,
+                decode_config=decode_config,
+                name=name,
+            ),
+            device,
+        )
+    return _load("audio", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream)
 
 
 @overload
@@ -92,6 +145,7 @@ def load_video(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    stream: int | None = None,
     device_config: None = None,
     name: str | None = None,
 ) -> "CPUBuffer": ...
@@ -103,6 +157,7 @@ def load_video(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    stream: int | None = None,
     device_config: CUDAConfig,
     name: str | None = None,
 ) -> CUDABuffer: ...
@@ -114,10 +169,11 @@ def load_video(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
+    stream: int | None = None,
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
-    """Load the frames of the best video stream of a source.
+    """Load the frames of a video stream of a source: the best one unless ``stream`` is given.
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
@@ -126,6 +182,7 @@ def load_video(
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``.
             ``None``: the decoder's own format.
+        stream: Index of the stream in the container, as ``probe`` lists them.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
@@ -135,7 +192,7 @@ def load_video(
     Raises:
         SourceNotFoundError: There is no such file.
         OpenError: The source is not media.
-        StreamNotFoundError: The source has no video stream.
+        StreamNotFoundError: The source has no video stream, or ``stream`` is not one.
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         FilterError: The filter description is wrong.
         ConvertError: The window contains no frame.
@@ -146,7 +203,7 @@ def load_video(
 
     Releases the GIL; safe to call from several threads.
     """
-    return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name)
+    return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream)
 
 
 def _load(
@@ -158,13 +215,17 @@ def _load(
     filter_desc: str | Default | None,
     device_config: CUDAConfig | None,
     name: str | None,
+    stream: int | None,
 ) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
     as_native_source(src)
     window = as_window(timestamp, "timestamp")
     device = as_device(device_config, f"load {kind}")
     with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
-        packets = demuxer.demux_audio(window) if kind == "audio" else demuxer.demux_video(window)
+        if kind == "audio":
+            packets: AudioPackets | VideoPackets = demuxer.demux_audio(window, stream=stream)
+        else:
+            packets = demuxer.demux_video(window, stream=stream)
         if window is not None and len(packets) == 0:
-            raise empty_window_error(demuxer, kind, window)
+            raise empty_window_error(demuxer, kind, window, stream)
     return on_device(decode_array(packets, filter_desc, decode_config), device)

@@ -45,6 +45,12 @@ class CPUBuffer:
         """
 
     @property
+    def excerpts(self) -> tuple[spdl.io._types.Excerpt | None, ...]:
+        """
+        Of a batch of clips or sounds: which part of its source each item is, as an ``Excerpt``. ``None`` for zeros.
+        """
+
+    @property
     def applied(self) -> tuple[spdl.io._images._applied.AppliedTransform | None, ...]:
         """
         The geometry of each image in a batch that a transform made: one ``AppliedTransform`` each.
@@ -82,6 +88,9 @@ def new_storage(size: int) -> CPUStorage:
 def set_origins(buffer: CPUBuffer, origins: tuple[int | None, ...]) -> None:
     """Set ``origins`` of a batch."""
 
+def set_excerpts(buffer: CPUBuffer, excerpts: tuple[spdl.io._types.Excerpt | None, ...]) -> None:
+    """Set ``excerpts`` of a batch."""
+
 def new_buffer(shape: tuple[int, ...], typestr: str, storage: Buffer | numpy.typing.NDArray[Any] | None) -> CPUBuffer:
     """
     Make an uninitialized buffer.
@@ -100,6 +109,7 @@ def restore_buffer(
     failures: tuple[spdl.io._types.LoadFailure, ...],
     origins: tuple[int | None, ...],
     plans: tuple[int, int, bytes] | None,
+    excerpts: tuple[spdl.io._types.Excerpt | None, ...],
 ) -> CPUBuffer:
     """
     A CPUBuffer in memory that holds its elements already.
@@ -109,6 +119,7 @@ def restore_buffer(
         shape, typestr: As for ``new_buffer``.
         failures, origins: What it is to have as these.
         plans: What ``__reduce_ex__`` gave for ``applied``.
+        excerpts: What it is to have as these.
     """
 
 def large_memory() -> tuple[int, int]:

@@ -8,6 +8,7 @@ import numpy.typing
 from typing_extensions import Buffer
 
 import spdl.io._errors
+import spdl.io._types
 import spdl.io.lib._core
 
 def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
@@ -375,7 +376,7 @@ class Demuxer:
         """Close the container and release the source. Idempotent."""
 
     def demux(
-        self, kind: str, *, window: tuple[float, float] | None, bsf: str | None
+        self, kind: str, *, window: tuple[float, float] | None, bsf: str | None, index: int | None = None
     ) -> AudioPackets | VideoPackets | ImagePackets:
         """
         Read the packets of the best stream of a media type.
@@ -384,6 +385,7 @@ class Demuxer:
             kind: The media type: ``"audio"``, ``"video"`` or ``"image"``.
             window: The start and end in seconds.
             bsf: The description of bit stream filters.
+            index: The stream, instead of the best one.
         """
 
     def has(self, kind: str) -> bool:
@@ -392,10 +394,18 @@ class Demuxer:
     def stream_index(self, kind: str) -> int:
         """Index of the best stream of that media type."""
 
-    def extent(self, kind: str) -> tuple[float, float] | None:
+    def extent(self, kind: str, index: int | None = None) -> tuple[float, float] | None:
         """
-        Start and end of the best stream of that media type in seconds; None if the container does not state them.
+        Start and end of the best stream of that media type, or of that stream, in seconds; None if the container does not state them.
         """
+
+    def facts(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """
+        What the container says of itself and of each stream; see ``spdl.io.probe``.
+        """
+
+    def codec_at(self, index: int) -> AudioCodec | VideoCodec:
+        """Codec of a stream of audio or video."""
 
     @property
     def name(self) -> str:
@@ -1022,6 +1032,79 @@ class Muxer:
     def write(self, stream_index: int, packets: AudioPackets | VideoPackets | ImagePackets) -> None: ...
     def flush(self) -> None: ...
     def close(self) -> None: ...
+
+def new_batch(
+    shape: tuple[int, ...], dtype: str, storage: Buffer | numpy.typing.NDArray[Any] | None
+) -> spdl.io.lib._core.CPUBuffer:
+    """
+    An array of samples, uninitialized. ``storage``: Writable memory for it, or None for memory of its own.
+    """
+
+def load_sound(
+    source: str | Buffer | numpy.typing.NDArray[numpy.uint8],
+    *,
+    name: str | None,
+    window: tuple[float, float] | None,
+    num_samples: int | None,
+    sample_rate: int,
+    num_channels: int,
+    dtype: str,
+    stream: int | None,
+    demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
+    decode: tuple[str | None, dict[str, str], bool] | None,
+) -> spdl.io.lib._core.CPUBuffer:
+    """
+    Load a window of sound at any sample rate. See ``spdl.io.load_audio``.
+
+    Args:
+        name: The name of the source in messages, or None for its path or address.
+        window: The start and end in seconds, or None for everything.
+        num_samples: The number of samples of the result, cut or padded; or None.
+        sample_rate, num_channels: Those of the result; 0 for those of the source.
+        dtype: The elements: float32, float64, int16 or int32.
+        stream: The stream, or None for the best one.
+        demux, decode: The fields of the configurations, or None.
+
+    Returns:
+        ``(channels, samples)``.
+
+    Releases the GIL; thread-safe.
+    """
+
+def load_sounds(
+    buffer: spdl.io.lib._core.CPUBuffer,
+    slots: list[int],
+    sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
+    labels: list[Any],
+    *,
+    first_index: int,
+    starts: list[float] | None,
+    seeds: list[int] | None,
+    sample_rate: int,
+    dtype: str,
+    demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
+    decode: tuple[str | None, dict[str, str], bool] | None,
+    num_threads: int,
+) -> tuple[tuple[spdl.io._types.LoadFailure, ...], list[tuple[float, int] | None]]:
+    """
+    Load sounds into slots of a batch ``(items, channels, samples)`` of ``dtype``.
+
+    Args:
+        buffer: The batch.
+        slots: The slot of each source's sound, without duplicates.
+        sources: The sounds: a path each, or encoded data as a contiguous buffer of bytes.
+        labels: The ``source`` attribute of each source's ``LoadFailure``.
+        first_index: The ``index`` attribute of a failure of the first source.
+        starts: The start of each in seconds; or None, with ``seeds``, for a random one.
+        seeds: The 64-bit seed of each.
+        sample_rate: That of the batch.
+        num_threads: The number of threads, including the caller's; 0 means the caller's alone.
+
+    Returns:
+        The failures; and for each source the start in seconds and the number of samples that are not padding, or None.
+
+    Releases the GIL; thread-safe for different slots.
+    """
 
 def fallback_loader() -> object:
     """The loader of images that are not JPEG, for ``_core.load_slots``."""

@@ -1,0 +1,139 @@
+#include "base/crew.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "base/thread.h"
+#include "base/watch.h"
+
+namespace spdl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Outcome {
+  std::optional<Error> error;
+  bool is_settled = false;
+};
+
+// What the threads of a call share: which item is next, whether to leave the rest, and how many helpers work.
+struct Progress {
+  std::vector<Outcome> outcomes;  // each is of the thread that took the item
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> is_over = false;
+  std::mutex lock;
+  std::condition_variable helper_ended;
+  int num_helpers = 0;     // under the lock
+  std::exception_ptr bug;  // under the lock: a broken invariant, which is no failure of an item
+};
+
+Error out_of_memory() { return Error(ErrorKind::kDecode, "decode", "out of memory"); }
+
+// Until the helpers have ended. One may wait for a pipe, and Ctrl-C is for the caller's thread alone.
+void wait_for_helpers(Progress& progress, const std::function<bool()>& is_cancelled) {
+  std::unique_lock held(progress.lock);
+  while (!progress.helper_ended.wait_for(held, kPatience, [&] { return progress.num_helpers == 0; })) {
+    held.unlock();
+    if (!progress.is_over && is_cancelled()) {
+      progress.is_over = true;
+    }
+    held.lock();
+  }
+}
+
+template <class AfterEach>
+void take_items(Progress& progress, const std::function<bool(std::size_t)>& work, AfterEach after_each) {
+  while (!progress.is_over) {
+    const std::size_t i = progress.next++;
+    if (i >= progress.outcomes.size()) {
+      return;
+    }
+    Outcome& outcome = progress.outcomes[i];
+    try {
+      if (!work(i)) {
+        progress.is_over = true;
+      }
+    } catch (const Error& error) {
+      outcome.error = error;
+    } catch (const std::bad_alloc&) {
+      outcome.error = out_of_memory();
+    } catch (const Cancelled&) {
+      progress.is_over = true;
+    } catch (const std::logic_error&) {
+      const std::lock_guard held(progress.lock);
+      progress.bug = std::current_exception();
+      progress.is_over = true;
+    } catch (const std::exception& error) {
+      outcome.error = Error(ErrorKind::kDecode, "decode", std::string("a library failed: ") + error.what());
+    } catch (...) {
+      outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed with an unknown exception");
+    }
+    outcome.is_settled = true;
+    after_each();
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, const Crew& crew,
+                                                          const std::function<bool(std::size_t)>& work) {
+  Progress progress;
+  progress.outcomes.resize(count);
+  {
+    const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(crew.num_threads, 1)), count);
+    std::vector<std::jthread> helpers;
+    helpers.reserve(wanted);
+    try {
+      for (std::size_t i = 1; i < wanted; ++i) {
+        const std::lock_guard held(progress.lock);
+        helpers.push_back(start_thread([&] {
+          try {
+            const CancellationScope scope([&] { return progress.is_over.load(); });
+            take_items(progress, work, [] {});
+          } catch (...) {
+            // There was no memory for the words of an error. What it left is not settled.
+          }
+          const std::lock_guard counting(progress.lock);
+          --progress.num_helpers;
+          progress.helper_ended.notify_one();
+        }));
+        ++progress.num_helpers;
+      }
+    } catch (const std::exception&) {
+      // The system has no more threads, or no memory for one: those there are do the work.
+    }
+    const CancellationScope scope([&] { return progress.is_over || crew.is_cancelled(); });
+    auto asked = Clock::now();
+    take_items(progress, work, [&] {
+      if (Clock::now() - asked > kPatience) {
+        progress.is_over = progress.is_over || crew.is_cancelled();
+        asked = Clock::now();
+      }
+    });
+    if (wanted > 1) {
+      wait_for_helpers(progress, crew.is_cancelled);
+    }
+  }
+  if (progress.bug) {
+    std::rethrow_exception(progress.bug);
+  }
+  if (progress.is_over) {
+    return std::nullopt;
+  }
+  std::vector<std::optional<Error>> errors;
+  errors.reserve(count);
+  for (Outcome& outcome : progress.outcomes) {
+    errors.push_back(outcome.is_settled ? std::move(outcome.error) : out_of_memory());
+  }
+  return errors;
+}
+
+}  // namespace spdl

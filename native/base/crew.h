@@ -1,0 +1,30 @@
+// The items of one call, shared by threads that live for the call.
+//
+// The threads take the next item from a counter. Starting one takes about 20 us, and none is left to survive a fork or
+// to delay the end of the process.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+
+namespace spdl {
+
+struct Crew {
+  int num_threads = 0;  // including the caller's; 0 is 1
+  // Whether to leave the remaining items. Called from time to time in the caller's thread.
+  std::function<bool()> is_cancelled = [] { return false; };
+};
+
+// Calls `work(i)` for each item i below `count`, and returns the error of each, none for those that went well; or
+// nothing, having stopped early, if the call was cancelled or `work` returned false, which says that the rest is of no
+// use. `work` is called by several threads, each in a CancellationScope; what it throws concerns its item alone, but
+// for std::logic_error, a broken invariant, which is thrown to the caller.
+std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, const Crew& crew,
+                                                          const std::function<bool(std::size_t)>& work);
+
+}  // namespace spdl

@@ -1,0 +1,50 @@
+// Sound as a model wants it: a window of a stream, at any sample rate, number of channels and element type, in exactly
+// the samples that the window has.
+//
+// The rule of all windows: sample k of the output rate has the time k / rate and is in the window if start <= time <
+// end. Samples are those of resampling the whole stream: what a resampler looks at before and after the window is
+// decoded too, and it starts where a sample of the input and one of the output have the same time.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "av/owners.h"
+#include "base/buffer.h"
+#include "base/time_window.h"
+#include "media/decoder.h"
+#include "media/demuxer.h"
+
+namespace spdl {
+
+struct SoundRequest {
+  std::optional<TimeWindow> window;         // none: everything
+  std::optional<double> start;              // in seconds, instead of a window; needs num_samples
+  std::optional<double> share;              // instead of a start, of the places where one may be: [0, 1)
+  std::optional<std::int64_t> num_samples;  // of the result: cut, or padded with silence
+  int sample_rate = 0;                      // 0: that of the stream
+  int num_channels = 0;                     // 0: those of the stream
+  AVSampleFormat format = AV_SAMPLE_FMT_FLTP;  // planar
+  std::optional<int> stream;
+  DecodeConfig decode;
+};
+
+// One row for each channel, `stride` bytes apart.
+struct Sound {
+  Buffer memory;
+  std::size_t stride = 0;
+  int num_channels = 0;
+  int sample_rate = 0;
+  std::int64_t num_samples = 0;  // of each channel
+  std::int64_t first = 0;        // position of the first sample in time, in samples
+  // Those that the stream has; the rest is silence of padding: `silence_before` samples, and what is left behind.
+  std::int64_t num_valid = 0;
+  std::int64_t silence_before = 0;
+};
+
+// Throws Error: kStreamNotFound, kDemux, kDecode, kFilter (that cannot be resampled), kConvert (the window has no
+// sample); std::bad_alloc; Cancelled.
+Sound load_sound(Demuxer& demuxer, const SoundRequest& request);
+
+}  // namespace spdl

@@ -1,0 +1,1 @@
+"""Batches of clips and of sounds, each loaded by one native call."""

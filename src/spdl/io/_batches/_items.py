@@ -1,0 +1,165 @@
+"""What loaders of batches of clips and sounds share: sources, places in them, statuses, and the output memory."""
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+from spdl.io import _native
+from spdl.io._images._arguments import as_integer, as_sources, require_word
+from spdl.io._images._image_transform import as_seed
+from spdl.io._images._outcomes import report_failures
+from spdl.io._images._seeds import sample_seeds
+from spdl.io._source import as_native_sources
+from spdl.io._types import Excerpt, LoadFailure, Source
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer
+
+OnFailure = Literal["drop", "zero"]
+
+#: What a native call returns: the failures; and for each source the start and length of its excerpt.
+Loaded = tuple[tuple[LoadFailure, ...], Sequence[tuple[float, int] | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """How many threads share the work, and what becomes of items that fail."""
+
+    strict: bool
+    on_failure: OnFailure
+    num_threads: int
+
+    def __post_init__(self) -> None:
+        """Check the arguments of the user, which have these names.
+
+        Raises:
+            TypeError, ValueError: One has the wrong type or value.
+        """
+        require_word("on_failure", self.on_failure, ("drop", "zero"))
+        number = as_integer("num_threads", self.num_threads)
+        if not 0 <= number < 2**16:
+            raise ValueError(f"num_threads must be >= 0 and < 2**16, got {number}")
+        object.__setattr__(self, "num_threads", number)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of a batch as given, and in the form for native code."""
+
+    given: list[Source]
+    native: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @staticmethod
+    def of(srcs: Iterable[Source]) -> "Sources":
+        """The argument ``srcs``.
+
+        Raises:
+            TypeError: It is a single source, or an item is neither a path nor a buffer.
+            ValueError: It is empty.
+        """
+        given = as_sources("srcs", srcs)
+        if not given:
+            raise ValueError("srcs must have at least one source, got none")
+        return Sources(given, as_native_sources(given))
+
+
+def as_seeds(
+    seed: SupportsIndex | None, seeds: Iterable[SupportsIndex] | None, count: int, *, needed_for: str | None
+) -> list[int] | None:
+    """One seed per source; ``None`` if there are none.
+
+    Args:
+        seed: The user's seed for the batch.
+        seeds: The user's seeds, one per source.
+        count: Number of sources.
+        needed_for: What is random, so that seeds are required; ``None`` if nothing is.
+
+    Raises:
+        TypeError: A seed is not an integer.
+        ValueError: Both are given, their number is wrong, or they are missing although something is random.
+    """
+    if seed is not None and seeds is not None:
+        raise ValueError("seed and seeds exclude each other: seed is one for the batch, seeds has one per source")
+    if seed is not None:
+        return sample_seeds(as_integer("seed", seed), 0, range(count))
+    if seeds is None:
+        if needed_for is not None:
+            raise ValueError(f"seed or seeds must be given for {needed_for}; sample_seeds makes one per source")
+        return None
+    try:
+        numbers = [operator.index(each) for each in seeds]
+    except TypeError as exc:
+        raise TypeError(f"seeds must be integers, one per source: {exc}") from None
+    if len(numbers) != count:
+        raise ValueError(f"seeds must have one seed per source: {count}, got {len(numbers)}")
+    as_seed("seeds", min(numbers))
+    as_seed("seeds", max(numbers))
+    return numbers
+
+
+def as_starts(start: Any, count: int) -> list[float]:
+    """The start of each item in seconds: one number for all, or one per source.
+
+    Raises:
+        TypeError: One is not a number.
+        ValueError: One is not finite, or there are too many or too few.
+    """
+    many = hasattr(type(start), "__len__") and getattr(start, "ndim", 1) > 0
+    given = list(start) if many else [start] * count
+    if len(given) != count:
+        raise ValueError(f"start must have one number of seconds per source: {count}, got {len(given)}")
+    return [_as_start(each) for each in given]
+
+
+def _as_start(value: Any) -> float:
+    if isinstance(value, bool) or not hasattr(type(value), "__float__"):
+        raise TypeError(f"start must be a number of seconds or one per source, got {value!r}")
+    seconds = float(value)
+    if not math.isfinite(seconds):
+        raise ValueError(f"start must be finite, got {value!r}")
+    return seconds
+
+
+def finish(
+    buffer: "CPUBuffer",
+    sources: Sources,
+    statuses: Statuses,
+    load: Callable[[list[int]], Loaded],
+    *,
+    kind: str,
+) -> "CPUBuffer":
+    """Fill the batch, report failures, and drop or zero what is missing.
+
+    Args:
+        buffer: The batch, with one slot per source.
+        sources: The sources.
+        statuses: The policy for failures.
+        load: Loads all sources into these slots.
+        kind: What the items are, for messages.
+
+    Raises:
+        BatchLoadError: Too many items are missing.
+    """
+    core = _native.core
+    failures, parts = load(list(range(len(sources))))
+    most_missing = 0 if statuses.strict else len(sources) - (statuses.on_failure == "drop")
+    report_failures(failures, len(sources), len(failures), most_missing=most_missing, kind=kind)
+    excerpts = [None if part is None else Excerpt(*part) for part in parts]
+    kept: list[int] = [index for index, excerpt in enumerate(excerpts) if excerpt is not None]
+    origins: list[int | None] = [*range(len(sources))]
+    if len(kept) < len(sources):
+        if statuses.on_failure == "zero":
+            core.clear_slots(buffer, [index for index, excerpt in enumerate(excerpts) if excerpt is None])
+            origins = [None if excerpts[index] is None else index for index in range(len(sources))]
+        else:
+            core.keep_slots(buffer, kept)
+            origins, excerpts = [*kept], [excerpts[index] for index in kept]
+    core.set_origins(buffer, tuple(origins))
+    core.set_excerpts(buffer, tuple(excerpts))
+    core.set_failures(buffer, failures)
+    return buffer

@@ -1,0 +1,121 @@
+"""Loading sounds into a batch in one call."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+from spdl.io import _native
+from spdl.io._images._load_transformed import as_memory
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
+from spdl.io._media._sound import SOUND_DTYPES, as_num_channels, as_num_samples, as_sample_rate, as_sound_dtype
+from spdl.io._trace import traced
+from spdl.io._types import Source
+
+from ._items import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer
+
+
+@traced
+def load_audio_batch(
+    srcs: Iterable[Source],
+    *,
+    num_samples: int,
+    sample_rate: int,
+    num_channels: int = 1,
+    start: float | Sequence[float] | Literal["random"] = "random",
+    seed: SupportsIndex | None = None,
+    seeds: Iterable[SupportsIndex] | None = None,
+    dtype: Literal["float32", "float64", "int16", "int32"] = "float32",
+    out: Any = None,
+    storage: Any = None,
+    num_threads: int = 0,
+    strict: bool = True,
+    on_failure: OnFailure = "drop",
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+) -> "CPUBuffer":
+    """Load a part of each of many sounds into one batch, in one native call without the GIL.
+
+    ::
+
+        batch = load_audio_batch(paths, num_samples=16000, sample_rate=16000, seeds=sample_seeds(run, epoch, indices))
+        mask = [excerpt.length for excerpt in batch.excerpts]
+
+    Each part is decoded alone: the source is read from the place where the part begins, where its format allows it
+    (the guide lists them), and resampled with what lies before and behind the part. So it has the samples of resampling
+    the whole source and cutting.
+
+    Args:
+        srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
+        num_samples: Number of samples of each part, at the output rate. Where a source has none, before its first
+            sample and behind its last one, there is silence.
+        sample_rate: Sample rate of the batch, in Hz.
+        num_channels: Number of channels of the batch. Sources with others are mixed as FFmpeg does.
+        start: ``"random"``: every part that fits into the source is as likely; a source that is too short is taken
+            from its beginning. Or the start in seconds, of all or one per source: sample ``k`` of the source at the
+            output rate has the time ``k / sample_rate``, and the first sample of the part is the first one with
+            ``start <= time``.
+        seed: Seed for the random starts of the batch. Source ``i`` gets ``sample_seeds(seed, 0, [i])``.
+        seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``, instead of ``seed``. A start
+            depends only on the seed, the duration of the source, the rate and the number of samples.
+        dtype: Elements of the batch; floats go from -1 to 1.
+        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
+            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
+            view of it.
+        storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
+        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
+            result does not depend on it.
+        strict: Whether to raise if any sound is missing. If not, see ``on_failure``.
+        on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer sounds, in
+            the same order, and at least one. ``"zero"``: they are silent, even if all sources failed.
+        demux_config: Options for opening the sources, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``.
+
+    Returns:
+        ``(sounds, num_channels, num_samples)``, C-contiguous. ``excerpts`` says for each where it starts in its source,
+        and how many samples are not padding at its end. ``failures`` lists the sources that could not be loaded, and
+        ``origins`` has for each sound the position of its source.
+
+    Raises:
+        ValueError: ``srcs`` is empty, a number is out of range, seeds are missing for random starts, or ``out`` has
+            another dtype or shape.
+        TypeError: An argument has the wrong type.
+        BatchLoadError: A sound is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
+            A start outside of the stream is a failure.
+        MemoryError, ConvertError: There is no memory of that size, or the storage is too small.
+
+    Safe to call from several threads at once. Ctrl-C interrupts the call.
+    """
+    check_arguments(demux_config, decode_config, None)
+    statuses = Statuses(strict, on_failure, num_threads)
+    sources = Sources.of(srcs)
+    count = len(sources)
+    element = as_sound_dtype(dtype)
+    shape = (count, as_num_channels(num_channels), as_num_samples(num_samples))
+    rate = as_sample_rate(sample_rate)
+    is_random = isinstance(start, str)
+    if is_random and start != "random":
+        raise ValueError(f"start must be 'random' or a number of seconds, got {start!r}")
+    starts = None if is_random else as_starts(start, count)
+    numbers = as_seeds(seed, seeds, count, needed_for="start='random'" if is_random else None)
+    memory = as_memory(out, storage, element, shape, SOUND_DTYPES[element])
+    buffer = _native.media.new_batch(shape, element, memory)
+
+    def load(slots: list[int]) -> Loaded:
+        return _native.media.load_sounds(
+            buffer,
+            slots,
+            sources.native,
+            sources.given,
+            first_index=0,
+            starts=starts,
+            seeds=numbers if is_random else None,
+            sample_rate=rate,
+            dtype=element,
+            demux=demux_fields(demux_config),
+            decode=decode_fields(decode_config),
+            num_threads=statuses.num_threads,
+        )
+
+    return finish(buffer, sources, statuses, load, kind="sound")

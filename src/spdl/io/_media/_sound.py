@@ -1,0 +1,87 @@
+"""Sound at any sample rate, number of channels and element type, through one native call."""
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from spdl.io import _native
+from spdl.io._source import as_native_source
+from spdl.io._types import Source
+
+from ._config import DecodeConfig, DemuxConfig, decode_fields, demux_fields
+from ._demux import stream_of
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer
+
+#: Elements that sounds can have, and their sizes in bytes.
+SOUND_DTYPES = {"float32": 4, "float64": 8, "int16": 2, "int32": 4}
+
+# What libswresample resamples from and to, with room; and how many channels it mixes (SWR_CH_MAX).
+_MAX_SAMPLE_RATE = 1_000_000
+_MAX_CHANNELS = 64
+_MAX_SAMPLES = 2**48
+
+
+def load_sound(
+    src: Source,
+    window: tuple[float, float] | None,
+    *,
+    sample_rate: int | None,
+    num_channels: int | None,
+    num_samples: int | None,
+    dtype: str | None,
+    stream: int | None,
+    demux_config: DemuxConfig | None,
+    decode_config: DecodeConfig | None,
+    name: str | None,
+) -> "CPUBuffer":
+    """``load_audio`` without a filter description; documented there."""
+    return _native.media.load_sound(
+        as_native_source(src),
+        name=name,
+        window=window,
+        num_samples=None if num_samples is None else as_num_samples(num_samples),
+        sample_rate=0 if sample_rate is None else as_sample_rate(sample_rate),
+        num_channels=0 if num_channels is None else as_num_channels(num_channels),
+        dtype="float32" if dtype is None else as_sound_dtype(dtype),
+        stream=stream_of(stream),
+        demux=demux_fields(demux_config),
+        decode=decode_fields(decode_config),
+    )
+
+
+def as_sample_rate(value: Any) -> int:
+    """The argument ``sample_rate`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    return _in_range("sample_rate", value, _MAX_SAMPLE_RATE)
+
+
+def as_num_channels(value: Any) -> int:
+    """The argument ``num_channels`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    return _in_range("num_channels", value, _MAX_CHANNELS)
+
+
+def as_num_samples(value: Any) -> int:
+    """The argument ``num_samples`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    return _in_range("num_samples", value, _MAX_SAMPLES)
+
+
+def as_sound_dtype(value: Any) -> str:
+    """The argument ``dtype`` for native code; ``TypeError`` or ``ValueError`` for what is none."""
+    words = ", ".join(map(repr, SOUND_DTYPES))
+    if not isinstance(value, str):
+        raise TypeError(f"dtype must be one of {words}, got {value!r}")
+    if value not in SOUND_DTYPES:
+        raise ValueError(f"dtype must be one of {words}, got {value!r}")
+    return value
+
+
+def _in_range(name: str, value: Any, most: int) -> int:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if not 1 <= number <= most:
+        raise ValueError(f"{name} must be >= 1 and <= {most}, got {number}")
+    return number
