@@ -139,6 +139,7 @@ class DataLoader(Generic[Source, Output]):
         self._resumable: bool | Literal["best-effort"] = resumable
         self._epoch: int | None = None  # as ``set_epoch`` was told
         self._states: LoaderStates | None = None
+        self._read_stats: Callable[[], PipelineStats] | None = None  # of the newest iteration
         self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
         if resumable:
             self._build()
@@ -156,11 +157,19 @@ class DataLoader(Generic[Source, Output]):
         pipeline = self._build() if self._states is None else self._states.begin()
         if self._rng:
             pipeline._set_rng_epoch(self._begin_epoch(pipeline._rng_epoch))
+        self._read_stats = pipeline._stats_reader()
         return (_Iteration if self._states is None else _ResumableIteration)(pipeline, self._timeout, self)
+
+    def stats(self) -> PipelineStats:
+        """Return the statistics of the newest iteration, running or ended; before the first one, all counts are 0.
+
+        Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
+        """
+        return self._build().stats() if self._read_stats is None else self._read_stats()
 
     def __getstate__(self) -> dict[str, Any]:
         own = {key: value for key, value in vars(self).items() if key not in ("state_dict", "load_state_dict")}
-        return {**own, "_states": None if self._states is None else (self._states.loaded,)}
+        return {**own, "_states": None if self._states is None else (self._states.loaded,), "_read_stats": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

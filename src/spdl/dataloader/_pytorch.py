@@ -9,9 +9,11 @@ from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from zlib import crc32
 
+from spdl.pipeline import PipelineStats
 from spdl.resume._document import KEY
 
 from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
+from ._torch._epoch_stats import EpochCounts, empty_stats
 from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
 from ._torch._warnings import longer_than_reported, too_many_workers
@@ -137,6 +139,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._indices: Indices | None = None  # of the newest epoch
         self._begun: Begun | None = None  # the newest epoch
         self._loaded: Loaded | None = None  # what the next epoch resumes
+        self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
         self._is_made = True
 
@@ -288,6 +291,15 @@ class PyTorchDataLoader(Generic[T], _Attributes):
                 return change(plan, changed, keep, progress)
         return None
 
+    def stats(self) -> PipelineStats:
+        """Return the statistics of the newest epoch, running or ended; before the first one, they are empty.
+
+        With threads they are those of the pipeline. Of worker processes, and of batches that are loaded in the
+        consumer's thread, they have the batches, the time that the consumer waited for them, and what is in flight.
+        Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
+        """
+        return self._read_stats()
+
     @property
     def choice(self) -> "Choice | None":
         """The choice of ``workers="auto"``, and why; ``None`` before the first ``iter()`` and for other workers."""
@@ -327,7 +339,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_run": None, "_indices": None, "_begun": None}
+        return {**self.__dict__, "_run": None, "_indices": None, "_begun": None, "_read_stats": empty_stats}
 
     def _plan(self) -> Plan:
         """A plan from the current attributes: most of them may be replaced between epochs."""
@@ -400,12 +412,19 @@ class _Epoch(Iterator[T]):
         self._num_taken = 0
         workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
         self._is_in_processes = workers == "process" and loader.num_workers > 0
+        reader = getattr(batches, "stats_reader", None)
+        self._counts: EpochCounts | None = None
+        if reader is None:
+            in_flight = getattr(batches, "num_in_flight", None)
+            capacity = 0 if in_flight is None else (loader.prefetch_factor or 2) * loader.num_workers
+            self._counts = EpochCounts(loader.num_workers, in_flight, capacity)
+        loader._read_stats = reader() if self._counts is None else self._counts.stats
 
     def __next__(self) -> T:
         if self._batches is None:
             raise StopIteration
         try:
-            batch = next(self._batches)
+            batch = next(self._batches) if self._counts is None else self._counts.take(self._batches)
         except StopIteration:
             self._progress.has_ended = True
             raise
@@ -432,6 +451,8 @@ class _Epoch(Iterator[T]):
     def close(self) -> None:
         """End the epoch and the workers that were started for it."""
         batches, self._batches = self._batches, None
+        if self._counts is not None:
+            self._counts.end()
         close = getattr(batches, "close", None)
         if callable(close):
             close()

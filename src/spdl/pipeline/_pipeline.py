@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -238,6 +239,10 @@ class Pipeline(Generic[T]):
             raise ValueError(f"every must be >= 1, got {every}")
         return traced(self._engine, fspath(path), every)
 
+    def _stats_reader(self) -> Callable[[], PipelineStats]:
+        """Return ``stats`` as a function that does not keep this handle alive, for those who outlive it."""
+        return partial(_stats_of_engine, self._engine)
+
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
         """Iterate over the rest of the stream or epoch, and tell what each output was made of.
 
@@ -427,3 +432,7 @@ class Pipeline(Generic[T]):
         if timeout is not None:
             raise TimeoutError(text)
         log(_LOG, logging.WARNING, "%s", text)
+
+
+def _stats_of_engine(engine: Engine) -> PipelineStats:
+    return stats_of(take_counts(engine))

@@ -166,8 +166,8 @@ def test_table_has_a_line_per_stage_and_marks_the_limiting_one() -> None:
     stats = dataclasses.replace(stats, elapsed=10.0, consumer_wait=9.9, stages=tuple(stages))
     text = str(stats)
     for stage in stats.stages:
-        assert sum(line.lstrip("* ").startswith(str(stage.info)) for line in text.splitlines()) == 1
-    marked = [line for line in text.splitlines() if line.startswith("*") and "limiting" not in line]
+        assert sum(line.lstrip("-> ").startswith(str(stage.info)) for line in text.splitlines()) == 1
+    marked = [line for line in text.splitlines() if line.startswith("->") and "limiting" not in line]
     assert len(marked) == 1
     assert ":heavy" in marked[0]
 

@@ -7,6 +7,7 @@ import pytest
 
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe import ItemFailure, PipelineStats, StageStats
+from spdl.pipeline._observe._units import rate, seconds
 
 
 def stage(index: int, name: str, *, elapsed: float = 10.0, pipeline_id: int = 0, **kwargs: Any) -> StageStats:
@@ -179,29 +180,75 @@ def test_table_has_a_line_for_each_stage_and_marks_the_limiting_one() -> None:
     got = pipeline(
         stage(0, "src", busy=0.5, blocked=9.4, num_calls=100),
         stage(1, "decode", busy=19.0, num_calls=98, num_failures=3, num_success=95, wall_time=19.0, num_dropped=2,
-              cpu_time=9.5, num_cpu_samples=95, queue_len=1, queue_capacity=4, occupied=2.5, num_emitted=93),
+              num_in_flight=4, cpu_time=9.5, num_cpu_samples=95, queue_len=1, queue_capacity=4, occupied=2.5, num_emitted=93),
         stage(2, "sink", starved=9.6),
         consumer_wait=9.3,
     )  # fmt: skip
     lines = str(got).splitlines()
-    assert lines[0] == "running, 10.000 s, 100 items (10.0/s), 2 threads, consumer waited 9.300 s"
+    assert lines[0] == "running, 10.0 s, 2 threads: 100 items, 10.0/s; the consumer waited 93% of the time"
     assert " ".join(lines[1].split()) == (
-        "stage calls failed dropped in flight mean ms cpu ms busy s starved s blocked s queue occupied items/s"
+        "stage calls failed dropped running mean CPU busy starved blocked queue items/s"
     )
-    assert [line.split()[0] for line in lines[2:5]] == ["0:0:src", "*", "0:2:sink"]
-    assert " ".join(lines[3].split()) == ("* 0:1:decode 98 3 2 0 200.000 100.000 19.000 0.000 0.000 1/4 25 % 9.3")
+    assert [line.split()[0] for line in lines[2:5]] == ["0:0:src", "->", "0:2:sink"]
+    assert " ".join(lines[3].split()) == "-> 0:1:decode 98 3 2 4 200 ms 50% 100% 0% 0% 1/4 9.3"
     assert len({len(line) for line in lines[1:5]}) == 1
-    assert lines[5] == "* limiting stage: 0:1:decode"
+    assert lines[5] == "-> limiting stage: 0:1:decode"
+
+
+def test_table_fits_in_100_columns() -> None:
+    """Long names are cut in the middle, so that numbered stages can be told apart, and large numbers are rounded."""
+    got = pipeline(
+        stage(0, "src", num_calls=123_456_789, num_success=1, wall_time=1e-6, num_emitted=123_456_789),
+        *(
+            stage(index, f"{'a_long_name_' * 12}{index}", num_calls=99_999, num_failures=10**7, num_dropped=99_999,
+                  num_in_flight=64, num_success=99_999, wall_time=99_999 * 3599.4, cpu_time=99_999 * 3599.4,
+                  num_cpu_samples=99_999, busy=1e9, starved=99.0, blocked=99.0, occupied=99.0,
+                  queue_len=64, queue_capacity=64)
+            for index in (1, 2)
+        ),
+        stage(3, "sink"),
+        num_items=10**9,
+    )  # fmt: skip
+    lines = str(got).splitlines()[:6]
+    assert max(len(line) for line in lines) <= 100
+    first, second = (line.removeprefix("->").split()[0] for line in lines[3:5])
+    assert first != second
+    assert "123M" in lines[2]
+
+
+def test_columns_of_losses_are_shown_when_something_was_lost() -> None:
+    """A pipeline that has lost nothing needs no columns for that."""
+    got = str(pipeline(stage(0, "src", num_calls=1), stage(1, "op", num_calls=1), stage(2, "sink")))
+    assert "failed" not in got
+    assert "dropped" not in got
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"), (3.25e-6, "3.25 us"), (0.0004, "400 us"), (0.99999, "1 s"), (0.0123, "12.3 ms"),
+        (75.0, "75.0 s"), (3599.9, "3600 s"), (7500.0, "2:05 h"),
+    ],
+)  # fmt: skip
+def test_durations_have_three_digits_and_a_unit(value: float, text: str) -> None:
+    """From microseconds to hours."""
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (9.3, "9.3"), (9999.4, "9999"), (12_345.0, "12.3k")])
+def test_rates_have_at_most_six_characters(value: float, text: str) -> None:
+    """Whatever runs a million times per second is still readable."""
+    assert rate(value) == text
 
 
 def test_table_says_that_the_sink_stands_for_the_consumer() -> None:
     """A limiting sink is explained, because no op of the user is behind it."""
     got = pipeline(stage(0, "src", blocked=10.0, busy=0.1), stage(1, "sink", blocked=10.0))
-    assert "* limiting stage: 0:1:sink, which stands for the consumer" in str(got)
+    assert "-> limiting stage: 0:1:sink, which stands for the consumer" in str(got)
 
 
 def test_table_of_a_new_pipeline_marks_nothing() -> None:
-    """Before the start the table shows zeros and dashes."""
+    """Before the start nothing limits."""
     text = str(pipeline(stage(0, "src", elapsed=0.0), num_items=0, state="new"))
-    assert text.startswith("new, 0.000 s, 0 items")
-    assert "*" not in text
+    assert text.startswith("new, 0 s, 2 threads: 0 items")
+    assert "->" not in text

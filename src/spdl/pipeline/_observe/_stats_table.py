@@ -1,63 +1,109 @@
-"""Formats ``PipelineStats`` as a table: one line for the pipeline and one per stage."""
+"""Formats ``PipelineStats`` as a table of at most 100 columns: one line for the pipeline and one per stage."""
 
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
+from spdl.pipeline._observe._units import count, rate, seconds, share
 
-__all__ = ["stats_table"]
+__all__ = ["headline", "stage_cells", "stats_table"]
 
-_HEADER = (
-    "stage",
-    "calls",
-    "failed",
-    "dropped",
-    "in flight",
-    "mean ms",
-    "cpu ms",
-    "busy s",
-    "starved s",
-    "blocked s",
-    "queue",
-    "occupied",
-    "items/s",
-)
+_WIDTH = 100
+#: The column of names gives way to the others, but not more than this.
+_NAME = 16
+#: Left out, in this order, where there is no room.
+_OPTIONAL = ("full", "CPU", "dropped")
 
 
 def stats_table(stats: PipelineStats) -> str:
-    """Return the table that ``str(stats)`` shows; a ``*`` marks the limiting stage."""
+    """Return the table that ``str(stats)`` shows; ``->`` marks the limiting stage."""
     limiting = stats.limiting_stage
-    rows = [_HEADER] + [_row(stage, stage is limiting) for stage in stats.stages]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADER))]
-    lines = [
-        f"{stats.state}, {stats.elapsed:.3f} s, {stats.num_items} items ({stats.rate:.1f}/s), "
-        f"{stats.num_threads} threads, consumer waited {stats.consumer_wait:.3f} s"
-    ]
-    for row in rows:
-        # Names are left-aligned, numbers right-aligned.
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
+    rows = [(_marker(stage is limiting), stage_cells(stage, stats)) for stage in stats.stages]
+    lines = [headline(stats)]
+    if rows:
+        lines += _table(rows)
     if limiting is not None:
-        lines.append(f"* limiting stage: {_describe(limiting, stats)}")
+        lines.append(f"-> limiting stage: {_describe(limiting, stats)}")
     return "\n".join(lines)
 
 
-def _row(stage: StageStats, limiting: bool) -> tuple[str, ...]:
-    return (
-        f"{'*' if limiting else ' '} {stage.info}",
-        str(stage.num_calls),
-        str(stage.num_failures),
-        str(stage.num_dropped),
-        str(stage.num_in_flight),
-        f"{stage.wall_per_call * 1e3:.3f}" if stage.num_success else "-",
-        "-" if stage.cpu_per_call is None else f"{stage.cpu_per_call * 1e3:.3f}",
-        f"{stage.busy:.3f}",
-        f"{stage.starved:.3f}",
-        f"{stage.blocked:.3f}",
-        f"{stage.queue_len}/{stage.queue_capacity}",
-        f"{stage.occupancy * 100:.0f} %",
-        f"{stage.rate:.1f}",
-    )
+def headline(stats: PipelineStats) -> str:
+    """Return the line about the whole pipeline."""
+    items = "1 item" if stats.num_items == 1 else f"{stats.num_items} items"
+    threads = "1 thread" if stats.num_threads == 1 else f"{stats.num_threads} threads"
+    waited = f"; the consumer waited {share(stats.consumer_wait, stats.elapsed)} of the time" if stats.elapsed else ""
+    return f"{stats.state}, {seconds(stats.elapsed)}, {threads}: {items}, {rate(stats.rate)}/s{waited}"
+
+
+def stage_cells(stage: StageStats, stats: PipelineStats) -> dict[str, str]:
+    """Return the cells of a stage by column; shares refer to the elapsed time, ``busy`` to that of all usable slots.
+
+    The sink makes no calls, and its queue is read by the consumer.
+    """
+    is_sink = stage is stats.stages[-1]
+    elapsed = stage.elapsed
+    cells = {"stage": str(stage.info), "calls": "" if is_sink else count(stage.num_calls)}
+    cells["failed"] = count(stage.num_failures) if stage.num_failures else ""
+    cells["dropped"] = count(stage.num_dropped) if stage.num_dropped else ""
+    cells["running"] = count(stage.num_in_flight) if stage.num_in_flight else ""
+    cells["mean"] = "" if is_sink or not stage.num_success else seconds(stage.wall_per_call)
+    cells["CPU"] = _cpu(stage)
+    cells["busy"] = "" if is_sink else share(stage.busy, elapsed * _slots(stage, stats))
+    cells["starved"] = "" if is_sink else share(stage.starved, elapsed)
+    cells["blocked"] = "" if is_sink else share(stage.blocked, elapsed)
+    cells["queue"] = f"{stage.queue_len}/{stage.queue_capacity}" if stage.queue_capacity else ""
+    cells["full"] = share(stage.occupancy) if stage.queue_capacity else ""
+    cells["items/s"] = rate(stage.rate)
+    return cells
+
+
+def _cpu(stage: StageStats) -> str:
+    """The share of a call that its thread was on a CPU."""
+    if stage.cpu_per_call is None or stage.wall_per_call <= 0:
+        return ""
+    return share(stage.cpu_per_call, stage.wall_per_call)
+
+
+def _slots(stage: StageStats, stats: PipelineStats) -> int:
+    """Return how many calls could run at once. Calls whose CPU time cannot be measured are not on our threads."""
+    slots = stage.info.concurrency or 1
+    if stage.num_success and stage.cpu_per_call is None:
+        return slots
+    return max(1, min(slots, stats.num_threads))
+
+
+def _marker(is_limiting: bool) -> str:
+    return "->" if is_limiting else ""
+
+
+def _table(rows: list[tuple[str, dict[str, str]]]) -> list[str]:
+    columns = [
+        name for name in rows[0][1] if name not in ("failed", "dropped") or any(cells[name] for _, cells in rows)
+    ]
+    for optional in ("", *_OPTIONAL):
+        columns = [name for name in columns if name != optional]
+        widths = {name: max(len(name), *(len(cells[name]) for _, cells in rows)) for name in columns}
+        room = _WIDTH - 3 - sum(widths[name] + 2 for name in columns[1:])
+        if room >= min(_NAME, widths["stage"]):
+            break
+    widths["stage"] = min(widths["stage"], max(room, _NAME))
+    lines = [_line("", {name: name for name in columns}, widths)]
+    return lines + [_line(marker, cells, widths) for marker, cells in rows]
+
+
+def _line(marker: str, cells: dict[str, str], widths: dict[str, int]) -> str:
+    name = _shortened(cells["stage"], widths["stage"]).ljust(widths["stage"])  # names on the left, numbers on the right
+    numbers = (cells[column].rjust(width) for column, width in widths.items() if column != "stage")
+    return "  ".join((f"{marker:2} {name}", *numbers)).rstrip()
+
+
+def _shortened(name: str, width: int) -> str:
+    """Leave out the middle of a long name: both ends tell stages apart."""
+    if len(name) <= width:
+        return name
+    tail = (width - 1) // 3
+    return f"{name[: width - 1 - tail]}…{name[len(name) - tail :]}"
 
 
 def _describe(stage: StageStats, stats: PipelineStats) -> str:
     if stage is stats.stages[-1]:
-        return f"{stage.info}, which stands for the consumer: it waited only {stats.consumer_wait:.3f} s for items"
+        waited = share(stats.consumer_wait, stats.elapsed)
+        return f"{stage.info}, which stands for the consumer: it waited only {waited} of the time"
     return str(stage.info)

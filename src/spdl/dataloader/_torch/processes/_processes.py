@@ -130,6 +130,10 @@ class _Batches(Iterator[Any]):
         for _ in range(self._max_tasks):
             self._deal()
 
+    def num_in_flight(self) -> tuple[int, int]:
+        """Number of batches that were requested and not answered, and that wait for the consumer."""
+        return len(self._dealt), len(self._arrived)
+
     def restart(self, progress: Progress) -> bool:
         """Begin another epoch with the same workers; False if they have ended."""
         pool = self._pool

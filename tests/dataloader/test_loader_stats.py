@@ -1,0 +1,84 @@
+"""``stats()`` of the loaders: of the newest iteration, while it runs and when it is over."""
+
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+from spdl.dataloader import DataLoader
+from spdl.pipeline import PipelineStats
+from tests.support.timeouts import TIMEOUT
+
+
+def called(stats: PipelineStats) -> dict[str, int]:
+    return {stage.info.stage_name.partition("(")[0]: stage.num_calls for stage in stats.stages}
+
+
+def test_statistics_of_a_loader_are_those_of_its_newest_iteration() -> None:
+    """Before the first one nothing is counted; a later one begins from zero."""
+    loader: DataLoader[int, list[str]] = DataLoader(range(10), preprocessor=str, batch_size=5, num_threads=2)
+    assert loader.stats().state == "new"
+    assert len(list(loader)) == 2
+    stats = loader.stats()
+    assert (stats.state, stats.num_items, called(stats)["str"]) == ("ended", 2, 10)
+    iterator = iter(loader)
+    assert loader.stats().num_items == 0
+    next(iterator)
+    assert loader.stats().num_items == 1
+    assert "str" in str(loader.stats())
+
+
+def test_statistics_do_not_keep_an_iteration_alive() -> None:
+    """An iteration that was left ends, and what it counted can still be read."""
+    gate = threading.Event()
+    source = iter(gate.wait, None)  # endless
+    gate.set()
+    loader: DataLoader[bool, Any] = DataLoader(source, preprocessor=str, num_threads=1, timeout=TIMEOUT)
+    for _ in loader:
+        break
+    assert loader.stats().state in ("ended", "stopping")
+    assert loader.stats().num_items == 1
+    assert pickle.loads(pickle.dumps(DataLoader(range(3), preprocessor=str))).stats().num_items == 0
+
+
+@pytest.mark.parametrize("workers", ["thread", pytest.param("process", marks=pytest.mark.slow), None])
+def test_loader_of_torchs_kind_has_statistics(workers: str | None) -> None:
+    """With every kind of workers: batches, the time that the consumer waited for them, and what is in flight."""
+    pytest.importorskip("torch")
+    from spdl.dataloader import get_pytorch_dataloader
+
+    num_workers = 0 if workers is None else 1
+    loader = get_pytorch_dataloader(
+        list(range(12)),
+        4,
+        num_workers=num_workers,
+        timeout=0,
+        workers=workers or "thread",  # type: ignore[arg-type]
+    )
+    assert loader.stats().state == "new"
+    iterator = iter(loader)
+    next(iterator)
+    assert loader.stats().state == "running"
+    assert loader.stats().num_items == 1
+    assert len(list(iterator)) == 2
+    stats = loader.stats()
+    assert (stats.state, stats.num_items) == ("ended", 3)
+    assert called(stats)["load"] == 3
+    assert stats.consumer_wait > 0
+    assert "load" in str(stats)
+
+
+def test_failed_batches_of_a_loader_without_workers_are_counted() -> None:
+    """A batch whose exception was raised in the consumer is no item."""
+    pytest.importorskip("torch")
+    from spdl.dataloader import get_pytorch_dataloader
+
+    loader = get_pytorch_dataloader(["1", "x", "3"], None, num_workers=0, collate_fn=int, workers="thread")
+    iterator = iter(loader)
+    assert next(iterator) == 1
+    with pytest.raises(ValueError, match="x"):
+        next(iterator)
+    assert list(iterator) == [3]
+    assert loader.stats().stages[0].num_failures == 1
+    assert loader.stats().num_items == 2
