@@ -110,6 +110,8 @@ RULES = [
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._live"),
     Rule(f"{P}._trace", allows=(f"{P}._engine",)),
+    Rule(f"{P}._stall_options"),
+    Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(
         f"{P}._pipeline",
@@ -126,12 +128,15 @@ RULES = [
     Rule(f"{C}._preload"),
     Rule(f"{C}._protocol"),
     Rule(f"{C}._unpicklable"),
+    Rule(f"{C}._stacks"),
     Rule(f"{C}._transport", allows=(f"{C}._memory", "spdl._errors")),
     Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
     Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
     Rule(
         f"{C}._child_main",
-        allows=tuple(f"{C}.{of}" for of in ("_main_module", "_protocol", "_transport", "_unpicklable", "_memory")),
+        allows=tuple(
+            f"{C}.{of}" for of in ("_main_module", "_protocol", "_stacks", "_transport", "_unpicklable", "_memory")
+        ),
         lazily=(f"{C}._remote_failure",),
     ),
     Rule(f"{C}._serve", allows=(f"{C}._remote_failure", f"{C}._transport")),
@@ -246,6 +251,7 @@ SHARED = {
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }
 # Folder of built extensions: the modules, and those below them, that may reach them.
@@ -266,7 +272,7 @@ ENGINE_ROWS = [
     ("_counts",),
     ("_lanes",),
     ("_stages",),
-    ("_recorded",),
+    ("_recorded", "_stalls"),
     ("_engine", "_shutdown"),
     ("_sink", "_deadlines", "_passes"),
     ("_refill",),

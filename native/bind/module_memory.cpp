@@ -12,5 +12,6 @@ NB_MODULE(_memory, module) {
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_exporter(module);
   spdl::bind::register_shared(module);
+  spdl::bind::register_watchdog(module);
   spdl::bind::register_writer(module);
 }

@@ -38,6 +38,7 @@ void share_memory_budget_of(nanobind::handle core);
 void register_exporter(nanobind::module_& module);
 void register_shared(nanobind::module_& module);
 // After `register_shared`, which turns system errors into OSError.
+void register_watchdog(nanobind::module_& module);
 void register_writer(nanobind::module_& module);
 
 }  // namespace spdl::bind

@@ -19,6 +19,7 @@ __all__ = [
     "PipelineStructureError",
     "RemoteOpError",
     "StageTimeoutError",
+    "StallError",
     "UnsupportedPythonError",
     "WorkerDiedError",
     "WorkerError",
@@ -100,6 +101,18 @@ class StageTimeoutError(PipelineError, TimeoutError):
     def __init__(self, message: str = "", *, stage: str, seconds: float) -> None:
         super().__init__(message)
         self.stage = stage
+        self.seconds = seconds
+
+
+class StallError(PipelineError):
+    """Nothing moved in a pipeline for ``stall_timeout`` while the consumer waited. The message is the report.
+
+    Attributes:
+        seconds: The ``stall_timeout``.
+    """
+
+    def __init__(self, message: str = "", *, seconds: float) -> None:
+        super().__init__(message)
         self.seconds = seconds
 
 

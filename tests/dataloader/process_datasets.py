@@ -44,6 +44,8 @@ def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:
         "in_order": True,
         "worker_init_concurrency": None,
         "snapshot_every_n_steps": 1,
+        "stall_timeout": None,
+        "stall_action": "log",
         "workers": "process",
         "is_iterable": is_iterable,
         "indices": None if is_iterable else sampler if batch_sampler is None else batch_sampler,

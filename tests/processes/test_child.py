@@ -3,13 +3,16 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from spdl._processes._child import Child, wait_any
+from spdl._processes._child import Child, living_children, wait_any
+from spdl._processes._stacks import stacks_of
 from spdl._processes._transport import Link
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerError
 from tests.processes import bodies
@@ -230,3 +233,30 @@ def test_messages_of_a_child_that_has_ended_are_all_read() -> None:
     with pytest.raises(WorkerDiedError, match="exit code 0"):
         child.recv(TIMEOUT)
     child.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other processes have no /proc there")
+def test_stacks_of_children_can_be_read() -> None:
+    """Of those that are stuck too, and by anybody who knows the number of the process."""
+    child = start()
+    try:
+        child.link.send(1, 0, "there")
+        child.recv(TIMEOUT).discard()
+        child.link.send(4, 0, "deaf")
+        found: str | None = None
+        while found is None or "in hang" not in found:
+            found = stacks_of(child.pid)
+        assert (child.pid, "worker 3 of a test") in living_children()
+        assert "Extension modules" not in found
+    finally:
+        child.kill()
+        child.stop()
+    assert stacks_of(child.pid) is None
+
+
+def test_a_process_that_offers_no_stacks_gets_no_signal() -> None:
+    """It would end by it."""
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert stacks_of(process.pid) is None
+        process.communicate(b"\n", TIMEOUT)
+    assert process.returncode == 0

@@ -30,7 +30,7 @@ from ._protocol import AnyChild, Phase
 from ._template import ForkedProcess, Template, TemplateGone
 from ._transport import Frame, Link, link_pair, wait_readable
 
-__all__ = ["Child", "stop_all", "wait_any"]
+__all__ = ["Child", "living_children", "stop_all", "wait_any"]
 
 _ADVICE: Final = "Use a function of a module, or functools.partial"
 #: How long a death is waited for once the connection has ended, to have the exit code.
@@ -398,3 +398,9 @@ class _Family:
 
 
 _family = _Family()
+
+
+def living_children() -> list[tuple[int, str]]:
+    """Return pid and description of all children of this process that have not ended, in the order of their pids."""
+    children = [child for child in list(_family.children) if child.is_alive()]
+    return sorted((child.pid, child.what) for child in children)

@@ -19,6 +19,7 @@ from spdl._reports import short_repr
 
 from ._main_module import can_import_main, check_importable
 from ._protocol import AnyChild, Phase
+from ._stacks import offer_stacks
 from ._transport._arena import set_current
 from ._unpicklable import find_unpicklable
 
@@ -105,6 +106,7 @@ def run(there: LinkEnd, call: Call | _ArrivedCall) -> None:
     link = there.open()
     # Even if user code never lets go of the interpreter.
     exit_on_hangup(link.fileno(), GRACE)
+    offer_stacks()
     if link.sender is not None:
         set_current(link.sender)
     phase = Phase.ARRIVING

@@ -7,6 +7,7 @@ load_extension("spdl._processes.lib._memory")
 from .lib._memory import Area as Area  # noqa: E402  # loaded before
 from .lib._memory import Sender as Sender  # noqa: E402
 from .lib._memory import View as View  # noqa: E402
+from .lib._memory import Watchdog as Watchdog  # noqa: E402
 from .lib._memory import Writer as Writer  # noqa: E402
 from .lib._memory import copy_to_bytes as copy_to_bytes  # noqa: E402
 from .lib._memory import exit_on_hangup as exit_on_hangup  # noqa: E402

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 from spdl._numbers import as_int
 from spdl._reports import add_note, log, shown
 from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
+from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
 
 from ._holding import Holding, hold
@@ -68,6 +69,9 @@ class DataLoader(Generic[Source, Output]):
         seed: Seed of these random numbers.
         resumable: Whether the loader has :attr:`state_dict` and :attr:`load_state_dict`. ``True`` refuses what cannot
             be resumed exactly; ``"best-effort"`` accepts it, and its states say what is approximate.
+        stall_timeout: Seconds for which nothing may move while the consumer waits; then a report is logged, or raised.
+            As in :func:`~spdl.pipeline.build_pipeline`.
+        stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
 
     Attributes:
         state_dict: Returns where the newest iteration is, at any moment: before the first one, between two batches, at
@@ -108,6 +112,8 @@ class DataLoader(Generic[Source, Output]):
         rng: bool = False,
         seed: int = 0,
         resumable: bool | Literal["best-effort"] = False,
+        stall_timeout: float | None = None,
+        stall_action: Literal["log", "raise"] = "log",
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
@@ -137,6 +143,9 @@ class DataLoader(Generic[Source, Output]):
         if num_threads < 1:
             raise ValueError(f"num_threads must be >= 1, got {num_threads}")
         self._resumable: bool | Literal["best-effort"] = resumable
+        check_stall_options(stall_timeout, stall_action)
+        self._stall_timeout = stall_timeout
+        self._stall_action: Literal["log", "raise"] = stall_action
         self._epoch: int | None = None  # as ``set_epoch`` was told
         self._states: LoaderStates | None = None
         self._read_stats: Callable[[], PipelineStats] | None = None  # of the newest iteration
@@ -285,7 +294,13 @@ class DataLoader(Generic[Source, Output]):
 
     def _build(self) -> Pipeline[Output]:
         """A pipeline for an iteration."""
-        pipeline = self._make_builder().build(num_threads=self._num_threads, resumable=self._resumable, seed=self._seed)
+        pipeline = self._make_builder().build(
+            num_threads=self._num_threads,
+            resumable=self._resumable,
+            seed=self._seed,
+            stall_timeout=self._stall_timeout,
+            stall_action=self._stall_action,
+        )
         if pipeline._resuming is not None and self._epoch is not None:
             pipeline._resuming.number_epochs(self._epoch)
         return pipeline

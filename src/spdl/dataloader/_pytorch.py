@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from zlib import crc32
 
 from spdl.pipeline import PipelineStats
@@ -62,6 +62,8 @@ def get_pytorch_dataloader(
     in_order: bool | None = None,
     worker_init_concurrency: int | None = None,
     snapshot_every_n_steps: int = 1,
+    stall_timeout: float | None = None,
+    stall_action: Literal["log", "raise"] = "log",
     workers: Workers | None = None,
 ) -> "PyTorchDataLoader[Any]":
     """Make a loader with the arguments of ``torch.utils.data.DataLoader``.
@@ -103,6 +105,9 @@ def get_pytorch_dataloader(
         snapshot_every_n_steps: Number of batches after which the state of a dataset or sampler that has ``state_dict``
             is recorded, for :meth:`PyTorchDataLoader.state_dict`. With more than 1, resuming loads up to that many
             batches again and discards them. No effect on others.
+        stall_timeout: Seconds for which nothing may move in the threads while the consumer waits; then a report is
+            logged, or raised. As in :func:`~spdl.pipeline.build_pipeline`. Not with worker processes.
+        stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
         workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
             processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
             on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
@@ -412,13 +417,14 @@ class _Epoch(Iterator[T]):
         self._num_taken = 0
         workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
         self._is_in_processes = workers == "process" and loader.num_workers > 0
-        reader = getattr(batches, "stats_reader", None)
         self._counts: EpochCounts | None = None
-        if reader is None:
+        if (reader := getattr(batches, "stats_reader", None)) is not None:
+            loader._read_stats = reader()
+        else:
             in_flight = getattr(batches, "num_in_flight", None)
             capacity = 0 if in_flight is None else (loader.prefetch_factor or 2) * loader.num_workers
             self._counts = EpochCounts(loader.num_workers, in_flight, capacity)
-        loader._read_stats = reader() if self._counts is None else self._counts.stats
+            loader._read_stats = self._counts.stats
 
     def __next__(self) -> T:
         if self._batches is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spdl._errors import PipelineStructureError as PipelineStructureError
     from spdl._errors import RemoteOpError as RemoteOpError
     from spdl._errors import StageTimeoutError as StageTimeoutError
+    from spdl._errors import StallError as StallError
     from spdl._errors import UnsupportedPythonError as UnsupportedPythonError
     from spdl._errors import WorkerDiedError as WorkerDiedError
     from spdl._errors import WorkerError as WorkerError
@@ -100,6 +101,7 @@ __all__ = [
     "StageInfo",
     "StageStats",
     "StageTimeoutError",
+    "StallError",
     "StatsQueue",
     "TaskHook",
     "TaskPerfStats",
@@ -136,6 +138,7 @@ _MODULES = {
         "PipelineStructureError",
         "RemoteOpError",
         "StageTimeoutError",
+        "StallError",
         "UnsupportedPythonError",
         "WorkerDiedError",
         "WorkerError",

@@ -24,6 +24,7 @@ from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
 from ._seeding import check_known, check_seeded
+from ._stall_options import check_stall_options
 from .defs import PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class BuildOptions:
     seed: int = 0
     provenance: str | PathLike[str] | None = None
     is_measured: bool = False  # by a profile: nothing of the process-wide defaults, and failures are only counted
+    stall_timeout: float | None = None
+    stall_action: Literal["log", "raise"] = "log"
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -88,6 +91,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
         return options.make_region_workers(region, info, options)
 
     num_threads = _num_threads(options.num_threads)
+    check_stall_options(options.stall_timeout, options.stall_action)
     validate_max_failures(options.max_failures)
     first_stage_id = as_int("stage_id", options.stage_id)
     wiring = Wiring(
@@ -113,6 +117,10 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             make_region_workers=make_region_workers,
         ),
     )
+    if options.stall_timeout is not None:
+        from ._stalls import watch_stalls  # imported late: few pipelines need it
+
+        watch_stalls(engine, options.stall_timeout, options.stall_action)
     wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))

@@ -43,6 +43,8 @@ def build_pipeline(
     resumable: bool | Literal["best-effort"] = False,
     seed: int = 0,
     provenance: str | PathLike[str] | None = None,
+    stall_timeout: float | None = None,
+    stall_action: Literal["log", "raise"] = "log",
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
@@ -72,6 +74,12 @@ def build_pipeline(
         provenance: File to which a line is appended for each output that is read: its number and where its items come
             from. :func:`spdl.resume.replay` makes an output again from it. A failure to write is logged and ends the
             log, not the pipeline.
+        stall_timeout: Seconds for which nothing may move while the consumer waits: no call ends, nothing is emitted or
+            read. Then a report shows the graph with its buffers, the calls in flight with item and age, and the stacks
+            of all threads and child processes. Times when the consumer is away, or the process is stopped, do not
+            count. If native code holds the GIL, only the stacks are written, to stderr. ``None``: nothing is watched.
+        stall_action: ``"log"``: the report is logged, once for each stall, and the pipeline goes on. ``"raise"``: the
+            pipeline is stopped, and reads raise :class:`StallError` with the report; running calls are abandoned.
 
     Raises:
         ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
@@ -92,6 +100,8 @@ def build_pipeline(
             resumable=resumable,
             seed=seed,
             provenance=provenance,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
         ),
     )
     if _config.is_diagnostic_mode_enabled():

@@ -229,6 +229,8 @@ class PipelineBuilder(Generic[T, U]):
         resumable: bool | Literal["best-effort"] = False,
         seed: int = 0,
         provenance: str | PathLike[str] | None = None,
+        stall_timeout: float | None = None,
+        stall_action: Literal["log", "raise"] = "log",
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
@@ -248,6 +250,9 @@ class PipelineBuilder(Generic[T, U]):
             seed: Seed of the random numbers of stages with ``rng``; see :func:`~spdl.pipeline.build_pipeline`.
             provenance: File to which a line is appended for each output that is read; see
                 :func:`~spdl.pipeline.build_pipeline`.
+            stall_timeout: Seconds for which nothing may move while the consumer waits; see
+                :func:`~spdl.pipeline.build_pipeline`.
+            stall_action: What happens then: ``"log"`` or ``"raise"``.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
@@ -269,6 +274,8 @@ class PipelineBuilder(Generic[T, U]):
             resumable=resumable,
             seed=seed,
             provenance=provenance,
+            stall_timeout=stall_timeout,
+            stall_action=stall_action,
         )
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from spdl._errors import PipelineFailure, PipelineStateError
+from spdl._errors import PipelineFailure, PipelineStateError, StallError
 from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
@@ -178,6 +178,7 @@ class Pipeline(Generic[T]):
             EOFError: The stream has ended; every later call raises this too. With a continuous source: the epoch has
                 ended; the next call starts the next epoch.
             PipelineFailure: A stage failed, and all items emitted before the failure have been read.
+            StallError: Nothing moved for ``stall_timeout``, and ``stall_action`` is ``"raise"``.
         """
         if timeout is not None:
             timeout = as_timeout("timeout", timeout)
@@ -408,6 +409,11 @@ class Pipeline(Generic[T]):
 
     def _ending(self, what: object) -> BaseException:
         """Return the exception to raise when a read found no item."""
+        if (stall := self._engine.stall) is not None:
+            if not self._was_joined:
+                self._was_joined = True
+                self._engine.join(0.0)  # what is stuck is in the report
+            return StallError(str(stall), seconds=stall.seconds)
         if what is EPOCH:
             return EOFError(
                 f"end of an epoch of pipeline {self._engine.pipeline_id}; the next read starts the next one"
@@ -425,8 +431,10 @@ class Pipeline(Generic[T]):
     def _join(self, timeout: float | None) -> None:
         self._was_joined = True
         bound = DEFAULT_JOIN_TIMEOUT if timeout is None else timeout
+        if timeout is None and self._engine.stall is not None:
+            bound = 0.0
         stuck = self._engine.join(bound)
-        if not stuck:
+        if not stuck or (timeout is None and self._engine.stall is not None):  # which has named what is stuck
             return
         text = f"pipeline {self._engine.pipeline_id} has stopped, but not all of it:\n{describe_stuck(stuck, bound)}"
         if timeout is not None:

@@ -180,7 +180,8 @@ def test_table_has_a_line_for_each_stage_and_marks_the_limiting_one() -> None:
     got = pipeline(
         stage(0, "src", busy=0.5, blocked=9.4, num_calls=100),
         stage(1, "decode", busy=19.0, num_calls=98, num_failures=3, num_success=95, wall_time=19.0, num_dropped=2,
-              num_in_flight=4, cpu_time=9.5, num_cpu_samples=95, queue_len=1, queue_capacity=4, occupied=2.5, num_emitted=93),
+              num_in_flight=4, cpu_time=9.5, num_cpu_samples=95, queue_len=1, queue_capacity=4, occupied=2.5,
+              num_emitted=93),
         stage(2, "sink", starved=9.6),
         consumer_wait=9.3,
     )  # fmt: skip

@@ -200,6 +200,42 @@ def exit_on_hangup(fd: int, grace_seconds: float) -> None:
     up.
     """
 
+class Watchdog:
+    """
+    Reports a standstill that Python cannot report because native code holds the GIL.
+
+    A native thread, which ends with this object, writes the stacks of Python's threads. Thread-safe.
+
+    Args:
+        fd: Descriptor to write to. It is duplicated.
+
+    Raises:
+        OSError: The system is out of threads or of file descriptors.
+    """
+
+    def __init__(self, fd: int) -> None: ...
+    def lived(self) -> float:
+        """
+        Return the seconds that this process has run since the start, without those for which it was stopped.
+        """
+
+    def arm(self, seconds: float, text: str) -> None:
+        """
+        Report ``text`` and the stacks when somebody has waited for so many seconds from now on, unless called again.
+        """
+
+    def disarm(self) -> None:
+        """Report nothing."""
+
+    def close(self) -> None:
+        """End the thread. Does not wait for it. Idempotent."""
+
+    def set_waiting(self, is_waiting: bool) -> None:
+        """Tell whether anybody waits, from now on."""
+
+    def take_report(self) -> bool:
+        """Return whether a report was written since the last call."""
+
 class Writer:
     """
     Writes to a socket on a thread of its own, which needs no GIL.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from spdl._numbers import as_timeout
 from spdl.pipeline._cpus import usable_cpus
+from spdl.pipeline._stall_options import check_stall_options
 
 __all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "ResolvedArguments", "Workers", "is_iterable", "resolve"]
 
@@ -42,6 +43,8 @@ class Arguments:
     in_order: bool | None
     worker_init_concurrency: int | None
     snapshot_every_n_steps: int
+    stall_timeout: float | None
+    stall_action: Literal["log", "raise"]
     workers: Workers | None
 
 
@@ -80,6 +83,9 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
     _check_snapshots(given)
+    check_stall_options(given.stall_timeout, given.stall_action)
+    if given.stall_timeout is not None and given.workers not in ("thread", "auto"):
+        raise ValueError("stall_timeout is for threads: pass workers='thread', or use timeout with worker processes")
     if given.workers is None:
         return _with_defaults_of_torch(_by_rules_of_spdl(given, stacklevel + 1))
     if given.workers not in ("thread", "process", "auto"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._observe._probe import (
     CallCounts,
+    CallInFlight,
     CallReader,
     ChannelCounts,
     ChannelReader,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ._engine import Engine
     from ._node import Node
 
-__all__ = ["call_reader", "channel_reader", "take_counts"]
+__all__ = ["call_reader", "channel_reader", "take_calls", "take_counts"]
 
 
 def call_reader(engine: Core, node: Node) -> CallReader:
@@ -57,6 +58,22 @@ def take_counts(engine: Engine) -> EngineCounts:
             consumer_wait=engine.consumer_wait,
             nodes=tuple(_counts_of(node, now, engine) for node in nodes),
         )
+
+
+def take_calls(engine: Engine) -> tuple[CallInFlight, ...]:
+    """Return the calls that have not returned, those closest to the consumer first. Runs ``repr`` of the items."""
+    if engine.is_over:
+        return ()
+    now = perf_counter()
+    order = {str(node.info): -int(node.info.stage_id) for node in engine.nodes}
+    calls = [call for lane in engine.lanes for call in (*lane.running(), *lane.reading())]
+    calls.sort(key=lambda call: (order.get(call.stage, 0), call.started))
+    return tuple(
+        CallInFlight(
+            call.stage, call.item, max(0.0, now - call.started) if call.started else None, call.thread_id, call.stack
+        )
+        for call in calls
+    )
 
 
 def _now(engine: Core) -> float:

@@ -1,4 +1,4 @@
-"""Deadlines of calls on threads, which cannot be interrupted, and of aggregates.
+"""Deadlines of calls on threads, which cannot be interrupted, and of aggregates; and what looks regularly for stalls.
 
 One thread waits for the nearest deadline of all running calls. A call that has not returned by then is *given up*: its
 item fails, its slot is freed, and its result is discarded. If a call ends just as its deadline passes, the first thread
@@ -55,6 +55,21 @@ class Flushed(Protocol):
         """Not under the lock: the time has come, by this thread's clock."""
 
 
+class Patrol(Protocol):
+    """What is called regularly, on the deadlines thread."""
+
+    interval: float
+
+    def start(self) -> None:
+        """Called once, before the thread is started."""
+
+    def look(self) -> None:
+        """Not under the lock."""
+
+    def stop(self) -> None:
+        """It is called no more. Never blocks."""
+
+
 class Deadlines(Lane):
     """Watches deadlines. No other lock is taken while its own lock is held."""
 
@@ -70,8 +85,19 @@ class Deadlines(Lane):
         self._changed = threading.Condition()
         self._next = float("inf")  # when the thread will wake
         self._stopping = False
+        self._patrol: Patrol | None = None
+        self._next_patrol = float("inf")
+        self._is_patrolling = False
+
+    def call_regularly(self, patrol: Patrol) -> None:
+        """Call ``patrol.look`` regularly. Before the start."""
+        self._patrol = patrol
 
     def start(self) -> None:
+        if self._patrol is not None and not self._stopping:
+            self._patrol.start()
+            self._is_patrolling = True
+            self._next_patrol = perf_counter() + self._patrol.interval
         self.thread = EngineThread(f"spdl-{self.pipeline_id}-deadlines", Task(None, self._watch))
         self.thread.start()
 
@@ -81,7 +107,10 @@ class Deadlines(Lane):
             self._stopping = True
             self._running.clear()
             self._flushes.clear()
+            patrol, self._patrol = self._patrol, None
             self._changed.notify()
+        if patrol is not None and self._is_patrolling:
+            patrol.stop()
 
     def join(self, joining: Joining) -> None:
         self.stop()  # a call that does not return is now waited for by the join
@@ -154,8 +183,12 @@ class Deadlines(Lane):
                     if time.when <= now:
                         del self._flushes[stage]
                         due.append((stage, time))
-                if not late and not due:
+                patrol = self._patrol if self._next_patrol <= now else None
+                if patrol is not None:
+                    self._next_patrol = now + patrol.interval
+                if not late and not due and patrol is None:
                     self._next = min(
+                        self._next_patrol,
                         min((each.deadline for each in self._running.values()), default=float("inf")),
                         min((each.when for each in self._flushes.values()), default=float("inf")),
                     )
@@ -166,8 +199,10 @@ class Deadlines(Lane):
                 self._tell(partial(running.give_up, ticket, self._error(ticket, running)))
             for stage, time in due:
                 self._tell(partial(stage.on_deadline, time.deadline))
+            if patrol is not None:
+                self._tell(patrol.look)
             # Drop references, so that this frame keeps no aggregator or op alive.
-            late = due = ticket = running = stage = time = None  # type: ignore[assignment]
+            late = due = ticket = running = stage = time = patrol = None  # type: ignore[assignment]
 
     def _tell(self, tell: Callable[[], None]) -> None:
         try:

@@ -25,6 +25,8 @@ from ._sink import Wait
 from ._thread import EngineThread, Task
 
 if TYPE_CHECKING:
+    from spdl._errors import StallError
+
     from ._channel import Entry
     from ._failures import FailureReporter
     from ._sink import Sink
@@ -56,6 +58,7 @@ class Engine(Core):
         self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins
         self._is_forgotten = False
         self.is_left = False  # a join was interrupted: do not wait for its threads again
+        self.stall: StallError | None = None  # what readers get, after ``stall_timeout``
         self.is_forked = False  # a copy in the child of a fork, without the threads
 
     # -- start
@@ -221,6 +224,19 @@ class Engine(Core):
             for lane in self.lanes:
                 lane.request_stop()
 
+    def num_moves(self) -> int:
+        """Under the lock: a number that changes whenever a call ends or an item moves."""
+        return self.num_items + sum(node.num_moves() for node in self.nodes)
+
+    def fail_stalled(self, error: StallError) -> None:
+        """Stop the pipeline, and raise the error in its readers. Its calls are not waited for."""
+        with self.lock:
+            if self.state is not EngineState.RUNNING:
+                return
+            self.stall = error
+        self.is_left = True
+        self.request_stop()
+
     @property
     def is_over(self) -> bool:
         """Whether everything has ended and was joined."""
@@ -238,7 +254,8 @@ class Engine(Core):
             raise
         with self.lock:
             if self.state is EngineState.STOPPING:
-                self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
+                has_failed = self.stage_failures or self.stall is not None
+                self.state = EngineState.FAILED if has_failed else EngineState.ENDED
             callbacks, self.on_ended = self.on_ended, []
             is_over = not stuck and not self.given_up and self.num_live == 0 and not self._is_forgotten
             self._is_forgotten = self._is_forgotten or is_over

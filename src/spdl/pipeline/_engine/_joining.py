@@ -29,10 +29,17 @@ _SHORT_TIMEOUT = 1.0
 
 
 class RunningCall(NamedTuple):
-    """A call that has not returned."""
+    """A call that has not returned.
+
+    ``started`` is 0 if it is not known. ``thread_id``: of the thread that it runs on; ``None``: a coroutine, with its
+    own ``stack``, or a call in another process.
+    """
 
     stage: str
     item: str
+    started: float = 0.0
+    thread_id: int | None = None
+    stack: str = ""
 
 
 class Stuck(NamedTuple):
@@ -104,7 +111,12 @@ class Joining:
 
     def _say(self) -> bool:
         """Log which calls have not returned. Returns False if there are none."""
-        calls = [f"  stage {call.stage}: item {call.item}" for call in self.running()]
+        now = perf_counter()
+        calls = [
+            f"  stage {call.stage}: item {call.item}"
+            + (f", running for {now - call.started:.3g} s" if call.started else "")
+            for call in self.running()
+        ]
         if not calls:
             return False
         text = "pipeline %d is stopping and waits up to %.3g s for calls that have not returned:\n%s"
@@ -136,6 +148,8 @@ class Joining:
         self.stuck.append(Stuck(thread.name, "(none)", stack) if ticket is None else stuck_in(ticket, stack))
 
 
-def running_on(ticket: Ticket | None) -> list[RunningCall]:
+def running_on(ticket: Ticket | None, thread_id: int | None = None, stack: str = "") -> list[RunningCall]:
     """Return the call of a ticket, if there is one."""
-    return [] if ticket is None else [RunningCall(str(ticket.stage.info), short_repr(ticket.value))]
+    if ticket is None:
+        return []
+    return [RunningCall(str(ticket.stage.info), short_repr(ticket.value), ticket.started, thread_id, stack)]

@@ -63,6 +63,10 @@ class Lane:
         """Return the calls that have not returned. Takes the lock itself if it needs it."""
         return ()
 
+    def reading(self) -> Sequence[RunningCall]:
+        """Return the calls of the source's iterator that have not returned: a join does not wait for them."""
+        return ()
+
     def forget(self) -> None:
         """Drop the references to objects of the user. Called when all threads have ended."""
 

@@ -133,6 +133,12 @@ class Node:
         """Number of calls, as failure limits count them."""
         return 0
 
+    def num_moves(self) -> int:
+        """A number that changes whenever a call ends or an item moves."""
+        counters = self.counters
+        counts = counters.num_calls + counters.num_failures + counters.num_dropped + counters.num_emitted
+        return counts + (self.num_issued or 0) + sum(channel.num_get + len(channel.items) for channel in self.outs)
+
     # -- the end
 
     def end(self, now: float) -> None:

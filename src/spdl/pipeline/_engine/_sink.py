@@ -32,12 +32,13 @@ class Wait:
 class Sink(Node):
     """Wakes readers: the longest-waiting one for each item or mark; all of them at the end."""
 
-    __slots__ = ("inbox", "num_waits", "waiting")
+    __slots__ = ("inbox", "num_waits", "tell_waiting", "waiting")
 
     def __init__(self, engine: Core, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.waiting: deque[Wait] = deque()  # readers not woken yet
         self.num_waits = 0  # including woken ones
+        self.tell_waiting: Callable[[bool], None] | None = None  # is told whether anybody waits
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
@@ -61,6 +62,8 @@ class Sink(Node):
             wait.has_begun = True
             self.num_waits += 1
             self.counters.begin_starved(wait.began)
+            if self.tell_waiting is not None:
+                self.tell_waiting(True)
         self.waiting.append(wait)
 
     def end_wait(self, wait: Wait, now: float) -> None:
@@ -72,6 +75,8 @@ class Sink(Node):
         self.counters.end_starved(now)
         if self.num_waits and not self.ended:
             self.counters.begin_starved(now)
+        if not self.num_waits and self.tell_waiting is not None:
+            self.tell_waiting(False)
         if wait in self.waiting:
             self.waiting.remove(wait)
         elif self.waiting and (self.inbox.items or self.inbox.closed):

@@ -12,6 +12,7 @@ from spdl.pipeline._info import StageInfo
 
 __all__ = [
     "CallCounts",
+    "CallInFlight",
     "CallReader",
     "ChannelCounts",
     "ChannelReader",
@@ -96,6 +97,16 @@ class EngineCounts(NamedTuple):
     num_items: int  #: number of items returned to the consumer
     consumer_wait: float  #: s
     nodes: tuple[NodeCounts, ...]  #: in order of stage id
+
+
+class CallInFlight(NamedTuple):
+    """A call that has not returned: of an op, or of the source's iterator."""
+
+    stage: str
+    item: str  #: short ``repr`` of the item
+    age: float | None  #: s; ``None``: not known
+    thread_id: int | None  #: of the thread that it runs on; ``None``: in another process
+    stack: str  #: of a coroutine; empty for others
 
 
 @dataclass

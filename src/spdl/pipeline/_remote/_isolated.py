@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._processes._child import Child
+from spdl._processes._stacks import STACK_SIGNAL, stacks_of, tidy
 from spdl._processes._transport import wait_readable
 from spdl._reports import add_note
 from spdl.pipeline._engine._isolated_workers import IsolatedReply, IsolatedTask
 
-from ._isolated_main import STACK_SIGNAL, serve
+from ._isolated_main import serve
 from ._protocol import FromIsolated, ToIsolated
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IsolatedChild"]
 
+#: Whether the stacks of a child are found without a pipe.
+_HAS_PROC: Final[bool] = sys.platform == "linux"
+
 #: A child gets so long to begin to tell where it is before it is killed, and so long between two parts of that.
 _STACK_BEGINS: Final = 0.5
 _STACK_GOES_ON: Final = 0.05
-#: A stack of more characters is cut in the middle.
-_MOST_CHARACTERS: Final = 16_000
 #: In a stack, innermost first: what called the op, to the end of the thread's block.
 _OUR_FRAMES: Final = re.compile(r"\n *File \"[^\"\n]*_isolated_main\.py\", line \d+ in _call\n.*", re.DOTALL)
 
@@ -108,6 +110,8 @@ class IsolatedChild:
 
     def _where(self) -> str | None:
         """What the child is doing: the stacks of its threads."""
+        if _HAS_PROC:
+            return _tidy(stacks_of(self._child.pid) or "")
         if self._crash is None or STACK_SIGNAL is None:
             return None
         self._child.send_signal(STACK_SIGNAL)
@@ -169,10 +173,5 @@ def _read(pipe: Connection[bytes, bytes]) -> str:
 
 def _tidy(text: str) -> str | None:
     """Return the part that shows where the op was, without the frames below it; ``None`` if there is none."""
-    text = re.sub(r"\n*^Extension modules: .*$", "", text, flags=re.MULTILINE)
     blocks = [_OUR_FRAMES.sub("", block) for block in text.split("\n\n")]
-    text = "\n\n".join(blocks).strip()
-    if len(text) > _MOST_CHARACTERS:
-        half = _MOST_CHARACTERS // 2
-        text = f"{text[:half]}\n...\n{text[-half:]}"
-    return text or None
+    return tidy("\n\n".join(blocks))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import serve_requests
+from spdl._processes._stacks import STACK_SIGNAL
 
 from ._protocol import FromIsolated, ToIsolated
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
     from spdl._processes._transport import Encoded, Frame, Link
 
-__all__ = ["STACK_SIGNAL", "serve"]
-
-#: Has the child write the stacks of its threads, also while C code holds the interpreter. One that ops hardly use.
-STACK_SIGNAL: Final[int | None] = getattr(signal, "SIGRTMAX", getattr(signal, "SIGUSR2", None))
+__all__ = ["serve"]
 
 
 def serve(
@@ -117,6 +115,6 @@ def _tell_crashes(crash: Connection[bytes, bytes]) -> None:
     # A crash must not wait for somebody to read of it.
     os.set_blocking(crash.fileno(), False)
     faulthandler.enable(file=crash.fileno())
-    if STACK_SIGNAL is not None and hasattr(faulthandler, "register"):
-        with suppress(ValueError, OSError):
+    if sys.platform != "linux" and STACK_SIGNAL is not None and hasattr(faulthandler, "register"):
+        with suppress(ValueError, OSError):  # where others cannot read what ``offer_stacks`` offers
             faulthandler.register(STACK_SIGNAL, file=crash.fileno())

@@ -14,6 +14,7 @@ from spdl._numbers import as_int, as_interval
 from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
+from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess, iterate_resumably
@@ -43,6 +44,8 @@ def run_pipeline_in_subprocess(
     use_thread_output_queue: bool = False,
     resumable: bool | Literal["best-effort"] = False,
     seed: int = 0,
+    stall_timeout: float | None = None,
+    stall_action: Literal["log", "raise"] = "log",
     **kwargs: Any,
 ) -> Iterable[T]:
     """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
@@ -74,6 +77,8 @@ def run_pipeline_in_subprocess(
             :class:`~spdl.pipeline.Pipeline` has them. An item is consumed when it has been read here. ``buffer_size``
             must then be limited.
         seed: As in :func:`~spdl.pipeline.build_pipeline`.
+        stall_timeout: See there. The report is about that process, and goes to its log.
+        stall_action: See there. What is raised there arrives as a :class:`WorkerError` with the report in its text.
         **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
             been set.
 
@@ -93,6 +98,7 @@ def run_pipeline_in_subprocess(
     elif not isinstance(config, PipelineConfig):
         raise TypeError(f"config must be a PipelineConfig or a PipelineBuilder, got {type(config).__qualname__}")
     _check_options(num_threads, max_failures, report_stats_interval, kwargs)
+    check_stall_options(stall_timeout, stall_action)
     check_exact(config, resumable)
     check_seeded(config)
     options = {
@@ -105,6 +111,8 @@ def run_pipeline_in_subprocess(
         "use_thread_output_queue": use_thread_output_queue,
         "resumable": resumable,
         "seed": as_int("seed", seed),
+        "stall_timeout": stall_timeout,
+        "stall_action": stall_action,
     }
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
     workers = MovedWorkers()

@@ -69,6 +69,8 @@ class _Batches(Iterator[Any]):
         self._feed: SimpleQueue[Any] = SimpleQueue()
         self._pipeline: Pipeline[Outcome] | None = None
         self._limit = IntraOpLimit()
+        self._stall_timeout = plan.stall_timeout
+        self._stall_action = plan.stall_action
 
     def _start(self, builder: PipelineBuilder[Any, Any], num_threads: int) -> None:
         self._pipeline = builder.add_sink(self._budget).build(
@@ -76,6 +78,8 @@ class _Batches(Iterator[Any]):
             # No hooks: one line per stage and epoch would flood the log of a training run.
             task_hook_factory=lambda _: [],
             queue_class=AsyncQueue,
+            stall_timeout=self._stall_timeout,
+            stall_action=self._stall_action,
         )
         self._limit.keep_current()
         self._pipeline.start()

@@ -64,6 +64,10 @@ def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
     )
 
 
+def _running(ticket: Ticket | None) -> list[RunningCall]:
+    return running_on(ticket, None if ticket is None else ticket.thread_id)
+
+
 class ExecutorLane(CallLane):
     """The submitting thread of one stage."""
 
@@ -144,7 +148,7 @@ class ExecutorLane(CallLane):
         with self.engine.lock:
             tickets = [*self.tickets]
         submitting = None if self.thread is None else self.thread.ticket
-        return [call for ticket in dict.fromkeys((submitting, *tickets)) for call in running_on(ticket)]
+        return [call for ticket in dict.fromkeys((submitting, *tickets)) for call in _running(ticket)]
 
     def _submit_all(self, thread: EngineThread) -> bool:
         """Body of the submitting thread. Returns True if there is nothing to submit and the thread sleeps."""

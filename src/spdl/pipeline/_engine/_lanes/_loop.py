@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log
@@ -41,6 +42,20 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 #: How long a join waits for stage hooks after it abandoned a call of their stage, in seconds.
 _HOOKS_TIMEOUT = 1.0
+
+
+def _frames_of(task: asyncio.Task[None]) -> list[FrameType]:
+    """Return the frames of a waiting task, outermost first. ``Task.get_stack`` has only the outermost one."""
+    frames = []
+    waiting: Any = task.get_coro()
+    while waiting is not None:
+        kind = next((kind for kind in ("cr", "gi", "ag") if hasattr(waiting, f"{kind}_frame")), None)
+        frame = None if kind is None else getattr(waiting, f"{kind}_frame")
+        if frame is None:
+            break
+        frames.append(frame)
+        waiting = getattr(waiting, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
+    return frames
 
 
 class LoopLane(AsyncLane):
@@ -114,7 +129,7 @@ class LoopLane(AsyncLane):
         if loop is not None and thread is not None and asyncio.current_task(loop) is task:
             frame = sys._current_frames().get(thread.ident or -1)
             return "".join(traceback.format_stack(frame)) if frame is not None else ""
-        return "".join(line for frame in task.get_stack() for line in traceback.format_stack(frame, limit=1))
+        return "".join(line for frame in _frames_of(task) for line in traceback.format_stack(frame, limit=1))
 
     def watch_task(self, owner: object) -> None:
         task = asyncio.current_task()
@@ -162,7 +177,12 @@ class LoopLane(AsyncLane):
         joining.stuck += stuck or [Stuck(self.thread.name, "(none)", stack_of(self.thread.ident))]
 
     def running(self) -> list[RunningCall]:
-        return [call for ticket, _ in self.slots.running() for call in running_on(ticket)]
+        thread_id = None if self.thread is None else self.thread.ident
+        return [
+            call
+            for ticket, task in self.slots.running()
+            for call in running_on(ticket, thread_id, self._stack_of(task))
+        ]
 
     def forget(self) -> None:
         self.hooks.of_nodes.clear()

@@ -193,7 +193,7 @@ class PoolLane(CallLane):
             position += 1
 
     def running(self) -> list[RunningCall]:
-        return [call for thread in self.threads for call in running_on(thread.ticket)]
+        return [call for thread in self.threads for call in running_on(thread.ticket, thread.ident)]
 
     def run(self, thread: EngineThread, ticket: Ticket) -> None:
         """Run the call of ``ticket``. Never raises."""

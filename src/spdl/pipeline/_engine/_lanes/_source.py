@@ -68,7 +68,15 @@ class SourceLane(Lane):
             joining.thread(thread)
 
     def running(self) -> list[RunningCall]:
-        return running_on(None if self.thread is None else self.thread.ticket)
+        thread = self.thread
+        return [] if thread is None else running_on(thread.ticket, thread.ident)
+
+    def reading(self) -> list[RunningCall]:
+        thread = self.thread
+        if thread is None or not thread.in_source:
+            return []
+        position = f"(the next one, number {self.node.positions.num_issued})"
+        return [RunningCall(str(self.node.info), position, thread_id=thread.ident)]
 
     def _go_on(self, thread: EngineThread) -> bool:
         """Body of the thread. Returns True if there is no room; ``_wake`` is called when there is."""

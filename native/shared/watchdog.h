@@ -1,0 +1,41 @@
+// Reports a standstill of Python that Python itself cannot report, because native code holds the GIL.
+//
+// A thread of its own, which needs neither Python nor the GIL, counts the time that the process has run. If it is armed
+// and is not armed again before the deadline, it writes the stacks of Python's threads to a descriptor.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace spdl {
+
+class Watchdog {
+ public:
+  // Starts the thread, which ends with this object. `fd` is duplicated. Throws std::system_error.
+  explicit Watchdog(int fd);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // Seconds that this process has run since the start. Time during which it was stopped (SIGSTOP), or the machine slept,
+  // does not count.
+  double lived() const noexcept;
+  // Report `text` when somebody has waited for so many seconds from now on, without a break, unless this is called again
+  // before. Replaces what was armed before.
+  void arm(double seconds, std::string text);
+  void disarm() noexcept;
+  // Ends the thread, which closes its descriptor. Does not wait for it. Idempotent.
+  void close() noexcept;
+  // Whether anybody waits, from now on.
+  void set_waiting(bool is_waiting) noexcept;
+  // Whether a report was written since the last call.
+  bool take_report() noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // shared with the thread, which may end later
+  bool is_kept_ = false;          // in a forked child
+};
+
+}  // namespace spdl

@@ -1,0 +1,185 @@
+"""Notices a stalled pipeline: no call ends, nothing comes or goes, and the consumer waits.
+
+The deadlines thread compares the counters several times per timeout. Time counts only while the consumer waits and the
+process runs: a consumer that is away, SIGSTOP and a machine that sleeps are no stall. While native code holds the GIL
+this thread cannot run, so it arms a native thread before (``Watchdog``), which then writes the stacks.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, Protocol
+
+from spdl._errors import StallError
+from spdl._reports import log
+
+from ._core import EngineState
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+__all__ = ["LivedClock", "RunClock", "StallWatch"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+
+#: Seconds between two looks at the counters.
+_INTERVAL: Final = 0.25
+#: The native thread reports this much later, in seconds: so long this one may wait for the GIL.
+_GRACE: Final = 0.5
+
+
+class RunClock(Protocol):
+    """The native ``Watchdog``, or ``LivedClock`` without it."""
+
+    def lived(self) -> float:
+        """Seconds that the process has run, without those for which it was stopped."""
+
+    def arm(self, seconds: float, text: str) -> None:
+        """Report when the consumer has waited for so long from now on, unless this is called again before."""
+
+    def disarm(self) -> None:
+        """Report nothing."""
+
+    def close(self) -> None:
+        """End. Never blocks. The other methods may still be called."""
+
+    def set_waiting(self, is_waiting: bool) -> None:
+        """Tell whether the consumer waits, from now on."""
+
+    def take_report(self) -> bool:
+        """Whether a report was written since the last call."""
+
+
+class LivedClock:
+    """Without native code: the time between two calls counts, but no more than ``longest`` seconds of it."""
+
+    def __init__(self, longest: float, clock: Callable[[], float] = perf_counter) -> None:
+        self._longest = longest
+        self._clock = clock
+        self._last = clock()
+        self._lived = 0.0
+
+    def lived(self) -> float:
+        now = self._clock()
+        self._lived += min(now - self._last, self._longest)
+        self._last = now
+        return self._lived
+
+    def arm(self, seconds: float, text: str) -> None:
+        pass
+
+    def disarm(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def set_waiting(self, is_waiting: bool) -> None:
+        pass
+
+    def take_report(self) -> bool:
+        return False
+
+
+class StallWatch:
+    """Watches one pipeline. ``look`` is called on the deadlines thread every ``interval`` seconds.
+
+    Args:
+        engine: Kept weakly.
+        seconds: How long nothing may move.
+        raises: Whether the pipeline fails then with ``StallError``. Otherwise it is only logged, once per stall.
+        describe: Returns the report of an engine.
+        make_clock: Returns what measures how long the process has run. Called at the start.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        seconds: float,
+        raises: bool,
+        describe: Callable[[Engine], str],
+        make_clock: Callable[[], RunClock],
+    ) -> None:
+        self.interval = min(_INTERVAL, seconds / 4)
+        self._engine = weakref.ref(engine)
+        self._pipeline_id = engine.pipeline_id
+        self._seconds = seconds
+        self._raises = raises
+        self._describe = describe
+        self._make_clock = make_clock
+        self._clock: RunClock
+        self._lived = 0.0
+        self._progress = -1
+        self._waited = 0.0  # by the consumer, since the start
+        self._stalled = 0.0  # how long nothing has moved while the consumer waited
+        self._is_reported = False
+
+    def start(self) -> None:
+        engine = self._engine()
+        assert engine is not None
+        self._clock = clock = self._make_clock()
+        self._lived = clock.lived()
+        clock.arm(self._seconds + _GRACE, self._blind_text())
+        engine.sink.tell_waiting = clock.set_waiting
+
+    def look(self) -> None:
+        """Compare the counters, and report a stall."""
+        engine = self._engine()
+        if engine is None:
+            return
+        lived = self._clock.lived()
+        with engine.lock:
+            is_running = engine.state is EngineState.RUNNING
+            progress = engine.num_moves()
+            waited = engine.sink.counters.starved_until(perf_counter())
+        elapsed, self._lived = lived - self._lived, lived
+        elapsed_waiting, self._waited = waited - self._waited, waited
+        was_blind = self._clock.take_report()
+        if progress != self._progress or not is_running:
+            self._go_on(was_blind)
+            self._progress = progress
+        else:
+            self._stalled += max(0.0, min(elapsed, elapsed_waiting))
+        if not is_running:
+            self._clock.disarm()
+            return
+        if self._stalled >= self._seconds and not self._is_reported:
+            self._is_reported = True
+            self._report(engine)
+        if self._is_reported:
+            self._clock.disarm()
+        else:
+            self._clock.arm(self._seconds - self._stalled + _GRACE, self._blind_text())
+
+    def stop(self) -> None:
+        """The pipeline has ended. Never blocks."""
+        self._clock.close()
+
+    def _go_on(self, was_blind: bool) -> None:
+        if was_blind and not self._is_reported:
+            text = "pipeline %d did not move for %.3g s, because native code held the GIL; the stacks are on stderr"
+            log(_LOG, logging.ERROR, text, self._pipeline_id, self._seconds)
+        elif self._is_reported:
+            log(_LOG, logging.WARNING, "pipeline %d moves again, after %.3g s", self._pipeline_id, self._stalled)
+        self._stalled = 0.0
+        self._is_reported = False
+
+    def _report(self, engine: Engine) -> None:
+        text = (
+            f"pipeline {self._pipeline_id} has stalled: for {self._seconds:g} s no call has ended and nothing came or "
+            "went, while the consumer waits"
+        )
+        report = f"{text}\n{self._describe(engine)}"
+        if self._raises:
+            engine.fail_stalled(StallError(report, seconds=self._seconds))
+        else:
+            log(_LOG, logging.ERROR, "%s", report)
+
+    def _blind_text(self) -> str:
+        return (
+            f"\nspdl: pipeline {self._pipeline_id} has stalled: for {self._seconds:g} s no call has ended and nothing "
+            "came or went, while the consumer waits. No Python code runs: native code holds the GIL.\n"
+        )

@@ -1,0 +1,125 @@
+"""``spdl dump``: what the pipelines of this process do right now, as records and as text.
+
+The same report is written when a pipeline stalls and on the signal of ``spdl.debug.on_signal``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spdl._processes._child import living_children
+from spdl._processes._stacks import stacks_of_all
+from spdl.pipeline._observe._probe import CallInFlight
+from spdl.pipeline._observe._stats import PipelineStats
+from spdl.pipeline._observe._units import seconds
+
+__all__ = ["Moment", "dump_as_json", "dump_as_text", "text_of_dump"]
+
+
+class Moment(NamedTuple):
+    """One pipeline at one moment."""
+
+    pipeline_id: int
+    stats: PipelineStats
+    calls: tuple[CallInFlight, ...]
+
+
+def dump_as_json(moments: Iterable[Moment], *, with_stacks: bool = True) -> dict[str, Any]:
+    """Return what ``text_of_dump`` formats: plain values, for JSON."""
+    moments = list(moments)
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found: dict[str, Any] = {
+        "pipelines": [
+            {
+                "id": moment.pipeline_id,
+                "table": str(moment.stats),
+                "calls": [_call_as_json(call, names) for call in moment.calls],
+            }
+            for moment in moments
+        ],
+        "threads": [],
+        "processes": [],
+    }
+    if with_stacks:
+        running = {call.thread_id: call.stage for moment in moments for call in moment.calls}
+        found["threads"] = _threads(names, running)
+        children = living_children()
+        stacks = stacks_of_all(pid for pid, _ in children)
+        found["processes"] = [
+            {"pid": pid, "what": what, "stacks": text} for (pid, what), text in zip(children, stacks, strict=True)
+        ]
+    return found
+
+
+def dump_as_text(moments: Iterable[Moment]) -> str:
+    return text_of_dump(dump_as_json(moments))
+
+
+def text_of_dump(dump: dict[str, Any]) -> str:
+    """Format what ``dump_as_json`` returned, here or in another process."""
+    lines: list[str] = []
+    for pipeline in dump["pipelines"]:
+        lines += [f"pipeline {pipeline['id']}: {pipeline['table']}", *_calls(pipeline["calls"]), ""]
+    if not dump["pipelines"]:
+        lines += ["no pipeline is running", ""]
+    for thread in dump["threads"]:
+        what = f", runs {thread['stage']}" if thread["stage"] else ""
+        lines += [f"thread {thread['name']}{what}:", thread["stack"], ""]
+    for process in dump["processes"]:
+        stacks = process["stacks"] or "(its stacks are not available)"
+        lines += [f"process {process['pid']}, {process['what']}:", _indented(stacks), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _calls(calls: Sequence[dict[str, Any]]) -> list[str]:
+    if not calls:
+        return ["no call is in flight"]
+    lines = ["calls in flight:"]
+    for call in calls:
+        age = "" if call["age"] is None else f", for {seconds(call['age'])}"
+        where = f", on {call['thread']}" if call["thread"] else ""
+        lines.append(f"  {call['stage']}: item {call['item']}{age}{where}")
+        if call["stack"]:
+            lines.append(_indented(call["stack"].rstrip(), 4))
+    return lines
+
+
+def _call_as_json(call: CallInFlight, names: dict[int | None, str]) -> dict[str, Any]:
+    return {
+        "stage": call.stage,
+        "item": call.item,
+        "age": call.age,
+        "thread": None if call.thread_id is None else names.get(call.thread_id, f"thread {call.thread_id}"),
+        "stack": call.stack,
+    }
+
+
+def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> list[dict[str, Any]]:
+    """The stacks of all threads of Python but the calling one: those with calls first, then the main thread."""
+    this, main = threading.get_ident(), threading.main_thread().ident
+    found = []
+    for ident, frame in sys._current_frames().items():
+        if ident == this:
+            continue
+        stack = "".join(traceback.format_stack(frame)).rstrip()
+        name = names.get(ident, f"{ident}")
+        if ident not in running and _is_idle(name, stack):
+            continue
+        found.append((ident not in running, ident != main, name, ident, stack))
+    return [
+        {"name": name, "id": ident, "stage": running.get(ident), "stack": stack}
+        for *_, name, ident, stack in sorted(found)
+    ]
+
+
+def _is_idle(name: str, stack: str) -> bool:
+    """Whether it is a thread of a pipeline that has nothing to do."""
+    return name.startswith("spdl-") and stack.endswith("wake_up.acquire()")
+
+
+def _indented(text: str, width: int = 2) -> str:
+    return "\n".join(" " * width + line if line else line for line in text.splitlines())
