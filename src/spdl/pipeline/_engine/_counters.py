@@ -25,6 +25,7 @@ class Counters:
         "blocked",
         "blocked_seen",
         "blocked_since",
+        "busy_seen",
         "num_blocked",
         "num_calls",
         "num_dropped",
@@ -50,6 +51,7 @@ class Counters:
         self.num_emitted = 0
         self.success_time = 0.0
         self.other_time = 0.0  # time of failed calls and of the last steps of generators
+        self.busy_seen = 0.0
         self.recent: deque[float] = deque(maxlen=_RECENT)
         # Sums over the calls whose CPU time was measured. Their CPU share is applied to all calls; the mean of the
         # samples would overweight the first, cold calls.
@@ -103,6 +105,11 @@ class Counters:
 
     # A period may be closed with a time read slightly before a reader's time. To keep the values monotonic, the largest
     # value returned so far is a lower bound.
+
+    def busy_until(self, open_time: float) -> float:
+        """``busy`` with the time of the calls that have not returned."""
+        self.busy_seen = max(self.busy + open_time, self.busy_seen)
+        return self.busy_seen
 
     def starved_until(self, now: float) -> float:
         total = self.starved + (now - self.starved_since if self.starved_since is not None else 0.0)

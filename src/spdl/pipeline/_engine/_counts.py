@@ -49,14 +49,18 @@ def take_counts(engine: Engine) -> EngineCounts:
     """Return a consistent snapshot: all counters are copied under one acquisition of the lock."""
     with engine.lock:
         now = _now(engine)
+        open_times: dict[object, float] = {}
+        for lane in engine.lanes:
+            for stage, seconds in lane.open_times(now):
+                open_times[stage] = open_times.get(stage, 0.0) + seconds
         nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
         return EngineCounts(
             elapsed=max(0.0, now - engine.started) if engine.started else 0.0,
             state=engine.state.value,
             num_threads=engine.num_threads,
             num_items=engine.num_items,
-            consumer_wait=engine.consumer_wait,
-            nodes=tuple(_counts_of(node, now, engine) for node in nodes),
+            consumer_wait=engine.consumer_wait_until(now),
+            nodes=tuple(_counts_of(node, now, engine, open_times.get(node, 0.0)) for node in nodes),
         )
 
 
@@ -80,8 +84,9 @@ def _now(engine: Core) -> float:
     return engine.ended_at if engine.ended_at is not None else perf_counter()
 
 
-def _counts_of(node: Node, now: float, engine: Engine) -> NodeCounts:
+def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> NodeCounts:
     counters = node.counters
+    busy = counters.busy_until(open_time)
     channels = node.outs or node.inboxes
     num_calls, num_emitted = counters.num_calls, counters.num_emitted
     if node is engine.sink:
@@ -95,7 +100,7 @@ def _counts_of(node: Node, now: float, engine: Engine) -> NodeCounts:
         num_dropped=counters.num_dropped,
         num_in_flight=node.num_in_flight,
         num_emitted=num_emitted,
-        busy=counters.busy,
+        busy=busy,
         wall_time=counters.success_time if node.num_issued is None else counters.busy,
         success_time=counters.success_time,
         cpu_share=counters.cpu_share,

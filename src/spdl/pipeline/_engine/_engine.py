@@ -54,6 +54,7 @@ class Engine(Core):
         self.starting = threading.Lock()  # held while the lanes are started; a concurrent join waits for it
         self.num_items = 0  # number of items returned to the consumer
         self.consumer_wait = 0.0
+        self._consumer_wait_seen = 0.0  # the largest sum that was returned
         self.was_end_read = False  # the consumer knows that the stream has ended
         self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins
         self._is_forgotten = False
@@ -196,6 +197,12 @@ class Engine(Core):
             if wait is not None:
                 with self.lock:
                     self._end_wait(wait)
+
+    def consumer_wait_until(self, now: float) -> float:
+        """Under the lock: ``consumer_wait`` with the time of the readers that are waiting."""
+        total = self.consumer_wait + sum(max(0.0, now - wait.began) for wait in self.sink.waiting)
+        self._consumer_wait_seen = max(total, self._consumer_wait_seen)
+        return self._consumer_wait_seen
 
     def _end_wait(self, wait: Wait) -> None:
         """Under the lock."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._joining import Joining, RunningCall
     from ._ticket import CallSource, Ticket
 
-__all__ = ["AsyncLane", "CallLane", "Lane", "Rank"]
+__all__ = ["AsyncLane", "CallLane", "Lane", "Rank", "open_time"]
 
 
 class Rank(IntEnum):
@@ -67,8 +67,17 @@ class Lane:
         """Return the calls of the source's iterator that have not returned: a join does not wait for them."""
         return ()
 
+    def open_times(self, now: float) -> list[tuple[object, float]]:
+        """Return the stage of each call that has not returned, and how long it has run, in seconds. Under the lock."""
+        return []
+
     def forget(self) -> None:
         """Drop the references to objects of the user. Called when all threads have ended."""
+
+
+def open_time(ticket: Ticket, now: float) -> tuple[object, float]:
+    """Return the stage of a call that has not returned, and how long it has run, in seconds. Under the lock."""
+    return ticket.stage, max(0.0, now - ticket.started)
 
 
 class CallLane(Lane):

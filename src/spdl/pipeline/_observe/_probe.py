@@ -76,7 +76,7 @@ class NodeCounts(NamedTuple):
     num_dropped: int
     num_in_flight: int
     num_emitted: int
-    busy: float  #: sum over all calls
+    busy: float  #: sum over all calls, those that have not returned included
     wall_time: float  #: sum over successful calls
     success_time: float  #: sum over successful calls of an op; 0 for a source
     cpu_share: float | None  #: CPU time over wall time of a call; ``None``: not measured

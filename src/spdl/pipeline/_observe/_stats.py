@@ -48,7 +48,8 @@ class StageStats:
         num_dropped: Number of ``None`` results and of items dropped by hooks or aggregators.
         num_in_flight: Number of calls running at the time of the snapshot.
         num_emitted: Number of items put into the output channel.
-        busy: Sum of the time of all calls; with concurrency it grows faster than ``elapsed``.
+        busy: Sum of the time of all calls, up to now for those that have not returned; with concurrency it grows faster
+            than ``elapsed``.
         starved: Time with a free slot and no input.
         blocked: Time with work and no room in the output.
         wall_time: Sum of wall time over successful calls.
@@ -137,7 +138,7 @@ class PipelineStats:
         state: State of the pipeline: ``"new"``, ``"running"``, ``"stopping"``, ``"ended"`` or ``"failed"``.
         num_threads: Number of worker threads.
         num_items: Number of items returned to the consumer.
-        consumer_wait: Time that the consumer has waited for items, in seconds.
+        consumer_wait: Time that the consumer has waited for items, up to now if it is waiting, in seconds.
         stages: Statistics of every stage, in order of stage id.
     """
 
@@ -187,17 +188,23 @@ class PipelineStats:
         although it has free slots.
 
         The last stage, the sink, represents the consumer: it is busy while it is not waiting, so its score is
-        ``1 - consumer_wait / elapsed``. If no call ended in the time covered, the result is the stage with most calls
-        in flight, the last one in a tie.
+        ``1 - consumer_wait / elapsed``. A consumer that waited most of the time is never the bottleneck: if all other
+        scores are even lower, as when the last call does not return and its stage has free slots, the result is the
+        stage whose calls ran longest, those that have not returned included.
         """
         if self.elapsed <= 0 or not self.stages:
             return None
         last = len(self.stages) - 1
-        if any(stage.busy > 0 for stage in self.stages) or self.num_items > 0:
-            return self.stages[max(range(len(self.stages)), key=lambda k: (self._score(k), self._busy(k)))]
-        # Calls that have not returned explain a stall better than the time that the consumer waited.
-        at = max(range(last + 1), key=lambda k: (self.stages[k].num_in_flight, k))
-        return self.stages[at] if self.stages[at].num_in_flight > 0 else None
+        if not any(stage.busy > 0 for stage in self.stages) and not self.num_items:
+            # Calls that have not returned explain a stall better than the time that the consumer waited.
+            at = max(range(last + 1), key=lambda k: (self.stages[k].num_in_flight, k))
+            return self.stages[at] if self.stages[at].num_in_flight > 0 else None
+        at = max(range(last + 1), key=lambda k: (self._score(k), self._busy(k)))
+        if at == last and self._score(last) < 0.5:
+            longest = max(range(last + 1), key=lambda k: (self.stages[k].busy, k))
+            if self.stages[longest].busy > self._busy(last):
+                return self.stages[longest]
+        return self.stages[at]
 
     def _busy(self, index: int) -> float:
         if index == len(self.stages) - 1:

@@ -19,7 +19,7 @@ from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
 from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
 from spdl.pipeline._engine._joining import RunningCall, running_on, stack_of, stuck_in
-from spdl.pipeline._engine._lane import CallLane, Rank
+from spdl.pipeline._engine._lane import CallLane, Rank, open_time
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._stages._timed import give_up
@@ -149,6 +149,9 @@ class ExecutorLane(CallLane):
             tickets = [*self.tickets]
         submitting = None if self.thread is None else self.thread.ticket
         return [call for ticket in dict.fromkeys((submitting, *tickets)) for call in _running(ticket)]
+
+    def open_times(self, now: float) -> list[tuple[object, float]]:
+        return [open_time(ticket, now) for ticket in self.unsettled]
 
     def _submit_all(self, thread: EngineThread) -> bool:
         """Body of the submitting thread. Returns True if there is nothing to submit and the thread sleeps."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl._reports import log
 from spdl.pipeline._engine._joining import RunningCall, Stuck, running_on, stack_of, stuck_in
-from spdl.pipeline._engine._lane import AsyncLane, Rank
+from spdl.pipeline._engine._lane import AsyncLane, Rank, open_time
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource
@@ -182,6 +182,15 @@ class LoopLane(AsyncLane):
             call
             for ticket, task in self.slots.running()
             for call in running_on(ticket, thread_id, self._stack_of(task))
+        ]
+
+    def open_times(self, now: float) -> list[tuple[object, float]]:
+        # An async generator that waits for room runs no step.
+        return [
+            open_time(ticket, now)
+            for slot in self.slots.all
+            if (ticket := slot.ticket) is not None
+            and not (isinstance(ticket.stage, CallStage) and ticket.stage.has_steps and ticket.stage.out.overflow)
         ]
 
     def forget(self) -> None:

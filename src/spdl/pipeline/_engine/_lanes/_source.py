@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._joining import RunningCall, running_on
-from spdl.pipeline._engine._lane import Lane, Rank
+from spdl.pipeline._engine._lane import Lane, Rank, open_time
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import EngineThread, Task
 
@@ -77,6 +77,23 @@ class SourceLane(Lane):
             return []
         position = f"(the next one, number {self.node.positions.num_issued})"
         return [RunningCall(str(self.node.info), position, thread_id=thread.ident)]
+
+    def open_times(self, now: float) -> list[tuple[object, float]]:
+        """Return the call that it helps with, or for how long the current ``next`` has kept the next stage waiting.
+
+        The start of a ``next`` is not recorded, which would cost every item. But the time since the next stage ran out
+        of input is, and so are the times of all earlier calls and waits.
+        """
+        thread, node = self.thread, self.node
+        if thread is None or node.ended:
+            return []
+        if (ticket := thread.ticket) is not None:
+            return [open_time(ticket, now)]
+        if not thread.in_source:
+            return []
+        longest = now - self.engine.started - node.counters.busy - node.counters.blocked_until(now)
+        since = node.out.consumer.counters.starved_since
+        return [(node, max(0.0, longest if since is None else min(longest, now - since)))]
 
     def _go_on(self, thread: EngineThread) -> bool:
         """Body of the thread. Returns True if there is no room; ``_wake`` is called when there is."""
