@@ -91,7 +91,7 @@ RULES = [
     Rule(f"{P}._batching", allows=(f"{P}.defs",)),
     Rule(f"{P}._cache_iterator"),
     Rule(f"{P}._pipeline_ids"),
-    Rule(f"{P}._observe", allows=("spdl._errors", f"{P}._info", f"{P}._marks", C)),
+    Rule(f"{P}._observe", allows=("spdl._errors", f"{P}._info", f"{P}._marks", f"{P}._cpus", C)),
     # What the engine gives to observers: plain records and callables.
     Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
     Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),
@@ -269,7 +269,7 @@ ENGINE_ROWS = [
     ("_graph",),
     ("_kinds",),
     ("_graph_builder",),
-    ("_counts",),
+    ("_counts", "_published"),
     ("_lanes",),
     ("_stages",),
     ("_recorded", "_stalls"),
@@ -299,6 +299,7 @@ INCLUDES: dict[str, set[str]] = {
     "wav": {"base"},
     "archive": {"base"},
     "shared": {"base"},
+    "observe": {"shared", "base"},
     "cuda": {"media", "av", "base"},
-    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "shared", "cuda"},
+    "bind": {"base", "av", "image", "media", "jpeg", "wav", "archive", "shared", "observe", "cuda"},
 }

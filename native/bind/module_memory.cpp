@@ -1,4 +1,5 @@
-// The extension spdl._processes.lib._memory: memory that two processes share. It needs no library but the system's.
+// The extension spdl._processes.lib._memory: memory that two processes share, and what threads are doing. It needs no
+// library but the system's.
 
 #include <nanobind/nanobind.h>
 
@@ -7,11 +8,12 @@
 #include "bind/registration.h"
 
 NB_MODULE(_memory, module) {
-  module.doc() = "Native part of spdl.pipeline: memory that two processes share.";
+  module.doc() = "Native part of spdl.pipeline: memory that two processes share, and what threads are doing.";
   // Views that live at exit are the user's: our tests want to know, users not.
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_exporter(module);
   spdl::bind::register_shared(module);
   spdl::bind::register_watchdog(module);
+  spdl::bind::register_sampler(module);  // after `register_shared`, which turns system errors into OSError
   spdl::bind::register_writer(module);
 }

@@ -1,10 +1,11 @@
-"""Loads the native extension ``lib._memory``: memory that two processes share."""
+"""Loads the native extension ``lib._memory``: memory that two processes share, and what threads are doing."""
 
 from spdl._extensions import load_extension
 
 load_extension("spdl._processes.lib._memory")
 
 from .lib._memory import Area as Area  # noqa: E402  # loaded before
+from .lib._memory import Sampler as Sampler  # noqa: E402
 from .lib._memory import Sender as Sender  # noqa: E402
 from .lib._memory import View as View  # noqa: E402
 from .lib._memory import Watchdog as Watchdog  # noqa: E402

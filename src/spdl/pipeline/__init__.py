@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from ._observe import is_epoch_end as is_epoch_end
     from ._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
     from ._observe._resource_usage import ProcessGroupResourceUsage as ProcessGroupResourceUsage
+    from ._observe._verdict import StageShares as StageShares
+    from ._observe._verdict import Verdict as Verdict
     from ._pipeline import Pipeline as Pipeline
     from ._priority import PriorityExecutorEntrypoint as PriorityExecutorEntrypoint
     from ._priority import PriorityInterpreterPoolExecutor as PriorityInterpreterPoolExecutor
@@ -99,6 +101,7 @@ __all__ = [
     "SharedMemoryRingBuffer",
     "SharedMemorySegmentPool",
     "StageInfo",
+    "StageShares",
     "StageStats",
     "StageTimeoutError",
     "StallError",
@@ -107,6 +110,7 @@ __all__ = [
     "TaskPerfStats",
     "TaskStatsHook",
     "UnsupportedPythonError",
+    "Verdict",
     "WorkerDiedError",
     "WorkerError",
     "WorkerTimeoutError",
@@ -163,6 +167,7 @@ _MODULES = {
     ),
     "._observe._process_group": ("ProcessGroupStatsMonitor",),
     "._observe._resource_usage": ("ProcessGroupResourceUsage",),
+    "._observe._verdict": ("StageShares", "Verdict"),
     "._pipeline": ("Pipeline",),
     "._profile": ("ProfileHook", "ProfileResult", "ProfileResults", "ProfileStats", "profile_pipeline"),
     "._provenance._origin": ("BatchOrigin",),

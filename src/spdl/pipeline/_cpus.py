@@ -2,6 +2,8 @@
 
 import os
 
+__all__ = ["cpu_limit", "usable_cpus"]
+
 __all__ = ["usable_cpus"]
 
 
@@ -13,6 +15,13 @@ def usable_cpus() -> int:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _container_quota()
     return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus
+
+
+def cpu_limit() -> float:
+    """Return how much CPU time this process may use per second: ``usable_cpus``, with the fraction of the quota."""
+    cpus = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    quota = _container_quota()
+    return min(cpus, quota) if quota is not None else cpus
 
 
 def _container_quota() -> float | None:

@@ -16,6 +16,7 @@ from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
+from ._engine._core import EngineState
 from ._engine._counts import take_counts
 from ._engine._graph import keep_places
 from ._engine._joining import describe_stuck
@@ -27,6 +28,8 @@ from ._observe import PipelineStats
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
+    from ._observe._sampling import Sampling
+    from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
     from ._resume._state import Resuming
 
@@ -63,6 +66,9 @@ class Pipeline(Generic[T]):
         self._was_stopped = False
         self._failure_raised = False
         self._was_joined = False
+        self._is_observed = False  # measure from the start
+        self._sampling: Sampling | None = None
+        self._observing = threading.Lock()
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
@@ -120,6 +126,8 @@ class Pipeline(Generic[T]):
                 f"pipeline {self._engine.pipeline_id} was not up within {timeout} s: a stage hook has not been "
                 "entered; the pipeline is finished"
             )
+        if self._is_observed:
+            self._observe()
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and join its threads. Does nothing if it was not started or is already stopped.
@@ -207,7 +215,66 @@ class Pipeline(Generic[T]):
     def stats(self) -> PipelineStats:
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
         self._check_process()
-        return stats_of(take_counts(self._engine))
+        counts = take_counts(self._engine)
+        sampling = self._sampling
+        return stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
+
+    def verdict(self, *, seconds: float | None = None) -> Verdict:
+        """Say which stage limits the pipeline, why, and what to change.
+
+        The first call starts the measurement, and until then nothing runs: a native thread, which needs no GIL, looks
+        at the threads of the pipeline 20 times a second until the pipeline ends. Call it once before the first read to
+        measure the whole run, and again while it runs or at its end:
+
+        .. code-block:: python
+
+            pipeline.verdict()  # measure from the start
+            for batch in pipeline:
+                train(batch)
+            print(pipeline.verdict())
+
+        It takes about 5 s and 200 calls to be sure; before, the cause is ``"unsure"``. Without a measurement during the
+        run, and on systems that do not show what threads do (all but Linux), the verdict is estimated from CPU times,
+        and says so. Can be called from any thread.
+
+        Args:
+            seconds: Measure for that long from now, and judge only this time. Blocks, so call it from another thread
+                than the one that reads. It returns early if the pipeline ends. ``None``: do not wait, and judge
+                everything since the first call.
+
+        Raises:
+            PipelineStateError: ``seconds`` was given and the pipeline has not been started.
+        """
+        from ._observe._judging import judge  # imported late: most pipelines are not observed
+
+        self._check_process()
+        if seconds is not None:
+            seconds = as_timeout("seconds", seconds)
+            if not self._was_started:
+                raise PipelineStateError(
+                    f"cannot measure pipeline {self._engine.pipeline_id} for {seconds:g} s: it has not been started. "
+                    "Call verdict() without seconds before the first read, and again later"
+                )
+        self._observe()
+        if seconds is None:
+            return judge(self.stats())
+        before = self.stats()
+        self._engine.stopped.wait(seconds)
+        return judge(self.stats() - before)
+
+    def _observe(self) -> None:
+        """Start the measurement that verdicts are made of; before the start, ask for it. Idempotent."""
+        with self._observing:
+            self._is_observed = True
+            if self._sampling is not None or self._engine.state is not EngineState.RUNNING:
+                return
+            from ._engine._published import Published
+            from ._observe._sampling import Sampling
+
+            engine = self._engine
+            since = stats_of(take_counts(engine))
+            self._sampling = Sampling(since, lambda board: Published(engine, board))
+            engine.on_ended.append(self._sampling.end)
 
     def trace(self, path: str | PathLike[str], *, every: int = 1) -> AbstractContextManager[None]:
         """Return a context manager that writes what the stages do meanwhile to a file for https://ui.perfetto.dev.

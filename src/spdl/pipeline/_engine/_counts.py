@@ -16,6 +16,8 @@ from spdl.pipeline._observe._probe import (
     NodeCounts,
 )
 
+from ._stages import CallStage
+
 if TYPE_CHECKING:
     from ._channel import Channel
     from ._core import Core
@@ -109,5 +111,6 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         queue_len=sum(min(len(channel.items), channel.capacity) for channel in channels),
         queue_capacity=sum(channel.capacity for channel in channels),
         occupied=max(channel.occupied_until(now) for channel in channels),
+        runs_on=node.lane.runs_on if isinstance(node, CallStage) else node.runs_on,
         failures=tuple(FailedCall(*record[:4]) for record in node.failures),
     )

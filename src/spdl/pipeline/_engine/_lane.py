@@ -12,6 +12,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from spdl.pipeline._observe._probe import Place
+
     from ._joining import Joining, RunningCall
     from ._ticket import CallSource, Ticket
 
@@ -83,6 +85,8 @@ def open_time(ticket: Ticket, now: float) -> tuple[object, float]:
 class CallLane(Lane):
     """A lane that runs the calls of stages and jobs. The methods are called under the engine's lock and never block."""
 
+    #: Where the calls run.
+    runs_on: Place = "pool"
     #: A thread of this lane holds the lock and will claim before releasing it, so no wake-up is needed. Guarded by the
     #: lock.
     is_claiming = False

@@ -10,6 +10,7 @@ from ._counters import Counters
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._observe._probe import Place
 
     from ._channel import Channel, ChannelEnd
     from ._core import Core
@@ -52,6 +53,8 @@ class Node:
         "outs",
     )
 
+    #: Where its calls run.
+    runs_on: Place = "engine"
     #: The stages inside, if there are any: all stages of all paths, with their routers and merges.
     members: Sequence[Node] = ()
 

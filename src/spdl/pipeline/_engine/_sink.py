@@ -34,6 +34,8 @@ class Sink(Node):
 
     __slots__ = ("inbox", "num_waits", "tell_waiting", "waiting")
 
+    runs_on = "sink"
+
     def __init__(self, engine: Core, info: StageInfo) -> None:
         super().__init__(engine, info)
         self.waiting: deque[Wait] = deque()  # readers not woken yet

@@ -23,10 +23,15 @@ __all__ = [
     "ItemWriter",
     "NodeCounts",
     "NodeKind",
+    "Place",
     "StageWiring",
+    "ThreadBoard",
 ]
 
 EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
+#: Where the calls of a node run: the iterator of a source, threads of this process (those of the pool, or of a user's
+#: executor), the event loop, other processes, whoever completes the call before (the engine), or the consumer.
+Place: TypeAlias = Literal["source", "pool", "executor", "loop", "process", "engine", "sink"]
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
 
 
@@ -86,6 +91,7 @@ class NodeCounts(NamedTuple):
     queue_capacity: int
     occupied: float
     failures: tuple[FailedCall, ...]  #: the newest, oldest first
+    runs_on: Place = "engine"
 
 
 class EngineCounts(NamedTuple):
@@ -107,6 +113,25 @@ class CallInFlight(NamedTuple):
     age: float | None  #: s; ``None``: not known
     thread_id: int | None  #: of the thread that it runs on; ``None``: in another process
     stack: str  #: of a coroutine; empty for others
+
+
+class ThreadBoard(Protocol):
+    """Where threads say which stage they work for. Stages are numbered in order of stage id; then comes the loop."""
+
+    def enter(self, stage: int) -> None:
+        """The calling thread begins a call of a stage."""
+
+    def leave(self) -> None:
+        """The calling thread ends a call."""
+
+    def assign(self, native_id: int, stage: int) -> None:
+        """Everything that a thread does is for this stage."""
+
+    def adopt(self, native_id: int, stage: int) -> None:
+        """A thread is in a call that began earlier."""
+
+    def forget(self, native_id: int) -> None:
+        """The call of an adopted thread has ended."""
 
 
 @dataclass

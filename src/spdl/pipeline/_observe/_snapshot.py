@@ -1,12 +1,15 @@
 """Makes ``PipelineStats`` of the engine's counters."""
 
+from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import EngineCounts, NodeCounts
 from spdl.pipeline._observe._stats import ItemFailure, PipelineStats, StageStats
 
 __all__ = ["stats_of"]
 
 
-def stats_of(counts: EngineCounts) -> PipelineStats:
+def stats_of(
+    counts: EngineCounts, measured: Measured | None = None, since: PipelineStats | None = None
+) -> PipelineStats:
     """Return the statistics of a pipeline."""
     return PipelineStats(
         elapsed=counts.elapsed,
@@ -15,7 +18,16 @@ def stats_of(counts: EngineCounts) -> PipelineStats:
         num_items=counts.num_items,
         consumer_wait=counts.consumer_wait,
         stages=tuple(_stage(node, counts.elapsed) for node in counts.nodes),
+        measured=measured,
+        since=since,
+        explain=_sentence,
     )
+
+
+def _sentence(stats: PipelineStats) -> str:
+    from spdl.pipeline._observe._judging import judge  # imported late: few statistics are printed
+
+    return judge(stats).sentence
 
 
 def _stage(node: NodeCounts, elapsed: float) -> StageStats:
@@ -38,5 +50,6 @@ def _stage(node: NodeCounts, elapsed: float) -> StageStats:
         queue_len=node.queue_len,
         queue_capacity=node.queue_capacity,
         occupied=node.occupied,
+        runs_on=node.runs_on,
         failures=tuple(ItemFailure(*failed) for failed in node.failures),
     )

@@ -4,10 +4,13 @@ The engine fills them from its counters; this file does the arithmetic (means, s
 ``_stats_table.py`` formats them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._measured import Measured
+from spdl.pipeline._observe._probe import Place
 
 __all__ = ["ItemFailure", "PipelineState", "PipelineStats", "StageStats"]
 
@@ -60,6 +63,9 @@ class StageStats:
         queue_capacity: Maximum number of items in the output channel.
         occupied: Time during which the output channel was not empty.
         failures: The newest failures, at most 16, oldest first.
+        runs_on: Where its calls run: ``"source"`` (the iterator), ``"pool"`` (worker threads), ``"executor"`` (threads
+            of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes), ``"engine"`` (whoever
+            completes the call before), ``"sink"`` (the consumer).
         wall_per_call: Mean wall time of a successful call; 0 before the first.
         cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.
         occupancy: Share of ``elapsed`` during which the output channel was not empty, 0 to 1.
@@ -84,6 +90,7 @@ class StageStats:
     queue_capacity: int = 0
     occupied: float = 0.0
     failures: tuple[ItemFailure, ...] = ()
+    runs_on: Place = "engine"
     wall_per_call: float = field(init=False)
     cpu_per_call: float | None = field(init=False)
     occupancy: float = field(init=False)
@@ -140,6 +147,9 @@ class PipelineStats:
         num_items: Number of items returned to the consumer.
         consumer_wait: Time that the consumer has waited for items, up to now if it is waiting, in seconds.
         stages: Statistics of every stage, in order of stage id.
+        measured: What :meth:`Pipeline.verdict` has measured so far; ``None`` before its first call.
+        since: Statistics of the moment when the measurement began; ``None``: it is that of the interval.
+        explain: Returns the sentence under the table; ``None``: there is none.
     """
 
     elapsed: float
@@ -148,6 +158,9 @@ class PipelineStats:
     num_items: int
     consumer_wait: float
     stages: tuple[StageStats, ...]
+    measured: Measured | None = field(default=None, repr=False, compare=False)
+    since: "PipelineStats | None" = field(default=None, repr=False, compare=False)
+    explain: "Callable[[PipelineStats], str] | None" = field(default=None, repr=False, compare=False)
 
     def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":
         """Return the interval since ``earlier``; ``state``, ``num_threads`` and momentary values are those of ``self``.
@@ -169,6 +182,8 @@ class PipelineStats:
             num_items=self.num_items - earlier.num_items,
             consumer_wait=self.consumer_wait - earlier.consumer_wait,
             stages=tuple(b - a for b, a in zip(self.stages, earlier.stages, strict=True)),
+            measured=self.measured - earlier.measured if self.measured and earlier.measured else None,
+            since=None,
         )
 
     @property

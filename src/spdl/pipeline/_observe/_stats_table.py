@@ -21,6 +21,8 @@ def stats_table(stats: PipelineStats) -> str:
         lines += _table(rows)
     if limiting is not None:
         lines.append(f"-> limiting stage: {_describe(limiting, stats)}")
+        if stats.explain is not None:
+            lines.append(stats.explain(stats))
     return "\n".join(lines)
 
 

@@ -72,11 +72,13 @@ class ExecutorLane(CallLane):
     """The submitting thread of one stage."""
 
     rank = Rank.EXECUTOR
+    run_noted = staticmethod(_run_noted)  #: replaced where threads say what they run
 
     def __init__(self, engine: Core, executor: Executor) -> None:
         self.engine = engine
         self.executor = executor
         self.is_remote = is_process_pool(executor)
+        self.runs_on = "process" if self.is_remote else "executor"
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None
         self.thread: EngineThread | None = None
@@ -188,7 +190,7 @@ class ExecutorLane(CallLane):
                 remote = collect_remotely if stage.has_steps else call_remotely
                 future = self.executor.submit(remote, function, argument)
             elif isinstance(self.executor, ThreadPoolExecutor):
-                future = self.executor.submit(_run_noted, ticket, function, argument)
+                future = self.executor.submit(self.run_noted, ticket, function, argument)
             else:
                 future = self.executor.submit(function, argument)
         except BaseException as exc:  # noqa: BLE001 - the executor is user code

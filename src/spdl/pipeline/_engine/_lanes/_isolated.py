@@ -68,6 +68,7 @@ class IsolatedLane(PoolLane):
     """
 
     has_child_processes = True
+    runs_on = "process"
 
     def __init__(self, engine: Core, task: IsolatedTask, start_child: StartIsolated) -> None:
         super().__init__(engine, task.concurrency, f"isolated-{task.info.stage_id}")

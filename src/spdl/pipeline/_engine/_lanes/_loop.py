@@ -62,6 +62,7 @@ class LoopLane(AsyncLane):
     """The event loop. The engine's lock guards the fields; slots and tasks are used on the loop's thread only."""
 
     rank = Rank.LOOP
+    runs_on = "loop"
 
     def __init__(self, engine: Core) -> None:
         self.engine = engine

@@ -69,6 +69,8 @@ class RegionStage(Node):
         "workers",
     )
 
+    runs_on = "process"
+
     def __init__(
         self,
         engine: Core,

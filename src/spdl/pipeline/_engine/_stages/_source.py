@@ -40,6 +40,8 @@ class SourceNode(Node):
         "waiting",
     )
 
+    runs_on = "source"
+
     def __init__(self, engine: Core, info: StageInfo, iterable: Any, *, continuous: bool, number: int) -> None:
         super().__init__(engine, info)
         self.iterable = iterable

@@ -1,0 +1,293 @@
+#include "observe/sampler.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/thread.h"
+#include "observe/thread_state.h"
+#include "shared/process.h"
+
+namespace spdl {
+namespace {
+
+constexpr int kNone = -1;
+
+struct Slot {
+  explicit Slot(pid_t thread) : tid(thread) {}
+
+  const pid_t tid;
+  std::atomic<int> stage = kNone;
+  // The rest: under the state's mutex.
+  bool is_assigned = false;
+  std::atomic<bool> is_adopted = false;  // read without the mutex as well
+  std::optional<double> last_cpu;
+  StageSamples adopted;  // what was seen since it was adopted
+};
+
+// The slot of this thread, in the sampler that it used last.
+struct Own {
+  std::uint64_t sampler = 0;
+  std::shared_ptr<Slot> slot;
+};
+
+thread_local Own own;
+// Tells a sampler from one that had the same address before.
+constinit std::atomic<std::uint64_t> num_samplers{0};
+
+void add(StageSamples& to, ThreadState state) {
+  ++to.num;
+  switch (state) {
+    case ThreadState::kRunning:
+      ++to.running;
+      break;
+    case ThreadState::kGil:
+      ++to.gil;
+      break;
+    case ThreadState::kLock:
+      ++to.lock;
+      break;
+    case ThreadState::kIo:
+      ++to.io;
+      break;
+  }
+}
+
+void add(StageSamples& to, const StageSamples& more) {
+  to.num += more.num;
+  to.running += more.running;
+  to.gil += more.gil;
+  to.lock += more.lock;
+  to.io += more.io;
+  to.held += more.held;
+  to.cpu += more.cpu;
+}
+
+}  // namespace
+
+// Belongs to the sampler and to its thread, whichever lives longer.
+struct Sampler::State {
+  State(std::size_t num_stages, const GilPlace& place)
+      : id(num_samplers.fetch_add(1) + 1), gil(place), generation(fork_generation()) {
+    samples.stages.resize(num_stages);
+  }
+
+  bool is_forked() const noexcept { return generation != fork_generation(); }
+
+  // Under the mutex.
+  std::shared_ptr<Slot> slot_of(pid_t tid) {
+    for (const auto& slot : slots) {
+      if (slot->tid == tid) {
+        return slot;
+      }
+    }
+    return slots.emplace_back(std::make_shared<Slot>(tid));
+  }
+
+  // The thread that holds the GIL; 0: none does, -1: not known.
+  pid_t holder() const noexcept {
+    if (gil.holder == 0) {
+      return -1;
+    }
+    const auto* const words = reinterpret_cast<const volatile std::uintptr_t*>(gil.holder);
+    const std::uintptr_t thread_state = words[0];
+    if (*reinterpret_cast<const volatile int*>(words + 1) == 0 || thread_state == 0) {
+      return 0;
+    }
+    // The thread may have ended meanwhile, and its state have been freed: the kernel reads it.
+    const auto tid = read_word(thread_state + gil.tid_offset);
+    return tid ? static_cast<pid_t>(*tid) : 0;
+  }
+
+  void look() {
+    const pid_t holder_tid = holder();
+    const std::lock_guard held(mutex);
+    ++samples.num_ticks;
+    bool is_held_by_stage = false;
+    std::erase_if(slots, [&](const std::shared_ptr<Slot>& slot) { return !look_at(*slot, holder_tid, is_held_by_stage); });
+    if (holder_tid > 0) {
+      ++samples.gil_held;
+      if (!is_held_by_stage) {
+        ++samples.gil_elsewhere;
+      }
+    }
+  }
+
+  // False: the thread has ended.
+  bool look_at(Slot& slot, pid_t holder_tid, bool& is_held_by_stage) {
+    const int stage = slot.stage.load(std::memory_order_relaxed);
+    const auto cpu = cpu_time_of(slot.tid);
+    if (!cpu) {
+      return false;
+    }
+    StageSamples ignored;
+    StageSamples& to = stage == kNone    ? ignored
+                       : slot.is_adopted ? slot.adopted
+                                         : samples.stages[static_cast<std::size_t>(stage)];
+    const double spent = *cpu - slot.last_cpu.value_or(*cpu);
+    slot.last_cpu = cpu;
+    (slot.is_assigned ? to.cpu : samples.cpu) += spent;
+    if (stage == kNone) {
+      return true;
+    }
+    const auto state = state_of(slot.tid, gil.futex);
+    if (!state) {
+      return false;
+    }
+    add(to, *state);
+    if (slot.tid == holder_tid) {
+      ++to.held;
+      is_held_by_stage = true;
+    }
+    return true;
+  }
+
+  void run(double period) {
+    std::minstd_rand random(static_cast<unsigned>(id));
+    std::uniform_real_distribution<double> interval(0.5 * period, 1.5 * period);
+    std::unique_lock held(waiting);
+    while (!is_over.wait_for(held, std::chrono::duration<double>(interval(random)), [this] { return is_closed; })) {
+      look();
+    }
+  }
+
+  const std::uint64_t id;
+  const GilPlace gil;
+  const std::uint32_t generation;
+
+  mutable std::mutex mutex;
+  std::vector<std::shared_ptr<Slot>> slots;
+  Samples samples;
+
+  std::mutex waiting;
+  std::condition_variable is_over;
+  bool is_closed = false;
+  std::jthread thread;
+};
+
+Sampler::Sampler(std::size_t num_stages, double period, const GilPlace& gil) {
+  watch_forks();
+  state_ = std::make_shared<State>(num_stages, gil);
+  bool is_running = false;
+  if (!sleep_of(this_thread(), is_running) && !is_running) {
+    throw std::system_error(ENOTSUP, std::generic_category(), "read /proc/self/task/*/syscall");
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread has the mask of the one that starts it
+  try {
+    state_->thread = start_thread([state = state_, period] { state->run(period); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Sampler::~Sampler() { close(); }
+
+void Sampler::enter(std::size_t stage) {
+  State& state = *state_;
+  if (own.sampler != state.id) {
+    if (state.is_forked()) {
+      return;
+    }
+    const std::lock_guard held(state.mutex);
+    own = {state.id, state.slot_of(this_thread())};
+  }
+  Slot& slot = *own.slot;
+  if (slot.is_adopted) {
+    const std::lock_guard held(state.mutex);
+    slot.is_adopted = false;
+    slot.adopted = {};
+  }
+  slot.stage.store(static_cast<int>(stage), std::memory_order_relaxed);
+}
+
+void Sampler::leave() noexcept {
+  if (own.sampler == state_->id) {
+    own.slot->stage.store(kNone, std::memory_order_relaxed);
+  }
+}
+
+void Sampler::assign(pid_t tid, std::size_t stage) {
+  if (state_->is_forked()) {
+    return;
+  }
+  const std::lock_guard held(state_->mutex);
+  const auto slot = state_->slot_of(tid);
+  slot->is_assigned = true;
+  slot->stage = static_cast<int>(stage);
+}
+
+void Sampler::adopt(pid_t tid, std::size_t stage) {
+  if (state_->is_forked()) {
+    return;
+  }
+  const std::lock_guard held(state_->mutex);
+  const auto slot = state_->slot_of(tid);
+  if (slot->stage == kNone) {
+    slot->is_adopted = true;
+    slot->stage = static_cast<int>(stage);
+  }
+}
+
+void Sampler::forget(pid_t tid) {
+  if (state_->is_forked()) {
+    return;
+  }
+  const std::lock_guard held(state_->mutex);
+  for (const auto& slot : state_->slots) {
+    if (slot->tid == tid && slot->is_adopted) {
+      slot->is_adopted = false;
+      slot->adopted = {};
+      slot->stage = kNone;
+    }
+  }
+}
+
+Samples Sampler::read() const {
+  if (state_->is_forked()) {
+    return {};
+  }
+  const std::lock_guard held(state_->mutex);
+  Samples samples = state_->samples;
+  for (const auto& slot : state_->slots) {
+    const int stage = slot->stage;
+    if (slot->is_adopted && stage != kNone) {
+      add(samples.stages[static_cast<std::size_t>(stage)], slot->adopted);
+    }
+  }
+  return samples;
+}
+
+void Sampler::close() noexcept {
+  State& state = *state_;
+  if (state.is_forked()) {
+    // The thread is the parent's, and its locks may be held for good.
+    static_cast<void>(new std::shared_ptr<State>(state_));
+    return;
+  }
+  {
+    const std::lock_guard held(state.waiting);
+    state.is_closed = true;
+  }
+  state.is_over.notify_all();
+  if (state.thread.joinable()) {
+    state.thread.join();
+  }
+}
+
+}  // namespace spdl

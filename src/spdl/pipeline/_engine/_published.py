@@ -1,0 +1,103 @@
+"""Lets the threads of an engine say which stage they work for, from the moment somebody asks for it.
+
+The code that runs a call is replaced, on the lane itself, by one that says so. Until then, and in pipelines that nobody
+observes, there is nothing to check and nothing to pay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ._lanes import ExecutorLane, LoopLane, PoolLane, SourceLane
+
+if TYPE_CHECKING:
+    from spdl.pipeline._observe._probe import ThreadBoard
+
+    from ._engine import Engine
+    from ._thread import EngineThread
+    from ._ticket import Ticket
+
+__all__ = ["Published"]
+
+
+class Published:
+    """The threads of a started engine, on a board. The board is told of calls that begin from now on.
+
+    Threads that are in a call already are *adopted*: what is seen of them counts while they are in that call.
+    """
+
+    def __init__(self, engine: Engine, board: ThreadBoard) -> None:
+        self._board = board
+        self._lanes: list[Any] = []
+        self._adopted: list[tuple[EngineThread, Ticket, int]] = []
+        with engine.lock:
+            nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
+            numbers: dict[object, int] = {node: number for number, node in enumerate(nodes)}
+            by_id = {node.info.stage_id: number for number, node in enumerate(nodes)}
+            for lane in engine.lanes:
+                if isinstance(lane, PoolLane):
+                    for stage in lane.stages:  # jobs of the event loop too
+                        numbers[stage] = by_id[stage.info.stage_id]
+                    self._publish_pool(lane, numbers)
+                elif isinstance(lane, ExecutorLane) and not lane.is_remote:
+                    self._publish_executor(lane, numbers)
+                elif isinstance(lane, SourceLane):
+                    self._assign(lane.thread, numbers[lane.node])
+                elif isinstance(lane, LoopLane):
+                    self._assign(lane.thread, len(nodes))
+
+    def settle(self) -> None:
+        """Forget the adopted threads whose calls have ended."""
+        remaining = []
+        for thread, ticket, native_id in self._adopted:
+            if thread.ticket is ticket:
+                remaining.append((thread, ticket, native_id))
+            else:
+                self._board.forget(native_id)
+        self._adopted = remaining
+
+    def end(self) -> None:
+        """Threads say nothing from the next call on."""
+        for lane in self._lanes:
+            vars(lane).pop("run", None)
+            vars(lane).pop("run_noted", None)
+        self._lanes = []
+        self._adopted = []
+
+    def _assign(self, thread: threading.Thread | None, number: int) -> None:
+        if thread is not None and thread.native_id is not None:
+            self._board.assign(thread.native_id, number)
+
+    def _publish_pool(self, lane: PoolLane, numbers: dict[object, int]) -> None:
+        enter, leave, run = self._board.enter, self._board.leave, lane.run
+
+        def run_published(thread: EngineThread, ticket: Ticket) -> None:
+            enter(numbers[ticket.stage])
+            try:
+                run(thread, ticket)
+            finally:
+                leave()
+
+        lane.run = run_published  # type: ignore[method-assign]
+        self._lanes.append(lane)
+        for thread in lane.threads:
+            ticket, native_id = thread.ticket, thread.native_id
+            if ticket is not None and native_id is not None:
+                self._adopted.append((thread, ticket, native_id))
+                self._board.adopt(native_id, numbers[ticket.stage])
+
+    def _publish_executor(self, lane: ExecutorLane, numbers: dict[object, int]) -> None:
+        enter, leave, run = self._board.enter, self._board.leave, lane.run_noted
+        number = numbers[lane.stage]
+
+        def run_published(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
+            enter(number)
+            try:
+                return run(ticket, function, argument)
+            finally:
+                leave()
+
+        lane.run_noted = run_published
+        self._lanes.append(lane)

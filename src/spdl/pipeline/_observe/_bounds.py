@@ -1,0 +1,62 @@
+"""The rates that each resource allows: the lowest is that of the pipeline, the second lowest what a change gives.
+
+Source: Plumber (arXiv 2111.04131), resource-accounted rates. A resource that is used for a share of the time allows the
+present rate divided by that share.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from spdl.pipeline._observe._facts import Facts, StageFacts
+
+__all__ = ["Bound", "bounds_of", "lowest"]
+
+#: Shares below this are too small to tell what they would allow.
+_LEAST = 0.01
+
+
+class Bound(NamedTuple):
+    """A resource, and the rate that it allows."""
+
+    kind: str  #: ``"consumer"``, ``"cpu"``, ``"gil"``, ``"pool"``, or the name of a stage
+    name: str  #: for people
+    rate: float
+
+
+def bounds_of(facts: Facts, without_gil: StageFacts | None = None) -> list[Bound]:
+    """Return all bounds.
+
+    Args:
+        facts: The pipeline.
+        without_gil: A stage that would no longer need the GIL.
+    """
+    rate = facts.rate
+    found = [
+        Bound("consumer", "the consumer", _over(rate, 1.0 - facts.wait)),
+        Bound("cpu", f"CPU, {_number(facts.cpus)} of {facts.machine_cpus}", _over(rate, facts.cpus_used / facts.cpus)),
+    ]
+    if facts.has_gil and facts.gil_held is not None:
+        held = facts.gil_held - (without_gil.held if without_gil is not None else 0.0)
+        found.append(Bound("gil", "the GIL", _over(rate, held)))
+    for stage in facts.stages:
+        what = "the source" if stage.runs_on == "source" else f"{stage.name}, {stage.limit} at once"
+        found.append(Bound(stage.name, what, _over(rate, stage.own_load / stage.limit)))
+    pool = sum(stage.own_load for stage in facts.pool if stage is not without_gil)
+    found.append(Bound("pool", f"num_threads, {facts.num_threads}", _over(rate, pool / max(1, facts.num_threads))))
+    return found
+
+
+def lowest(bounds: list[Bound], *without: str) -> Bound | None:
+    """Return the lowest bound but those named; ``None`` if there is none."""
+    candidates = [bound for bound in bounds if bound.kind not in without and bound.rate < inf]
+    return min(candidates, key=lambda bound: bound.rate, default=None)
+
+
+def _over(rate: float, share: float) -> float:
+    return rate / share if share > _LEAST else inf
+
+
+def _number(cpus: float) -> str:
+    return f"{cpus:.1f}".removesuffix(".0")

@@ -1,0 +1,232 @@
+"""What a verdict is made of: rates, shares and fills of a pipeline, from counters and samples. Arithmetic only."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from spdl.pipeline._cpus import cpu_limit
+from spdl.pipeline._observe._measured import Measured, StageSamples
+from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._sampling import has_gil
+from spdl.pipeline._observe._stats import PipelineStats, StageStats
+from spdl.pipeline._observe._verdict import StageShares
+
+__all__ = ["Facts", "StageFacts", "facts_of"]
+
+#: As many observations of a thread are taken for shares of a stage.
+_ENOUGH_SAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFacts:
+    """One stage. Shares are those of ``StageShares``."""
+
+    name: str
+    runs_on: Place
+    limit: int  #: calls that may run at once
+    num_calls: int
+    load: float  #: calls that run at once, on average
+    score: float  #: share of the time in which it was neither starved nor blocked
+    shares: StageShares
+
+    @property
+    def fill(self) -> float:
+        """Share of its slots that are in use."""
+        return self.load / self.limit
+
+    @property
+    def cpus(self) -> float:
+        """CPUs that its calls use."""
+        return self.load * self.shares.cpu
+
+    @property
+    def held(self) -> float:
+        return self.shares.held or 0.0
+
+    @property
+    def own_load(self) -> float:
+        """Calls that would run at once if none waited for a CPU or the GIL, at the same rate."""
+        return self.load * max(0.0, 1.0 - self.shares.queue - self.shares.gil)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """A pipeline in the time that was measured."""
+
+    seconds: float
+    num_items: int
+    num_calls: int  #: of the stage with most calls
+    rate: float  #: items per second
+    wait: float  #: share of the time in which the consumer waited
+    num_threads: int
+    cpus: float  #: that this process may use
+    cpus_used: float
+    cpus_outside: float  #: used by other processes; 0 if unknown
+    machine_cpus: int
+    has_gil: bool
+    gil_held: float | None  #: share of the time in which a thread held the GIL; ``None``: unknown
+    gil_elsewhere: float = 0.0  #: of it, a thread that works for no stage
+    is_sampled: bool
+    stages: tuple[StageFacts, ...]  #: sources and stages with calls
+    #: Share of the time in which the sink's buffer had items.
+    sink_occupied: float = 0.0
+    state: str = "running"
+
+    @property
+    def limiting(self) -> StageFacts | None:
+        """The stage that the others wait for."""
+        candidates = [stage for stage in self.stages if stage.load > 0]
+        return max(candidates, key=lambda stage: (round(stage.score, 1), stage.load), default=None)
+
+    @property
+    def pool(self) -> tuple[StageFacts, ...]:
+        return tuple(stage for stage in self.stages if stage.runs_on == "pool")
+
+    @property
+    def pool_fill(self) -> float:
+        """Share of the worker threads that run calls."""
+        return sum(stage.load for stage in self.pool) / max(1, self.num_threads)
+
+
+def facts_of(stats: PipelineStats) -> Facts:
+    """Return the facts of a pipeline, in the time that was measured; without a measurement, since its start."""
+    measured = stats.measured
+    window = stats if measured is None or stats.since is None else stats - stats.since
+    elapsed = window.elapsed
+    shares = _shares_of(window, measured)
+    stages = tuple(
+        _stage_of(window, k, shares[k])
+        for k, stage in enumerate(window.stages)
+        if stage.runs_on not in ("engine", "sink")
+    )
+    estimated_cpus = sum(stage.cpus for stage in stages)
+    is_sampled = measured is not None and measured.num_looks > 0
+    seconds = measured.seconds if measured is not None else 0.0
+    own = measured.own_cpu / seconds if measured is not None and seconds > 0 else estimated_cpus
+    outside = 0.0
+    if measured is not None and measured.machine_cpu is not None and seconds > 0:
+        outside = max(0.0, (measured.machine_cpu - measured.own_cpu) / seconds)
+    knows_holder = is_sampled and measured is not None and measured.knows_holder
+    return Facts(
+        seconds=elapsed,
+        num_items=window.num_items,
+        num_calls=max((stage.num_calls for stage in window.stages), default=0),
+        rate=window.rate,
+        wait=min(1.0, window.consumer_wait / elapsed) if elapsed > 0 else 0.0,
+        num_threads=stats.num_threads,
+        cpus=measured.cpu_limit if measured is not None else cpu_limit(),
+        cpus_used=own,
+        cpus_outside=outside,
+        machine_cpus=measured.machine_cpus if measured is not None else os.cpu_count() or 1,
+        has_gil=measured.has_gil if measured is not None else has_gil(),
+        gil_held=measured.gil_held / measured.num_looks if measured is not None and knows_holder else None,
+        gil_elsewhere=measured.gil_elsewhere / measured.num_looks if measured is not None and knows_holder else 0.0,
+        is_sampled=is_sampled,
+        stages=stages,
+        sink_occupied=window.stages[-1].occupancy if window.stages else 0.0,
+        state=stats.state,
+    )
+
+
+def _stage_of(window: PipelineStats, number: int, shares: StageShares) -> StageFacts:
+    stage = window.stages[number]
+    elapsed = max(window.elapsed, 1e-9)
+    return StageFacts(
+        name=stage.info.stage_name,
+        runs_on=stage.runs_on,
+        limit=1 if stage.runs_on == "source" else stage.info.concurrency or 1,
+        num_calls=stage.num_calls,
+        load=stage.busy / elapsed,
+        score=max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0,
+        shares=shares,
+    )
+
+
+def _shares_of(window: PipelineStats, measured: Measured | None) -> list[StageShares]:
+    if measured is None or not measured.num_looks:
+        return _estimated(window)
+    per_look = measured.seconds / measured.num_looks
+    # For calls whose CPU time the engine does not measure (steps of generators): how much of "running" is "on a CPU".
+    pool = [s for s, stage in zip(measured.stages, window.stages, strict=True) if stage.runs_on in ("pool", "executor")]
+    running = sum(samples.running for samples in pool) * per_look
+    on_cpu = min(1.0, measured.pool_cpu / running) if running > 0 else 1.0
+    loop_calls = sum(stage.busy for stage in window.stages if stage.runs_on == "loop")
+    shares = []
+    for stage, samples in zip(window.stages, measured.stages, strict=True):
+        if stage.runs_on == "source":
+            found = _of_thread(stage, samples, per_look, stage.busy)
+        elif stage.runs_on == "loop" and not samples.num:
+            found = _of_thread(stage, measured.loop, per_look, loop_calls, rest="io")
+        elif stage.runs_on == "process":
+            found = StageShares(stage.info.stage_name, 0.0, 0.0, 0.0, 1.0, 0.0)
+        else:
+            found = _of_calls(stage, samples, on_cpu)
+        held = samples.held / measured.num_looks if measured.knows_holder else None
+        shares.append(_with_held(found, held))
+    return shares
+
+
+def _of_calls(stage: StageStats, samples: StageSamples, on_cpu: float) -> StageShares:
+    """Shares of calls that are seen on their threads."""
+    if not samples.num:
+        cpu = _measured_cpu(stage) or 0.0
+        return StageShares(stage.info.stage_name, cpu, 0.0, 0.0, 0.0, 1.0 - cpu)
+    running = samples.running / samples.num
+    cpu = running * on_cpu
+    measured = _measured_cpu(stage)
+    if measured is not None and stage.wall_time > 0.5 * stage.busy:
+        # Of all calls, not of the few that were seen; but those that have not returned are in none of it.
+        cpu = min(measured, running) if samples.num >= _ENOUGH_SAMPLES else measured
+    rest = max(0.0, 1.0 - cpu)
+    queue = max(0.0, running - cpu)
+    waiting = (queue, samples.gil / samples.num, samples.lock / samples.num, samples.io / samples.num)
+    scale = rest / sum(waiting) if sum(waiting) > 0 else 0.0
+    return StageShares(stage.info.stage_name, cpu, *(share * scale for share in waiting))
+
+
+def _of_thread(
+    stage: StageStats, samples: StageSamples, per_look: float, busy: float, rest: str = "lock"
+) -> StageShares:
+    """Shares of calls that one thread runs, which also waits between them. ``busy``: seconds of all its calls."""
+    if busy <= 0 or not samples.num:
+        return StageShares(stage.info.stage_name, 0.0, 0.0, 0.0, 0.0, 1.0)
+    cpu = min(1.0, samples.cpu / busy)
+    running, gil, io = (n * per_look / busy for n in (samples.running, samples.gil, samples.io))
+    queue = max(0.0, running - cpu)
+    if rest == "io":  # the loop's own sleep is that of its calls
+        io = 0.0
+    total = cpu + queue + gil + io
+    scale = 1.0 / total if total > 1.0 else 1.0
+    cpu, queue, gil, io = (share * scale for share in (cpu, queue, gil, io))
+    left = max(0.0, 1.0 - cpu - queue - gil - io)
+    lock, io = (left, io) if rest == "lock" else (0.0, left)
+    return StageShares(stage.info.stage_name, cpu, queue, gil, lock, io)
+
+
+def _estimated(window: PipelineStats) -> list[StageShares]:
+    """Shares from CPU times alone, which cannot tell the GIL from I/O: threads that together use one CPU, and wait."""
+    elapsed = max(window.elapsed, 1e-9)
+    cpus = [_measured_cpu(stage) for stage in window.stages]
+    used = sum((cpu or 0.0) * stage.busy for cpu, stage in zip(cpus, window.stages, strict=True)) / elapsed
+    is_gil = has_gil() and cpu_limit() > 1.2 and 0.7 <= used <= 1.15
+    shares = []
+    for stage, cpu in zip(window.stages, cpus, strict=True):
+        name = stage.info.stage_name
+        if stage.runs_on == "process":
+            shares.append(StageShares(name, 0.0, 0.0, 0.0, 1.0, 0.0))
+            continue
+        rest = 1.0 - (cpu or 0.0)
+        shares.append(StageShares(name, cpu or 0.0, 0.0, rest if is_gil else 0.0, 0.0, 0.0 if is_gil else rest))
+    return shares
+
+
+def _measured_cpu(stage: StageStats) -> float | None:
+    """CPU time of successful calls over their wall time, as the engine measured it."""
+    if not stage.num_cpu_samples or stage.wall_time <= 0:
+        return None
+    return min(1.0, max(0.0, stage.cpu_time / stage.wall_time))
+
+
+def _with_held(shares: StageShares, held: float | None) -> StageShares:
+    return StageShares(shares.stage, shares.cpu, shares.queue, shares.gil, shares.lock, shares.io, held)

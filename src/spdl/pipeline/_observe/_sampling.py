@@ -1,0 +1,112 @@
+"""Measures one pipeline while it runs: samples its threads, and reads CPU times.
+
+Nothing runs until it is asked for. Then a native thread looks at the threads of the pipeline about 20 times a second.
+It needs no GIL and stops nobody. It ends with the pipeline.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline._cpus import cpu_limit
+from spdl.pipeline._observe._machine import CpuReading, read_cpu
+from spdl.pipeline._observe._measured import Measured, StageSamples
+
+if TYPE_CHECKING:
+    from spdl.pipeline._observe._probe import ThreadBoard
+    from spdl.pipeline._observe._stats import PipelineStats
+
+__all__ = ["Sampling", "has_gil"]
+
+#: Mean time between two looks, in seconds.
+_PERIOD = 0.05
+
+
+class Sampling:
+    """One measurement of a pipeline, from its making until ``end``. Thread-safe.
+
+    Args:
+        since: Counters of the pipeline at this moment.
+        publish: Makes the threads say what they work for; returns an object with ``settle`` and ``end``.
+    """
+
+    def __init__(self, since: PipelineStats, publish: Callable[[ThreadBoard], Any]) -> None:
+        self._lock = threading.Lock()
+        self.since = since
+        self._num_stages = len(since.stages)
+        self._has_gil = has_gil()
+        self._sampler = self._make_sampler()
+        self._published: Any = None if self._sampler is None else publish(self._sampler)
+        self._began = read_cpu()
+        self._result: Measured | None = None
+
+    def _make_sampler(self) -> Any:
+        """``None``: this system does not show what threads do."""
+        if sys.platform != "linux":
+            return None
+        # Imported late: most pipelines are not observed, and the extension is not needed otherwise.
+        from spdl._processes._memory import Sampler
+
+        try:
+            return Sampler(self._num_stages + 1, _PERIOD, self._has_gil)
+        except OSError:
+            return None
+
+    def read(self) -> Measured:
+        """Return what was measured so far."""
+        with self._lock:
+            return self._result if self._result is not None else self._read()
+
+    def end(self) -> None:
+        """Stop measuring. Idempotent; what was measured can still be read."""
+        with self._lock:
+            if self._result is not None:
+                return
+            self._result = self._read()
+            if self._published is not None:
+                self._published.end()
+            if self._sampler is not None:
+                self._sampler.close()
+            self._published = self._sampler = None
+
+    def _read(self) -> Measured:
+        now, began = read_cpu(), self._began
+        measured = Measured(
+            seconds=now.time - began.time,
+            own_cpu=now.own - began.own,
+            machine_cpu=_machine_between(began, now),
+            cpu_limit=cpu_limit(),
+            machine_cpus=os.cpu_count() or 1,
+            has_gil=self._has_gil,
+        )
+        if self._sampler is None:
+            return measured
+        self._published.settle()
+        num_looks, gil_held, gil_elsewhere, pool_cpu, found = self._sampler.read()
+        *stages, loop = (StageSamples(*each) for each in found)
+        return replace(
+            measured,
+            num_looks=num_looks,
+            gil_held=gil_held,
+            gil_elsewhere=gil_elsewhere,
+            pool_cpu=pool_cpu,
+            knows_gil=self._sampler.knows_gil,
+            knows_holder=self._sampler.knows_holder,
+            stages=tuple(stages),
+            loop=loop,
+        )
+
+
+def has_gil() -> bool:
+    """Whether threads of this interpreter share a GIL."""
+    is_enabled: Callable[[], bool] | None = getattr(sys, "_is_gil_enabled", None)
+    return is_enabled is None or is_enabled()
+
+
+def _machine_between(began: CpuReading, now: CpuReading) -> float | None:
+    return None if began.machine is None or now.machine is None else now.machine - began.machine

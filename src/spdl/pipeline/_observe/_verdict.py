@@ -1,0 +1,99 @@
+"""``Verdict``: which stage limits a pipeline, why, and what to change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+__all__ = ["Cause", "StageShares", "Verdict"]
+
+Cause: TypeAlias = Literal[
+    "consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed", "memory", "unsure"
+]  # fmt: skip
+
+_NO_ARGUMENTS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class StageShares:
+    """What the calls of one stage did with their time: shares of their wall time, 0 to 1, which add up to 1.
+
+    Attributes:
+        stage: Name of the stage.
+        cpu: On a CPU.
+        queue: Ready to run, waiting for a CPU.
+        gil: Waiting for the GIL.
+        lock: Waiting for another lock, for threads of native code, or for another process.
+        io: Waiting for I/O, asleep, or awaiting.
+        held: Share of the time of the whole pipeline, not of the calls, in which this stage held the GIL; ``None``
+            where it is unknown.
+    """
+
+    stage: str
+    cpu: float
+    queue: float
+    gil: float
+    lock: float
+    io: float
+    held: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What limits a pipeline. ``str()`` says it in two or three sentences.
+
+    Attributes:
+        stage: Name of the stage to look at; ``None`` if no stage of the pipeline is to blame.
+        cause: Why it is slow:
+
+            - ``"consumer"``: the consumer takes items more slowly than the pipeline makes them.
+            - ``"gil"``: Python code of this stage keeps the GIL, and other threads wait for it.
+            - ``"cpu"``: all CPUs that the process may use are busy.
+            - ``"oversubscribed"``: the same, with many more threads than CPUs.
+            - ``"io"``: calls wait for disk, network or a timer, as many at once as may run.
+            - ``"cap"``: as many calls run as may, while CPUs are free: the limit is the number of calls.
+            - ``"source"``: the iterator of the source is slow.
+            - ``"memory"``: calls take more CPU time the more of them run: they share caches or memory bandwidth.
+            - ``"unsure"``: the measurement does not show it; ``advice`` says what is missing.
+        reason: What was measured, in one sentence.
+        advice: The one change to make, in terms of the arguments that the user has given.
+        arguments: New values of the arguments that the advice names, such as ``{"concurrency": 8}``.
+        rate: Items per second that the consumer gets.
+        predicted_rate: Items per second after that change, which is the second lowest bound; ``rate`` if no argument
+            helps. ``None`` if the cause is unknown.
+        next_bound: What will limit the rate then; ``None`` if nothing that was measured would.
+        shares: What the calls of each stage did with their time.
+        seconds: Length of the measurement.
+        is_estimated: Threads could not be sampled, or were not: the shares are guessed from CPU times.
+    """
+
+    stage: str | None
+    cause: Cause
+    reason: str
+    advice: str
+    rate: float
+    predicted_rate: float | None
+    next_bound: str | None
+    shares: tuple[StageShares, ...] = ()
+    arguments: Mapping[str, int] = field(default_factory=lambda: _NO_ARGUMENTS)
+    seconds: float = 0.0
+    is_estimated: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """One sentence, as ``str(pipeline.stats())`` shows it."""
+        return f"{'estimated: ' if self.is_estimated else ''}{self.reason}."
+
+    def __str__(self) -> str:
+        lines = [self.sentence, f"Do: {self.advice}."]
+        if self.predicted_rate is not None and self.predicted_rate > self.rate:
+            bound = f" (next bound: {self.next_bound})" if self.next_bound else ""
+            lines[1] += f" Expected {as_rate(self.predicted_rate)}{bound}."
+        elif self.cause == "consumer" and self.next_bound:
+            lines[1] += f" The next bound would be {self.next_bound}."
+        return "\n".join(lines)
+
+
+def as_rate(rate: float) -> str:
+    """Return a rate for people: three digits."""
+    return f"{rate:.0f}/s" if rate >= 100 else f"{rate:.3g}/s"
