@@ -239,37 +239,62 @@ class Watchdog:
         """Return whether a report was written since the last call."""
 
 class Sampler:
+    """
     Counts what the threads of a pipeline are doing, on a thread of its own that needs no GIL.
+
     Thread-safe. In a forked child it does nothing.
+
+    Args:
         num_stages: The number of stages.
         period: Mean time between two looks at all threads, in seconds.
         has_gil: Whether this interpreter has a GIL.
+
+    Raises:
         OSError: This system does not show what its threads do, or no thread could be started.
+    """
+
     def __init__(self, num_stages: int, period: float, has_gil: bool) -> None: ...
     @property
     def knows_gil(self) -> bool:
+        """
         Whether threads that wait for the GIL are told from those that wait for other locks.
+        """
+
     @property
     def knows_holder(self) -> bool:
         """Whether the thread that holds the GIL is known."""
+
     def enter(self, stage: int) -> None:
         """The calling thread begins a call of a stage."""
+
     def leave(self) -> None:
         """The calling thread ends a call."""
+
     def assign(self, native_id: int, stage: int) -> None:
         """Everything that a thread does is for this stage."""
+
     def adopt(self, native_id: int, stage: int) -> None:
+        """
         A thread is in a call that began earlier. What is seen of it counts while the thread is not forgotten.
+        """
+
     def forget(self, native_id: int) -> None:
         """The call of an adopted thread has ended, nobody knows when."""
+
     def read(self) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float]]]:
+        """
         What was seen so far.
+
         Returns:
             The number of looks; of them, those at which the GIL was held, and those at which it was held by a thread that works
             for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of observations of a
             thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in another system
             call, and holding the GIL; with the CPU seconds of its assigned threads.
+        """
+
+    def close(self) -> None:
         """End the thread. What was counted can still be read. Idempotent."""
+
 class Writer:
     """
     Writes to a socket on a thread of its own, which needs no GIL.
