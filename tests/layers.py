@@ -70,6 +70,7 @@ RULES = [
     Rule("spdl.metrics", allows=(P,)),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader")),
+    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader", "spdl.metrics")),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._marks"),
@@ -116,7 +117,7 @@ RULES = [
     Rule(
         f"{P}._pipeline",
         allows=(f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
-        lazily=(f"{P}._resume", f"{P}._provenance", f"{P}._trace"),
+        lazily=(f"{P}._info", f"{P}._resume", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
@@ -249,6 +250,7 @@ SHARED = {
     },
     ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
+    ("spdl.metrics", f"{P}._observe"): "reports of files are made as those of pipelines are",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from ._opentelemetry import opentelemetry as opentelemetry
     from ._prometheus import PrometheusExporter as PrometheusExporter
     from ._prometheus import prometheus as prometheus
+    from ._reporting import write_report as write_report
 
-__all__ = ["PrometheusExporter", "merge_traces", "opentelemetry", "prometheus"]
+__all__ = ["PrometheusExporter", "merge_traces", "opentelemetry", "prometheus", "write_report"]
 
 _MODULE_OF = {
     "PrometheusExporter": "._prometheus",
     "merge_traces": "._merging",
     "opentelemetry": "._opentelemetry",
     "prometheus": "._prometheus",
+    "write_report": "._reporting",
 }
 
 

@@ -16,9 +16,12 @@ from spdl._reports import add_note, log, shown
 from . import config as _config
 from ._cpus import usable_cpus
 from ._engine import Engine, GraphOptions, build_graph, run_in_background
+from ._engine._counts import take_counts
 from ._engine._recorded import RecordedEngine
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._observe._history import History
+from ._observe._snapshot import stats_of
 from ._observe._wiring import Wiring, make_merge_queues
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
@@ -121,15 +124,20 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
         from ._stalls import watch_stalls  # imported late: few pipelines need it
 
         watch_stalls(engine, options.stall_timeout, options.stall_action)
-    wiring.attach(partial(run_in_background, engine), engine.on_ended.append)
+    history = History()
+    wiring.attach(
+        partial(run_in_background, engine),
+        engine.on_ended.append,
+        lambda: history.extended(stats_of(take_counts(engine))),
+    )
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
     provenance = None if options.provenance is None else _open_log(cfg, engine, options)
     if not options.resumable:
-        return Pipeline(engine, repr(cfg))
+        return Pipeline(engine, repr(cfg), history=history)
     from ._resume._state import make_resumable  # imported late: few pipelines need it
 
-    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed, provenance))
+    return Pipeline(engine, repr(cfg), make_resumable(cfg, engine, approximate, options.seed, provenance), history)
 
 
 def _open_log(cfg: PipelineConfig[Any], engine: Engine, options: BuildOptions) -> ProvenanceLog:

@@ -57,8 +57,8 @@ def build_pipeline(
             this process may use.
         max_failures: Maximum number of failed items, summed over all stages, or the maximum share of failed calls as a
             ``Fraction`` (checked from the 100th call on). Negative: no limit.
-        report_stats_interval: Seconds between reports of the default hook and queue in the log; ``-1``: only at the
-            end.
+        report_stats_interval: Seconds between reports in the log: one table of all stages, as ``str(stats())``, for
+            the default hook and queue. ``-1``: only at the end.
         queue_class: Function called with ``(info, buffer_size=n)`` for every stage. The queue that it returns observes
             the stage's output.
         task_hook_factory: Function called with the ``StageInfo`` of every stage. Returns the stage's hooks.

@@ -25,9 +25,12 @@ from ._engine._stages import CustomMergeStage, SourceNode
 from ._iterators import PipelineAsyncIterator, PipelineIterator
 from ._live import LIVE
 from ._observe import PipelineStats
+from ._observe._graph_text import graph_text
+from ._observe._history import History
 from ._observe._snapshot import stats_of
 
 if TYPE_CHECKING:
+    from ._info import StageInfo
     from ._observe._sampling import Sampling
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
@@ -58,8 +61,11 @@ class Pipeline(Generic[T]):
             print(item)
     """
 
-    def __init__(self, engine: Engine, description: str, resuming: Resuming | None = None) -> None:
+    def __init__(
+        self, engine: Engine, description: str, resuming: Resuming | None = None, history: History | None = None
+    ) -> None:
         self._engine = engine
+        self._history = History() if history is None else history
         self._resuming = resuming
         self._description = description
         self._was_started = False
@@ -79,6 +85,14 @@ class Pipeline(Generic[T]):
         engine = getattr(self, "_engine", None)
         if engine is not None:
             abandon(engine)
+
+    def __repr__(self) -> str:
+        """The graph: a line for the pipeline, and one per stage."""
+        engine = self._engine
+        return graph_text(engine.pipeline_id, engine.state.value, engine.num_threads, _graph_of(engine))
+
+    def _repr_html_(self) -> str:
+        return self.stats()._repr_html_()
 
     def __str__(self) -> str:
         return f"<Pipeline {self._engine.pipeline_id}, {self._engine.state.value}>\n{self._description}"
@@ -213,11 +227,15 @@ class Pipeline(Generic[T]):
         return PipelineAsyncIterator(self)
 
     def stats(self) -> PipelineStats:
-        """Return the statistics of the pipeline up to now. Can be called at any time, from any thread."""
+        """Return the statistics of the pipeline up to now. Can be called at any time, from any thread.
+
+        ``str()`` of the result is a table, ``to_dict()`` gives names and numbers, ``to_html()`` a report.
+        """
         self._check_process()
         counts = take_counts(self._engine)
         sampling = self._sampling
-        return stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
+        found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
+        return self._history.extended(found)
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say which stage limits the pipeline, why, and what to change.
@@ -511,3 +529,9 @@ class Pipeline(Generic[T]):
 
 def _stats_of_engine(engine: Engine) -> PipelineStats:
     return stats_of(take_counts(engine))
+
+
+def _graph_of(engine: Engine) -> list[tuple[StageInfo, tuple[str, ...]]]:
+    """Return the stages in order of their ids, each with the ids of those that it reads."""
+    nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
+    return [(node.info, tuple(channel.producer.info.stage_id for channel in node.inboxes)) for node in nodes]

@@ -266,7 +266,8 @@ def test_paths_have_observers_of_their_own() -> None:
 def test_statistics_of_an_observer_are_the_engines(caplog: pytest.LogCaptureFixture) -> None:
     """The totals that an observer logs agree with stats(): every item went through once."""
     with caplog.at_level("INFO"):
-        pipeline = build_of(range(12), lambda b: b.pipe(int), lambda b: b.pipe(str)).build(num_threads=2)
+        builder = build_of(range(12), lambda b: b.pipe(int), lambda b: b.pipe(str))
+        pipeline = builder.build(num_threads=2, queue_class=StatsQueue)
         list(pipeline)
     stages = pipeline.stats().stages
     for stage in stages[:-1]:

@@ -1,5 +1,6 @@
 """``TaskStatsHook`` and its subclasses in running pipelines: reports at intervals, and counts that are right."""
 
+import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -155,11 +156,48 @@ def test_interval_callback_that_raises_disturbs_nothing() -> None:
 
 
 def test_totals_are_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """Each stage's default hook logs one line with its totals, at the end, even without an interval."""
+    """The default hooks and queues log one table for all stages, even without an interval."""
     with caplog.at_level("INFO"):
-        run(build_of(range(3), lambda b: b.pipe(add_ten, name="plus")))
-    lines = [r.getMessage() for r in caplog.records if ":plus]" in r.getMessage() or ":plus queue]" in r.getMessage()]
-    assert any("3 calls" in line for line in lines)
+        pipeline = build_of(range(3), lambda b: b.pipe(add_ten, name="plus")).build(num_threads=1)
+        assert list(pipeline) == [10, 11, 12]
+    [block] = [r.getMessage() for r in caplog.records if r.levelname == "INFO"]
+    number = pipeline.stats().stages[0].info.pipeline_id
+    assert block.startswith(f"pipeline {number} in total: ended, ")
+    assert [name in block for name in (f"{number}:0:src", f"{number}:1:plus", f"{number}:2:sink")] == [True] * 3
+
+
+def test_interval_is_reported_as_one_table(caplog: pytest.LogCaptureFixture) -> None:
+    """For all stages that have the default hook and queue; what is reported is kept for rates over time."""
+    reported = threading.Event()
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "in the last 1.0 ms" in record.getMessage():
+                reported.set()
+
+    def source() -> Iterator[int]:
+        yield 1
+        await_event(reported)
+        yield 2
+
+    listener = Listener()
+    logging.getLogger("spdl.pipeline").addHandler(listener)
+    try:
+        with caplog.at_level("INFO"):
+            pipeline = build_of(source(), lambda b: b.pipe(add_ten)).build(num_threads=1, report_stats_interval=0.001)
+            assert list(pipeline) == [11, 12]
+    finally:
+        logging.getLogger("spdl.pipeline").removeHandler(listener)
+    lines = [r.getMessage() for r in caplog.records if r.levelname == "INFO"]
+    assert {line.split(": ")[0].split(" ", 2)[2] for line in lines} == {"in the last 1.0 ms", "in total"}
+    assert len(pipeline.stats().history) >= 1
+
+
+def test_given_hook_still_logs_its_own_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """What the user's factory makes is not part of the table of the defaults."""
+    with caplog.at_level("INFO"):
+        run(build_of(range(3), lambda b: b.pipe(add_ten)), task_hook_factory=lambda info: [TaskStatsHook(info)])
+    assert "3 calls, 0 failed; time per call: mean " in caplog.text
 
 
 def test_factory_that_raises_fails_the_build() -> None:

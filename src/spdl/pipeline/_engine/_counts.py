@@ -113,4 +113,5 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         occupied=max(channel.occupied_until(now) for channel in channels),
         runs_on=node.lane.runs_on if isinstance(node, CallStage) else node.runs_on,
         failures=tuple(FailedCall(*record[:4]) for record in node.failures),
+        inputs=tuple(channel.producer.info.stage_id for channel in node.inboxes),
     )

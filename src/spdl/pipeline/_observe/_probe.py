@@ -92,6 +92,7 @@ class NodeCounts(NamedTuple):
     occupied: float
     failures: tuple[FailedCall, ...]  #: the newest, oldest first
     runs_on: Place = "engine"
+    inputs: tuple[str, ...] = ()  #: ids of the stages that it reads
 
 
 class EngineCounts(NamedTuple):

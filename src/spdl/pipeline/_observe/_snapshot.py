@@ -52,4 +52,5 @@ def _stage(node: NodeCounts, elapsed: float) -> StageStats:
         occupied=node.occupied,
         runs_on=node.runs_on,
         failures=tuple(ItemFailure(*failed) for failed in node.failures),
+        inputs=node.inputs,
     )

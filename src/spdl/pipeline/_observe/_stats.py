@@ -4,11 +4,14 @@ The engine fills them from its counters; this file does the arithmetic (means, s
 ``_stats_table.py`` formats them.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Literal, TypeAlias
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._history import Moment
 from spdl.pipeline._observe._measured import Measured
 from spdl.pipeline._observe._probe import Place
 
@@ -66,6 +69,7 @@ class StageStats:
         runs_on: Where its calls run: ``"source"`` (the iterator), ``"pool"`` (worker threads), ``"executor"`` (threads
             of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes), ``"engine"`` (whoever
             completes the call before), ``"sink"`` (the consumer).
+        inputs: Ids of the stages that it reads from.
         wall_per_call: Mean wall time of a successful call; 0 before the first.
         cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.
         occupancy: Share of ``elapsed`` during which the output channel was not empty, 0 to 1.
@@ -91,6 +95,7 @@ class StageStats:
     occupied: float = 0.0
     failures: tuple[ItemFailure, ...] = ()
     runs_on: Place = "engine"
+    inputs: tuple[str, ...] = ()
     wall_per_call: float = field(init=False)
     cpu_per_call: float | None = field(init=False)
     occupancy: float = field(init=False)
@@ -150,6 +155,7 @@ class PipelineStats:
         measured: What :meth:`Pipeline.verdict` has measured so far; ``None`` before its first call.
         since: Statistics of the moment when the measurement began; ``None``: it is that of the interval.
         explain: Returns the sentence under the table; ``None``: there is none.
+        history: What earlier calls of ``stats()`` and reports found, at most 512 moments; for rates over time.
     """
 
     elapsed: float
@@ -161,6 +167,7 @@ class PipelineStats:
     measured: Measured | None = field(default=None, repr=False, compare=False)
     since: "PipelineStats | None" = field(default=None, repr=False, compare=False)
     explain: "Callable[[PipelineStats], str] | None" = field(default=None, repr=False, compare=False)
+    history: tuple[Moment, ...] = field(default=(), repr=False, compare=False)
 
     def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":
         """Return the interval since ``earlier``; ``state``, ``num_threads`` and momentary values are those of ``self``.
@@ -184,6 +191,7 @@ class PipelineStats:
             stages=tuple(b - a for b, a in zip(self.stages, earlier.stages, strict=True)),
             measured=self.measured - earlier.measured if self.measured and earlier.measured else None,
             since=None,
+            history=tuple(moment for moment in self.history if moment.elapsed >= earlier.elapsed),
         )
 
     @property
@@ -251,6 +259,33 @@ class PipelineStats:
         from spdl.pipeline._observe._flat import flat  # imported late, as all that not every program needs
 
         return flat(self, prefix)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return everything as text in JSON, and write it to a file if ``path`` is given.
+
+        ``spdl report`` makes an HTML page of such files.
+        """
+        from spdl.pipeline._observe._document import document_of, written
+
+        return written(json.dumps(document_of(self)), path)
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Return a report as an HTML page, and write it to a file if ``path`` is given.
+
+        It shows the graph, the limiting stage and why, rates and waits over time, the numbers of each stage, and the
+        newest failures. The page needs no other file and no network. Rates over time are between the calls of
+        ``stats()``, and between the reports of ``build(report_stats_interval=)``.
+        """
+        from spdl.pipeline._observe._document import document_of, written
+        from spdl.pipeline._observe._html import page
+
+        return written(page([document_of(self)]), path)
+
+    def _repr_html_(self) -> str:
+        from spdl.pipeline._observe._document import document_of
+        from spdl.pipeline._observe._html import fragment
+
+        return fragment(document_of(self))
 
     def __str__(self) -> str:
         # Imported late: the table module imports this class.

@@ -14,26 +14,28 @@ _DARK = ("#7aa2ff", "#ff9e64", "#73daca", "#c79bff", "#e0af68", "#5ccfe6", "#ff7
 
 
 def _colours(colours: Sequence[str]) -> str:
-    return "".join(f".s{k}{{stroke:{c}}}.f{k}{{fill:{c}}}" for k, c in enumerate(colours))
+    return "".join(f".spdl-svg .s{k}{{stroke:{c}}}.spdl-svg .f{k}{{fill:{c}}}" for k, c in enumerate(colours))
 
 
 STYLE = (
-    "svg{font:12px system-ui,sans-serif}svg text{fill:#222}svg .dim{fill:#667}svg .bold{font-weight:600}"
-    "svg .axis{stroke:#aab;stroke-width:1}svg .ideal{stroke:#99a;stroke-dasharray:4 3;fill:none}"
-    "svg .curve{fill:none;stroke-width:2;stroke-linejoin:round}svg .ring{fill:none;stroke-width:2}"
-    "svg .box{fill:#f4f6fa;stroke:#aab}svg .hot{stroke:#c2410c;stroke-width:2}svg .edge{stroke:#889;fill:none}"
+    ".spdl-svg{font:12px system-ui,sans-serif}.spdl-svg text{fill:#222}.spdl-svg .dim{fill:#667}"
+    ".spdl-svg .bold{font-weight:600}.spdl-svg .axis{stroke:#aab;stroke-width:1}"
+    ".spdl-svg .ideal{stroke:#99a;stroke-dasharray:4 3;fill:none}"
+    ".spdl-svg .curve{fill:none;stroke-width:2;stroke-linejoin:round}.spdl-svg .ring{fill:none;stroke-width:2}"
+    ".spdl-svg .box{fill:#f4f6fa;stroke:#aab}.spdl-svg .hot{stroke:#c2410c;stroke-width:2}"
+    ".spdl-svg .edge{stroke:#889;fill:none;stroke-width:1.5}.spdl-svg .tip{fill:#889}"
     + _colours(_LIGHT)
-    + "@media(prefers-color-scheme:dark){svg text{fill:#dde}svg .dim{fill:#9aa}svg .axis{stroke:#556}"
-    "svg .ideal{stroke:#667}svg .box{fill:#232733;stroke:#556}svg .hot{stroke:#ff9e64}svg .edge{stroke:#889}"
-    + _colours(_DARK)
-    + "}"
+    + "@media(prefers-color-scheme:dark){.spdl-svg text{fill:#dde}.spdl-svg .dim{fill:#9aa}"
+    ".spdl-svg .axis{stroke:#556}.spdl-svg .ideal{stroke:#667}.spdl-svg .box{fill:#232733;stroke:#556}"
+    ".spdl-svg .hot{stroke:#ff9e64}" + _colours(_DARK) + "}"
 )
 
 
 def svg(width: float, height: float, parts: Sequence[str], label: str, *, style: str = STYLE) -> str:
     """Return an image that scales down with the page."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        '<svg class="spdl-svg" xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'style="max-width:100%" role="img" aria-label="{escape(label)}">'
         + (f"<style>{style}</style>" if style else "")
         + "".join(parts)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._observe._block_report import BlockReport
 from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
 from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue, check_observer
+from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, overrides
 
 __all__ = ["Wiring", "make_merge_queues"]
@@ -45,6 +47,8 @@ class Wiring:
         self.channel_readers: list[tuple[StatsQueue, StageWiring]] = []
         #: Observers without a custom stage hook. The engine runs their reports.
         self.reporters: list[TaskStatsHook | StatsQueue] = []
+        #: Whether there are default observers that only log: one block for all stages does it for them.
+        self.has_plain = False
 
     def wire(self, info: StageInfo, kind: NodeKind, buffer_size: int) -> StageWiring:
         """Make the observers of one stage. Called by the graph for every stage and path, in order of stage id."""
@@ -71,7 +75,7 @@ class Wiring:
         if isinstance(queue, StatsQueue):
             self.channel_readers.append((queue, wiring))
             if not overrides(queue, StatsQueue, "stage_hook"):
-                self.reporters.append(queue)
+                self._add_reporter(queue, is_default=self.queue_class is None and type(queue) is StatsQueue)
                 return
         if overrides(queue, AsyncQueue, "stage_hook"):
             wiring.stage_hooks.append(_checked_stage_hook(queue))
@@ -82,24 +86,37 @@ class Wiring:
             assert isinstance(hook, TaskStatsHook)
             self.call_readers.append((hook, wiring))
             if not overrides(hook, TaskStatsHook, "stage_hook"):
-                self.reporters.append(hook)
+                self._add_reporter(hook, is_default=self.task_hook_factory is None and type(hook) is TaskStatsHook)
                 return
         elif overrides(hook, TaskHook, "task_hook"):
             wiring.task_hooks.append(hook)
         if overrides(hook, TaskHook, "stage_hook"):
             wiring.stage_hooks.append(_checked_stage_hook(hook))
 
+    def _add_reporter(self, reporter: TaskStatsHook | StatsQueue, *, is_default: bool) -> None:
+        if is_default:
+            self.has_plain = True
+        else:
+            self.reporters.append(reporter)
+
     def attach(
         self,
         run_in_background: Callable[[str, Callable[[], Coroutine[Any, Any, None]]], None],
         call_at_end: Callable[[Callable[[], None]], None],
+        read_stats: Callable[[], PipelineStats],
     ) -> None:
         """Connect the observers to the engine's counters and schedule their reports. Called when the graph is built.
 
         Args:
             run_in_background: Runs a coroutine function beside the pipeline; the first argument is its name.
             call_at_end: Registers a function to call when the pipeline has ended.
+            read_stats: Returns the statistics of the pipeline.
         """
+        if self.has_plain:
+            report = BlockReport(self.interval, read_stats)
+            if self.interval > 0:
+                run_in_background("report of the statistics", report.run)
+            call_at_end(report.log_totals)
         for hook, wiring in self.call_readers:
             assert wiring.read_calls is not None
             hook._attach(wiring.read_calls)

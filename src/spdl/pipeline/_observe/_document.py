@@ -1,0 +1,63 @@
+"""Statistics as a document of JSON: what reports are made of. It has everything that a report shows.
+
+The functions take a ``PipelineStats``; their type is ``Any`` because its file imports this one.
+"""
+
+from __future__ import annotations
+
+import time
+from os import PathLike, fspath
+from typing import Any, Final
+
+from spdl._reports import describe_exception, shown
+from spdl.pipeline._observe._flat import STAGE_FIELDS
+
+__all__ = ["VERSION", "document_of", "written"]
+
+VERSION: Final = 1
+
+
+def document_of(stats: Any) -> dict[str, Any]:
+    """Return names and plain values."""
+    limiting = stats.limiting_stage
+    explain = getattr(stats, "explain", None)
+    return {
+        "spdl_stats": VERSION,
+        "time": time.time(),
+        "pipeline": stats.stages[0].info.pipeline_id if stats.stages else None,
+        "state": stats.state,
+        "elapsed": stats.elapsed,
+        "num_threads": stats.num_threads,
+        "num_items": stats.num_items,
+        "consumer_wait": stats.consumer_wait,
+        "limiting": None if limiting is None else limiting.info.stage_id,
+        "verdict": None if explain is None else str(explain(stats)),
+        "stages": [_stage(stage) for stage in stats.stages],
+        "history": [[*moment[:3], list(moment[3])] for moment in stats.history],
+    }
+
+
+def _stage(stage: Any) -> dict[str, Any]:
+    return {
+        "id": stage.info.stage_id,
+        "name": stage.info.stage_name,
+        "concurrency": stage.info.concurrency or 1,
+        "inputs": list(stage.inputs),
+        **{name: getattr(stage, name) for name in STAGE_FIELDS},
+        "failures": [
+            {
+                "origin": shown(failure.origin),
+                "item": failure.item_repr,
+                "error": describe_exception(failure.error),
+            }
+            for failure in stage.failures
+        ],
+    }
+
+
+def written(text: str, path: str | PathLike[str] | None) -> str:
+    """Write the text to a file, if there is a path. Returns the text."""
+    if path is not None:
+        with open(fspath(path), "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
