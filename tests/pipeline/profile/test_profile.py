@@ -34,6 +34,7 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
+from tests.support.child import run_child
 from tests.support.running import Recorder
 
 CONCURRENCIES = [32, 16, 8, 4, 1]
@@ -397,3 +398,40 @@ def test_no_results_say_so() -> None:
     """As a table and as a chart."""
     assert str(ProfileResults()) == "no stage was profiled"
     assert "no stage was profiled" in ProfileResults().to_svg()
+
+
+def test_long_runs_say_how_far_they_are(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each run says what it measured."""
+    monkeypatch.setattr("spdl.pipeline._profile._run._PROGRESS_INTERVAL", -1)
+    with caplog.at_level(logging.INFO):
+        profile_pipeline(described(range(3), Aggregate(1)), 3)
+    name = "aggregate(op=collate(1), drop_last=False)"
+    lines = [record.getMessage().replace(name, "stage") for record in caplog.records]
+    assert lines[0] == "profile: taking up to 3 items from the source"
+    assert lines[1].startswith("profile: the source gave 3 items, ")
+    assert [" of 3 items in 0 s" in line for line in lines[2:-1]] == [True, True, True]
+    assert lines[-1].startswith("profile: stage stage at concurrency 1: ")
+
+
+def test_ctrl_c_leaves_at_once_and_leaves_no_thread() -> None:
+    """While an op waits for what never comes."""
+    run_child(
+        """
+        import os, signal, threading
+        from spdl.pipeline import PipelineBuilder, profile_pipeline
+
+        gate = threading.Event()
+
+        def wait(item):
+            os.kill(os.getpid(), signal.SIGINT)
+            gate.wait(60)
+            return item
+
+        config = PipelineBuilder().add_source([1]).pipe(wait).add_sink().get_config()
+        signal.signal(signal.SIGINT, lambda *_: (gate.set(), signal.default_int_handler(*_)))
+        try:
+            profile_pipeline(config)
+        except KeyboardInterrupt:
+            print("interrupted", [t.name for t in threading.enumerate() if t.name.startswith("spdl-")])
+        """
+    ).check("interrupted []")

@@ -4,7 +4,6 @@ The engine fills them from its counters; this file does the arithmetic (means, s
 ``_stats_table.py`` formats them.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -265,6 +264,8 @@ class PipelineStats:
 
         ``spdl report`` makes an HTML page of such files.
         """
+        import json  # imported late, as all that not every program needs
+
         from spdl.pipeline._observe._document import document_of, written
 
         return written(json.dumps(document_of(self)), path)

@@ -31,7 +31,7 @@ def chart(results: Sequence[ProfileResult]) -> str:
 
 def _panel(result: ProfileResult, number: int) -> str:
     runs = sorted(result.stats, key=lambda run: run.concurrency)
-    name = result.name if len(result.name) <= 36 else f"{result.name[:35]}…"
+    name = result.name if len(result.name) <= 30 else f"{result.name[:29]}…"
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     last = max(log2(max((run.concurrency for run in runs), default=1)), 1.0)
     top = nice_limit(result.best_qps)
