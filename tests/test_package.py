@@ -24,6 +24,7 @@ PUBLIC = (
     "spdl.source.local_directory",
     "spdl.resume",
     "spdl.metrics",
+    "spdl.remote",
     "spdl.dataloader",
     "spdl.io",
     "spdl.io.utils",

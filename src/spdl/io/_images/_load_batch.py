@@ -107,6 +107,8 @@ def load_image_batch(
 
     Args:
         srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
+            Those in object stores (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) are fetched first,
+            ``num_threads`` at a time and eight at least.
         storage: Memory for the batch: any writable C-contiguous buffer, array or CPU tensor that is large enough.
             The result is a view of it and keeps it alive. Without it, memory is allocated.
         strict: Whether to raise if any image is missing (its source failed and no spare replaced it). If not, see

@@ -30,7 +30,8 @@ class Demuxer:
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
-            tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed.
+            tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed. One in an
+            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole.
         demux_config: Options for opening the source, from ``demux_config``.
         name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
@@ -40,6 +41,7 @@ class Demuxer:
         OpenError: The source cannot be read, is not media, or refers to other files or hosts: see ``demux_config``.
         SourceTimeoutError: Opening took longer than the timeout in ``demux_config``.
         DemuxError: The format, a protocol or an option in ``demux_config`` is unknown.
+        spdl.remote.RemoteError: The source is in an object store, and cannot be read.
     """
 
     @traced
