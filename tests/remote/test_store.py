@@ -109,6 +109,18 @@ def test_listing_is_sorted_and_has_sizes_and_versions(server: ObjectServer, s3: 
         assert [info.path for info in store.list(pattern)] == found, pattern
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"), [(404, RemoteNotFoundError), (403, RemoteDeniedError), (503, RemoteThrottledError)]
+)
+def test_bucket_that_cannot_be_listed_is_an_error(
+    status: int, kind: type[RemoteError], server: ObjectServer, s3: Make
+) -> None:
+    """Missing, forbidden or busy."""
+    server.refuse["bucket"] = status
+    with pytest.raises(kind, match=f"cannot list s3://bucket/: .*{status}"):
+        s3(attempts=1).list()
+
+
 def test_head_tells_size_and_version(server: ObjectServer, s3: Make) -> None:
     """Without the bytes."""
     server.objects["bucket/x"] = b"abc"

@@ -209,6 +209,10 @@ def _kind_of(exc: Exception, name: str, text: str) -> type[RemoteError]:
         return RemoteDeniedError
     if match is not None:
         status = int(match[1])
+        if status in (401, 403):
+            return RemoteDeniedError
+        if status == 404:  # of a bucket
+            return RemoteNotFoundError
         if status in (429, 503):
             return RemoteThrottledError
         if status == 416:
