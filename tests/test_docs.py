@@ -96,8 +96,9 @@ def put_media(folder: Path) -> None:
 def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     """A reader who copies the document's code into a file and runs it sees it work."""
     blocks = blocks_of(document.read_text(encoding="utf-8"))
-    if any("torch" in block.info for block in blocks) and importlib.util.find_spec("torch") is None:
-        pytest.skip("the code of the document needs torch")
+    for package in ("torch", "pyarrow"):
+        if any(package in block.info for block in blocks) and importlib.util.find_spec(package) is None:
+            pytest.skip(f"the code of the document needs {package}")
     script = tmp_path / f"{document.stem}.py"
     script.write_text(program_of(blocks), encoding="utf-8")
     folder = tmp_path / "reader"

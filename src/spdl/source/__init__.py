@@ -17,26 +17,34 @@ from ._protocols import SizedIterableWithShuffle as SizedIterableWithShuffle
 from ._random import DistributedRandomSampler as DistributedRandomSampler
 
 if TYPE_CHECKING:
+    from ._errors import CompressedShardError as CompressedShardError
+    from ._errors import ShardError as ShardError
+    from ._errors import StaleIndexError as StaleIndexError
     from ._image_folder import ImageFolder as ImageFolder
-    from ._shards._errors import CompressedShardError as CompressedShardError
-    from ._shards._errors import ShardError as ShardError
-    from ._shards._errors import StaleIndexError as StaleIndexError
     from ._shards._order import ShardOrder as ShardOrder
     from ._shards._stream import ShardStream as ShardStream
     from ._shards._tar_index import TarIndex as TarIndex
     from ._shards._tar_index import TarSample as TarSample
     from ._shuffle_buffer import ShuffleBuffer as ShuffleBuffer
     from ._stores import RangeStore as RangeStore
+    from ._tables._hugging_face import HuggingFaceStream as HuggingFaceStream
+    from ._tables._json_lines import JsonLines as JsonLines
+    from ._tables._lance import LanceRows as LanceRows
+    from ._tables._parquet import ParquetRows as ParquetRows
 
 __all__ = [
     "CompressedShardError",
     "DistributedDeterministicSampler",
     "DistributedKeyedSampler",
     "DistributedRandomSampler",
+    "HuggingFaceStream",
     "ImageFolder",
     "IterableWithShuffle",
+    "JsonLines",
     "KeyedMix",
     "KeyedPermutation",
+    "LanceRows",
+    "ParquetRows",
     "RangeStore",
     "ShardError",
     "ShardOrder",
@@ -51,14 +59,18 @@ __all__ = [
 
 #: The module that defines each name that is imported on first use.
 _MODULE_OF = {
-    "CompressedShardError": "._shards._errors",
+    "CompressedShardError": "._errors",
+    "HuggingFaceStream": "._tables._hugging_face",
     "ImageFolder": "._image_folder",
+    "JsonLines": "._tables._json_lines",
+    "LanceRows": "._tables._lance",
+    "ParquetRows": "._tables._parquet",
     "RangeStore": "._stores",
-    "ShardError": "._shards._errors",
+    "ShardError": "._errors",
     "ShardOrder": "._shards._order",
     "ShardStream": "._shards._stream",
     "ShuffleBuffer": "._shuffle_buffer",
-    "StaleIndexError": "._shards._errors",
+    "StaleIndexError": "._errors",
     "TarIndex": "._shards._tar_index",
     "TarSample": "._shards._tar_index",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
@@ -93,9 +94,15 @@ class LocalFiles:
         """Get size and version of a file.
 
         Raises:
-            OSError: It cannot be found or looked up.
+            FileNotFoundError: It is not there, or a folder.
+            OSError: It cannot be looked up.
         """
-        found = os.stat(path)
+        try:
+            found = os.stat(path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"no such shard or file: {path!r}") from error
+        if stat.S_ISDIR(found.st_mode):
+            raise FileNotFoundError(f"not a file, but a folder: {path!r}")
         return StoredFile(path, found.st_size, f"{found.st_mtime_ns}")
 
     def list(self, pattern: str, /) -> list[StoredFile]:
@@ -170,6 +177,8 @@ def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
     for pattern in patterns:
         if _WILDCARD.search(pattern):
             matching = sorted(_facts(info) for info in store.list(pattern))
+        elif isinstance(store, LocalFiles):
+            matching = [store.describe(pattern)]
         else:
             folder = pattern[: pattern.rfind("/") + 1]
             if folder not in folders:  # one request, and not one for each shard
@@ -180,7 +189,7 @@ def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:
             else:
                 matching = [listed[pattern]] if pattern in listed else []
         if not matching:
-            raise FileNotFoundError(f"no such shard, or none that matches: {pattern!r} in {store!r}")
+            raise FileNotFoundError(f"no such shard or file, or none that matches: {pattern!r} in {store!r}")
         found.update((file.path, file) for file in matching)
     return list(found.values())
 

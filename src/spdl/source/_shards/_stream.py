@@ -9,11 +9,11 @@ from typing import IO, Any, Final, Protocol
 
 from spdl.resume._errors import ResumeError
 from spdl.source._arguments import as_int
+from spdl.source._errors import ShardError
 from spdl.source._keyed import KeyedPermutation
 from spdl.source._share import share_of
 from spdl.source._states import make_state, read_count, read_integers, read_state
 
-from ._errors import ShardError
 from ._tar_build import divide_name
 from ._tar_headers import BLOCK, TarHeaders
 from ._unpacked import UNPACKING_ERRORS, unpacked
@@ -71,7 +71,7 @@ class ShardStream:
         num_samples: int | None = None,
         open_shard: Callable[[str], _Stream] | None = None,
     ) -> None:
-        from ._braces import expand_braces
+        from spdl.source._braces import expand_braces
 
         names = [shards] if isinstance(shards, str | os.PathLike) else shards
         self._shards = [name for each in names for name in expand_braces(os.fspath(each))]

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, Final
 
+from spdl.source._braces import expand_braces
+from spdl.source._errors import ShardError
+from spdl.source._index_file import as_column, encode_index
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
 
-from ._braces import expand_braces
-from ._errors import ShardError
-from ._index_file import as_column, encode_index
 from ._tar_headers import BLOCK, TarHeaders
 
-__all__ = ["FoundShards", "build_index", "divide_name", "find_shards"]
+__all__ = ["KIND", "FoundShards", "build_index", "divide_name", "find_shards"]
 
+#: Of the file of such an index.
+KIND: Final = "tar archives"
 #: Bytes read at a time; what is larger is passed over. A request to a store costs much more than one to the system.
 _LOCAL_WINDOW: Final = 16 << 10
 _STORE_WINDOW: Final = 4 << 20
@@ -191,6 +193,7 @@ def _encode(tables: list[_Scanned], *, is_local: bool) -> bytes:
 
     kinds = (extensions[name] for of in tables for name in of.extensions)
     return encode_index(
+        KIND,
         {"shards": rows, "extensions": list(extensions)},
         {
             "first_files": as_column(first_files, first_files[-1]),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from ._errors import CompressedShardError, ShardError
+from spdl.source._errors import CompressedShardError, ShardError
 
 __all__ = ["BLOCK", "TarHeaders", "TarMember"]
 

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple, SupportsIndex
 from zlib import crc32
 
 from spdl.source._arguments import as_int
+from spdl.source._errors import ShardError, StaleIndexError
+from spdl.source._index_file import decode_index, encode_index, open_file
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named, write_whole
 
-from ._errors import ShardError, StaleIndexError
-from ._index_file import decode_index, encode_index, open_file
-from ._tar_build import FoundShards, build_index, find_shards
+from ._tar_build import KIND, FoundShards, build_index, find_shards
 from ._tar_headers import BLOCK
 
 __all__ = ["Shard", "TarIndex", "TarSample"]
@@ -85,7 +85,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         self._store = store
         self._local = LocalFiles() if store is None else None
         where = path or _MEMORY
-        description, columns, self._checksum = decode_index(data, where)
+        description, columns, self._checksum = decode_index(KIND, data, where)
         folder = os.path.dirname(path or "")
         self._shards = [
             Shard(name if store is not None else os.path.join(folder, name), size, etag, num_samples, skipped)
@@ -225,15 +225,15 @@ class TarIndex(Sequence[dict[str, Any]]):
                 raise TypeError(f"the store must have a method put(path, data) to save an index in it: {self._store!r}")
             put(name, bytes(self._data))
         else:
-            description, columns, _ = decode_index(self._data, self._path or _MEMORY)
+            description, columns, _ = decode_index(KIND, self._data, self._path or _MEMORY)
             folder = os.path.dirname(os.path.abspath(name))
             for row, shard in zip(description["shards"], self._shards, strict=True):
                 row[0] = os.path.relpath(shard.path, folder)
             kept = {name: array(column.format, column) for name, column in columns.items()}
-            data = encode_index(description, kept)
+            data = encode_index(KIND, description, kept)
             write_whole(name, data)
             self._data = memoryview(data)
-            self._checksum = decode_index(self._data, name)[2]
+            self._checksum = decode_index(KIND, self._data, name)[2]
         self._path = name
 
     def _check(self, files: list[StoredFile]) -> None:

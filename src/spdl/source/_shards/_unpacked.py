@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from ._errors import CompressedShardError
+from spdl.source._errors import CompressedShardError
 
 __all__ = ["UNPACKING_ERRORS", "unpacked"]
 

@@ -21,7 +21,7 @@ from ._errors import ShardError
 
 __all__ = ["Columns", "as_column", "decode_index", "encode_index", "open_file"]
 
-_MAGIC: Final = b"SPDLTAR\n"
+_MAGIC: Final = b"SPDLIDX\n"
 _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQ")
 #: Where what the checksum is of begins.
@@ -39,8 +39,8 @@ def as_column(numbers: Iterable[int], largest: int) -> array[int]:
     return array(code, numbers)
 
 
-def encode_index(description: Mapping[str, Any], columns: Mapping[str, array[int]]) -> bytes:
-    """Make the contents of the file."""
+def encode_index(kind: str, description: Mapping[str, Any], columns: Mapping[str, array[int]]) -> bytes:
+    """Make the contents of the file of an index of this kind."""
     placed: dict[str, tuple[str, int, int]] = {}
     body: list[bytes] = []
     place = 0
@@ -53,7 +53,7 @@ def encode_index(description: Mapping[str, Any], columns: Mapping[str, array[int
         data += bytes(-len(data) % 8)
         body.append(data)
         place += len(data)
-    text = json.dumps({**description, "columns": placed}).encode("ascii")
+    text = json.dumps({"kind": kind, **description, "columns": placed}).encode("ascii")
     text += b" " * (-(len(text) + _HEADER.size) % 8)
     checked = struct.pack("<Q", len(text)) + text + b"".join(body)
     return _HEADER.pack(_MAGIC, _VERSION, crc32(checked), len(text))[:_CHECKED] + checked
@@ -67,11 +67,11 @@ def open_file(path: str | os.PathLike[str]) -> memoryview[int]:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def decode_index(data: memoryview[int], path: str) -> tuple[dict[str, Any], Columns, int]:
+def decode_index(kind: str, data: memoryview[int], path: str) -> tuple[dict[str, Any], Columns, int]:
     """Get the description, the columns as views of ``data``, and the checksum.
 
     Raises:
-        ShardError: It is not such a file, of another version, or damaged.
+        ShardError: It is not such a file, of another kind or version, or damaged.
     """
     if len(data) < _HEADER.size or bytes(data[:8]) != _MAGIC:
         raise ShardError(f"cannot open {path!r}: it is not an index of shards", shard=path)
@@ -88,6 +88,8 @@ def decode_index(data: memoryview[int], path: str) -> tuple[dict[str, Any], Colu
             shard=path,
         )
     description = json.loads(bytes(data[_HEADER.size : _HEADER.size + length]))
+    if description["kind"] != kind:
+        raise ShardError(f"cannot open {path!r}: it is an index of {description['kind']}, not of {kind}", shard=path)
     start = _HEADER.size + length
     columns: Columns = {}
     for name, (code, place, count) in description.pop("columns").items():

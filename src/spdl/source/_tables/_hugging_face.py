@@ -1,0 +1,157 @@
+"""Streaming data sets of Hugging Face as sources of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spdl.source._arguments import as_int
+from spdl.source._share import share_of
+from spdl.source._states import make_state, read_count, read_integers, read_state
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
+
+__all__ = ["HuggingFaceStream"]
+
+
+class HuggingFaceStream:
+    """The examples of a ``datasets.IterableDataset`` for one rank, with a state.
+
+    Needs datasets (``spdl[huggingface]``). A ``datasets.Dataset`` needs no such thing: it can be indexed, so samplers
+    and ``add_source`` take it as it is.
+
+    Ranks share the data set as ``datasets.distributed.split_dataset_by_node`` does: whole shards, if their number is a
+    multiple of the number of ranks; else each rank reads all and keeps every ``world_size``-th example.
+
+    **Equal steps.** Shards differ in length, so ranks have different numbers of examples, unless you give
+    ``num_samples``: then each rank gives exactly that many in each epoch. If it has fewer, it begins again; if it has
+    more, the rest is not read in this epoch.
+
+    The state includes that of the data set, which goes on at the example where it was, but loses what is in the buffer
+    of its ``shuffle(buffer_size=...)``: shuffle by :class:`ShuffleBuffer` instead, which does not.
+
+    Args:
+        dataset: Not split yet.
+        rank: Of this process: ``torch.distributed.get_rank()``.
+        world_size: Number of ranks: ``torch.distributed.get_world_size()``.
+        num_samples: How many examples a rank gives in an epoch. ``None``: what there is.
+
+    Raises:
+        ImportError: datasets is not installed.
+        TypeError: The data set is no ``IterableDataset``, or a number is not an integer.
+        ValueError: ``num_samples`` is not positive, or rank and world size do not fit.
+    """
+
+    def __init__(
+        self, dataset: IterableDataset, *, rank: int = 0, world_size: int = 1, num_samples: int | None = None
+    ) -> None:
+        try:
+            from datasets import IterableDataset
+            from datasets.distributed import split_dataset_by_node
+        except ImportError as error:
+            raise ImportError("HuggingFaceStream needs datasets: pip install 'spdl[huggingface]'") from error
+        if not isinstance(dataset, IterableDataset):
+            raise TypeError(
+                f"dataset must be a datasets.IterableDataset, got an object of type {type(dataset).__qualname__}. A "
+                "datasets.Dataset is a source as it is, by position: DistributedKeyedSampler(len(dataset))"
+            )
+        share = share_of(world_size, rank, world_size, False, "ranks")
+        self._rank, self._world = share.start, share.step
+        self._num_samples = None if num_samples is None else as_int("num_samples", num_samples)
+        if self._num_samples is not None and self._num_samples < 1:
+            raise ValueError(f"num_samples must be >= 1, or None for all, got {self._num_samples}")
+        self._dataset = dataset
+        self._split = split_dataset_by_node(dataset, self._rank, self._world) if self._world > 1 else dataset
+        self._epoch = 0
+        self._count = 0
+        #: Where the next iteration goes on: examples given, and the state of the data set.
+        self._resumed: tuple[int, Any] = (0, None)
+        self._is_under_way = False
+
+    @property
+    def dataset(self) -> IterableDataset:
+        """What was given."""
+        return self._dataset
+
+    @property
+    def rank(self) -> int:
+        """The rank whose examples these are."""
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self._world
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iterations that begin now."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the iterations that begin from now on, and that of the data set.
+
+        Where a state was loaded, the next iteration goes on from it only if this is the epoch of the state.
+
+        Raises:
+            TypeError: It is not an integer.
+        """
+        given = as_int("epoch", epoch)
+        if given != self._epoch:
+            self._epoch = given
+            self._resumed, self._is_under_way = (0, None), False
+        self._split.set_epoch(given)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._is_under_way = False
+        return self._examples()
+
+    def _examples(self) -> Iterator[dict[str, Any]]:
+        (self._count, state), self._resumed = self._resumed, (0, None)
+        limit = self._num_samples
+        while self._count != limit:
+            # Else every iteration of this epoch would begin at a state that was loaded.
+            self._split.load_state_dict(state)
+            before, was_resumed, state = self._count, state is not None, None
+            for example in self._split:
+                self._is_under_way = True
+                self._count += 1
+                yield example
+                if self._count == limit:
+                    return
+            if limit is None:
+                return
+            if self._count == before and not was_resumed:
+                raise RuntimeError(
+                    f"the data set has no examples for rank {self._rank} of {self._world}, and num_samples asks for "
+                    f"{limit}"
+                )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Get where the newest iteration is: numbers, and the state of the data set."""
+        count, inner = (self._count, self._split.state_dict()) if self._is_under_way else self._resumed
+        return make_state("HuggingFaceStream", **self._fingerprint(), epoch=self._epoch, count=count, dataset=inner)
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Let the next iteration go on from a state, and those after it begin at the start.
+
+        Raises:
+            ResumeError: It is not the state of such a stream, made with the same arguments, for the same rank.
+        """
+        checked = read_state(state, "HuggingFaceStream", **self._fingerprint())
+        (epoch,) = read_integers(checked, "epoch")
+        count = read_count(checked, "count")
+        self._epoch = epoch
+        self._split.set_epoch(epoch)
+        self._resumed, self._is_under_way = (count, checked.get("dataset")), False
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {"rank": self._rank, "world_size": self._world, "num_samples": self._num_samples}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy begins at the start, or where a state says, also one made during an iteration.
+        return {**self.__dict__, "_count": 0, "_is_under_way": False}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._dataset!r}, rank={self._rank}, world_size={self._world})"

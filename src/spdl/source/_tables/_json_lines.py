@@ -1,0 +1,193 @@
+"""Lines of JSON as a source that can be indexed."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import index as as_index
+from typing import Any, Final
+from zlib import crc32
+
+from spdl.source._braces import expand_braces
+from spdl.source._errors import CompressedShardError, ShardError
+from spdl.source._index_file import as_column, decode_index, encode_index
+from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
+
+__all__ = ["JsonLines"]
+
+_KIND: Final = "lines"
+#: Bytes read at a time while lines are looked up.
+_BLOCK: Final = 8 << 20
+_COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+
+
+class JsonLines(Sequence[Any]):
+    """The lines of text files, each of which is a JSON document: ``rows[number]`` reads and parses one.
+
+    Where the lines begin is looked up once, in one pass over the files, and saved beside each as ``.NAME.spdl-lines``.
+    A file of another size or time of change (of a store: another ETag) is looked up again. Lines of white space are
+    ignored. Any number of threads may read at once. With ``ShardOrder``, each file is a shard.
+
+    .. code-block:: python
+
+        rows = JsonLines("corpus-{00..15}.jsonl")
+        builder.add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
+
+    Args:
+        files: Names, which may have braces and wildcards.
+        store: Where they are: anything with ``list(pattern)`` and ``read(located)``. ``None``: local files.
+        parse: Makes the item of the bytes of a line, without its end. ``None``: ``json.loads``.
+        save_index: Whether to save where the lines are. If it fails, a ``UserWarning`` says why.
+
+    Raises:
+        FileNotFoundError: A file is not there, or nothing matches.
+        CompressedShardError: A file is compressed.
+        ShardError: When indexed: the line is not what ``parse`` takes. The message has the file and the byte.
+    """
+
+    def __init__(
+        self,
+        files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        store: RangeStore | None = None,
+        parse: Callable[[bytes], Any] | None = None,
+        save_index: bool = True,
+    ) -> None:
+        names = [files] if isinstance(files, str | os.PathLike) else files
+        self._store: RangeStore = LocalFiles() if store is None else store
+        self._is_local = store is None
+        self._parse = parse or json.loads
+        given = [name for each in names for name in expand_braces(os.fspath(each))]
+        self._files = list_named(self._store, given)
+        if not self._files:
+            raise ValueError("there must be one file or more, got none")
+        #: For each file, where its lines begin, and its end.
+        self._starts = [self._lines_of(file, save_index) for file in self._files]
+        self._firsts = [0, *accumulate(len(starts) - 1 for starts in self._starts)]
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the files, in order."""
+        return [file.path for file in self._files]
+
+    @property
+    def shard_sizes(self) -> list[int]:
+        """How many rows each file has."""
+        return [len(starts) - 1 for starts in self._starts]
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for files with lines of the same lengths."""
+        value = 0
+        for starts in self._starts:
+            value = crc32(memoryview(starts), value)
+        return value
+
+    def locate(self, number: int) -> int:
+        """What ``ShardOrder`` gives for a row: its number."""
+        return number
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, number: Any) -> Any:
+        """Read the row of a number; for a slice, a list of rows."""
+        if isinstance(number, slice):
+            return [self._row(each) for each in range(len(self))[number]]
+        given = as_index(number)
+        row = given + len(self) if given < 0 else given
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {given} is out of range for {len(self)} rows")
+        return self._row(row)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._row, range(len(self)))
+
+    def _row(self, number: int) -> Any:
+        place = bisect_right(self._firsts, number) - 1
+        file, starts = self._files[place], self._starts[place]
+        own = number - self._firsts[place]
+        start, stop = starts[own], starts[own + 1]
+        # Local files have no ETag, but a time of change, which may have changed where a line has not.
+        etag = None if self._is_local else file.etag
+        line = bytes(self._store.read(FilePart(file.path, start, stop - start, etag)))
+        if len(line) != stop - start:
+            raise ShardError(
+                f"cannot read row {number} of {file.path!r}: it has {stop - start} bytes from byte {start} on, and "
+                f"{len(line)} came. The file is shorter than it was: make this again",
+                shard=file.path,
+                offset=start,
+            )
+        try:
+            return self._parse(line.strip(b"\r\n \t"))
+        except Exception as error:
+            raise ShardError(
+                f"cannot parse row {number} of {file.path!r}, at byte {start}: {error}", shard=file.path, offset=start
+            ) from error
+
+    # -- where the lines are
+
+    def _lines_of(self, file: StoredFile, save: bool) -> array[int]:
+        folder, slash, name = file.path.rpartition("/")
+        saved = f"{folder}{slash}.{name}.spdl-lines"
+        try:
+            size = list_named(self._store, [saved])[0].size
+            data = memoryview(bytes(self._store.read(FilePart(saved, 0, size))))
+            description, columns, _ = decode_index(_KIND, data, saved)
+            if (description["size"], description["etag"]) == (file.size, file.etag):
+                starts = columns["starts"]
+                return array(starts.format, starts)
+        except (FileNotFoundError, ShardError):
+            pass
+        found = as_column(_scan(self._store, file), file.size)
+        if save:
+            put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
+            try:
+                if put is None:
+                    raise RuntimeError("the store has no method put(path, data)")
+                put(saved, encode_index(_KIND, {"size": file.size, "etag": file.etag}, {"starts": found}))
+            except (OSError, RuntimeError) as error:
+                warnings.warn(
+                    f"cannot save where the lines of {file.path!r} are ({error}): they will be looked up again the "
+                    "next time. save_index=False accepts this",
+                    stacklevel=4,
+                )
+        return found
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows in {len(self._files)} files)"
+
+
+def _scan(store: RangeStore, file: StoredFile) -> Iterator[int]:
+    """Where lines begin that are not empty, and the end of the file."""
+    position, rest = 0, b""
+    while position < file.size:
+        block = bytes(store.read(FilePart(file.path, position, min(_BLOCK, file.size - position), file.etag)))
+        if not block:
+            raise ShardError(
+                f"cannot read {file.path!r}: it has {file.size} bytes, and reading at byte {position} gives none",
+                shard=file.path,
+                offset=position,
+            )
+        if position == 0 and block.startswith(_COMPRESSED):
+            raise CompressedShardError(
+                f"cannot index {file.path!r}: it is compressed, so no line can be read without all before. Decompress "
+                "it first",
+                shard=file.path,
+                offset=0,
+            )
+        start = position - len(rest)
+        position += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield start
+            start += len(line) + 1
+    if rest.strip():
+        yield file.size - len(rest)
+    yield file.size

@@ -1,0 +1,155 @@
+"""Rows of Lance data sets as a source that can be indexed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from operator import index as as_index
+from threading import Lock
+from typing import Any
+from zlib import crc32
+
+from spdl.source._errors import ShardError
+
+__all__ = ["LanceRows"]
+
+
+class LanceRows(Sequence[dict[str, Any]]):
+    """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl[lance]``).
+
+    Lance finds single rows fast, so any order will do; with ``ShardOrder``, each fragment is a shard. The version of
+    the data set is that of now, or the one given, also in copies in other processes. Any number of threads may read at
+    once, without the GIL.
+
+    .. code-block:: python
+
+        rows = LanceRows("s3://bucket/photos.lance", columns=["image", "label"])
+        builder.add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=16)
+
+    Args:
+        uri: Of the data set: whatever ``lance.dataset`` takes.
+        columns: Which to read. ``None``: all.
+        version: Number or tag. ``None``: the newest.
+        storage_options: For object stores, as ``lance.dataset`` takes them.
+
+    Raises:
+        ImportError: pylance is not installed.
+        ShardError: The data set cannot be opened, or lacks a column.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        columns: Sequence[str] | None = None,
+        version: int | str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._uri = str(uri)
+        self._columns = None if columns is None else list(columns)
+        self._storage_options = None if storage_options is None else dict(storage_options)
+        self._version = version
+        self._lock = Lock()
+        self._dataset: Any = None  # made in the process that reads
+        dataset = self._opened()
+        self._version = dataset.version
+        missing = [name for name in self._columns or () if name not in dataset.schema.names]
+        if missing:
+            raise ShardError(f"{self._uri!r} has no columns {missing}; it has {dataset.schema.names}", shard=self._uri)
+        self._sizes: list[int] = [fragment.count_rows() for fragment in dataset.get_fragments()]
+        self._firsts = [0, *accumulate(self._sizes)]
+
+    @property
+    def uri(self) -> str:
+        """Of the data set."""
+        return self._uri
+
+    @property
+    def version(self) -> int | str | None:
+        """The version that is read."""
+        return self._version
+
+    @property
+    def shard_sizes(self) -> list[int]:
+        """How many rows each fragment has."""
+        return list(self._sizes)
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for data sets with fragments of the same sizes."""
+        return crc32(repr(self._sizes).encode())
+
+    def locate(self, number: int) -> int:
+        """What ``ShardOrder`` gives for a row: its number."""
+        return number
+
+    def fragment_of(self, number: int) -> int:
+        """The fragment that a row is in."""
+        return bisect_right(self._firsts, number) - 1
+
+    def take(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
+        """Several rows, by one request.
+
+        Raises:
+            ShardError: They cannot be read.
+        """
+        dataset = self._opened()
+        try:
+            found: list[dict[str, Any]] = dataset.take(list(numbers), columns=self._columns).to_pylist()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ShardError(
+                f"cannot read rows of the Lance data set {self._uri!r}: {error}", shard=self._uri
+            ) from error
+        return found
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, number: Any) -> Any:
+        """The row of a number; for a slice, a list of rows."""
+        if isinstance(number, slice):
+            return self.take(range(len(self))[number])
+        given = as_index(number)
+        row = given + len(self) if given < 0 else given
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {given} is out of range for {len(self)} rows")
+        return self.take([row])[0]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self._opened().to_batches(columns=self._columns):
+            yield from batch.to_pylist()
+
+    def _opened(self) -> Any:
+        with self._lock:
+            if self._dataset is None:
+                lance = _lance()
+                try:
+                    self._dataset = lance.dataset(
+                        self._uri, version=self._version, storage_options=self._storage_options
+                    )
+                except (OSError, RuntimeError, ValueError) as error:
+                    raise ShardError(
+                        f"cannot open the Lance data set {self._uri!r}: {error}", shard=self._uri
+                    ) from error
+            return self._dataset
+
+    def _error(self, action: str, error: Exception) -> ShardError:
+        return ShardError(f"cannot {action} the Lance data set {self._uri!r}: {error}", shard=self._uri)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_dataset")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock(), _dataset=None)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._uri!r}: {len(self)} rows in {len(self._sizes)} fragments)"
+
+
+def _lance() -> Any:
+    try:
+        import lance
+    except ImportError as error:
+        raise ImportError("LanceRows needs pylance: pip install 'spdl[lance]'") from error
+    return lance

@@ -1,0 +1,198 @@
+"""Rows of Parquet files as a source that can be indexed."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import accumulate
+from operator import index as as_index
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from spdl.source._arguments import as_int
+from spdl.source._braces import expand_braces
+from spdl.source._errors import ShardError
+from spdl.source._stores import LocalFiles, list_named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ParquetRows"]
+
+
+class _Group(NamedTuple):
+    """A row group."""
+
+    path: str
+    number: int  #: in its file
+    num_rows: int
+
+
+class ParquetRows(Sequence[dict[str, Any]]):
+    """The rows of Parquet files: ``rows[number]`` is a dictionary by column. Needs pyarrow (``spdl[parquet]``).
+
+    Parquet is read by row group, so a row costs little only if others of its group are read soon. The groups used last
+    are kept. Take the order from ``ShardOrder``, for which each row group is a shard:
+
+    .. code-block:: python
+
+        rows = ParquetRows("table-{00..15}.parquet", columns=["text"], open_groups=20)
+        builder.add_source(ShardOrder(rows, open_shards=16)).pipe(rows.__getitem__, concurrency=4)
+
+    Any number of threads may read at once: a group is decoded by one of them, without the GIL. A copy in another
+    process keeps groups of its own.
+
+    Args:
+        files: Names, which may have braces and wildcards (wildcards: local files only).
+        columns: Which to read. ``None``: all.
+        open_groups: How many row groups are kept in memory: more than the ``open_shards`` of the order, since one
+            window begins where another ends.
+        open_file: Gives a seekable binary file for a name, such as ``RemoteStore.open``. ``None``: local files.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+        FileNotFoundError: A file is not there, or nothing matches.
+        ShardError: A file is damaged, is no Parquet file, or lacks a column.
+    """
+
+    def __init__(
+        self,
+        files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        columns: Sequence[str] | None = None,
+        open_groups: int = 32,
+        open_file: Callable[[str], Any] | None = None,
+    ) -> None:
+        _parquet()
+        names = [files] if isinstance(files, str | os.PathLike) else files
+        given = [name for each in names for name in expand_braces(os.fspath(each))]
+        self._files = given if open_file else [file.path for file in list_named(LocalFiles(), given)]
+        if not self._files:
+            raise ValueError("there must be one file or more, got none")
+        self._columns = None if columns is None else list(columns)
+        self._open_groups = as_int("open_groups", open_groups)
+        if self._open_groups < 1:
+            raise ValueError(f"open_groups must be >= 1, got {self._open_groups}")
+        self._open_file = open_file
+        self._groups: list[_Group] = []
+        for path in self._files:
+            with self._opened(path) as file:
+                self._check_columns(path, file.schema_arrow.names)
+                metadata = file.metadata
+                sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+            self._groups += [_Group(path, number, size) for number, size in enumerate(sizes)]
+        self._firsts = [0, *accumulate(group.num_rows for group in self._groups)]
+        self._lock = Lock()
+        self._kept: dict[int, _Kept] = {}  # guarded by the lock; those used last come last
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the files, in order."""
+        return list(self._files)
+
+    @property
+    def shard_sizes(self) -> list[int]:
+        """How many rows each row group has."""
+        return [group.num_rows for group in self._groups]
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for tables with row groups of the same sizes."""
+        return crc32(repr(self.shard_sizes).encode())
+
+    def locate(self, number: int) -> int:
+        """What ``ShardOrder`` gives for a row: its number."""
+        return number
+
+    def read_group(self, number: int) -> pa.Table:
+        """All rows of a row group, as a table. It is kept, as for single rows."""
+        with self._lock:
+            kept = self._kept.pop(number, None) or _Kept()
+            self._kept[number] = kept
+            while len(self._kept) > self._open_groups:
+                del self._kept[next(iter(self._kept))]
+        with kept.lock:  # others who want this group wait for it
+            if kept.table is None:
+                group = self._groups[number]
+                with self._opened(group.path) as file:
+                    read = self._attempt(group.path, partial(file.read_row_group, group.number, columns=self._columns))
+                    kept.table = read.combine_chunks()
+            return kept.table
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    def __getitem__(self, number: Any) -> Any:
+        """The row of a number; for a slice, a list of rows."""
+        if isinstance(number, slice):
+            return [self._row(each) for each in range(len(self))[number]]
+        given = as_index(number)
+        row = given + len(self) if given < 0 else given
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {given} is out of range for {len(self)} rows")
+        return self._row(row)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number in range(len(self._groups)):
+            yield from self.read_group(number).to_pylist()
+
+    def _row(self, number: int) -> dict[str, Any]:
+        place = bisect_right(self._firsts, number) - 1
+        table, own = self.read_group(place), number - self._firsts[place]
+        return {name: column[own].as_py() for name, column in zip(table.column_names, table.columns, strict=True)}
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[Any]:
+        source = path if self._open_file is None else self._open_file(path)
+        try:
+            with self._attempt(path, lambda: _parquet().ParquetFile(source)) as file:
+                yield file
+        finally:
+            if (close := getattr(source, "close", None)) is not None:
+                close()
+
+    def _attempt(self, path: str, read: Callable[[], Any]) -> Any:
+        from pyarrow import ArrowException
+
+        try:
+            return read()
+        except FileNotFoundError:
+            raise
+        except (ArrowException, OSError) as error:
+            raise ShardError(f"cannot read the Parquet file {path!r}: {error}", shard=path) from error
+
+    def _check_columns(self, path: str, names: list[str]) -> None:
+        missing = [name for name in self._columns or () if name not in names]
+        if missing:
+            raise ShardError(f"{path!r} has no columns {missing}; it has {names}", shard=path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_kept")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock(), _kept={})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} rows in {len(self._groups)} groups of {len(self._files)} files)"
+
+
+class _Kept:
+    """A row group that is in memory, or is about to be."""
+
+    __slots__ = ("lock", "table")
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.table: pa.Table | None = None
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("ParquetRows needs pyarrow: pip install 'spdl[parquet]'") from error
+    return pyarrow.parquet

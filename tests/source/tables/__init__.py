@@ -1,0 +1,1 @@
+"""Tables and data sets of other libraries as sources."""

@@ -1,0 +1,146 @@
+"""``JsonLines``: rows by position, judged by reading the file; its index; what is refused."""
+
+import gzip
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spdl.pipeline import PipelineBuilder
+from spdl.source import CompressedShardError, JsonLines, ShardError, ShardOrder
+from spdl.source._tables import _json_lines
+from tests.strategies.profiles import cases
+from tests.support.shards import MemoryStore
+
+ROWS = [{"text": f"é {number}", "n": number} for number in range(7)]
+
+
+def write(path: Path, rows: list[Any], end: str = "\n") -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + end for row in rows), encoding="utf-8", newline="")
+    return path
+
+
+@cases(100)
+@given(
+    lines=st.lists(st.sampled_from(["", "  ", "1", '"a\\nb"', '{"é": [1, 2]}', "[]\r"]), max_size=12),
+    ends=st.booleans(),
+    block=st.integers(1, 40),
+)
+def test_rows_are_the_lines_of_the_file(
+    lines: list[str], ends: bool, block: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Empty lines are ignored, the last line may lack its end, and blocks may divide lines anywhere."""
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl"
+    path.write_text("\n".join(lines) + ("\n" if ends else ""), encoding="utf-8", newline="")
+    expected = [json.loads(line) for line in lines if line.strip()]
+    before, _json_lines._BLOCK = _json_lines._BLOCK, block  # type: ignore[misc]  # to try small ones
+    try:
+        rows = JsonLines(path)
+    finally:
+        _json_lines._BLOCK = before  # type: ignore[misc]
+    assert list(rows) == [rows[number] for number in range(len(rows))] == rows[:] == expected
+    assert list(JsonLines(path)) == expected
+
+
+def test_files_are_shards(tmp_path: Path) -> None:
+    """Several files in order, one of them empty; ``ShardOrder`` takes one at a time."""
+    for number, own in enumerate([ROWS[:3], [], ROWS[3:]]):
+        write(tmp_path / f"part-{number}.jsonl", own)
+    rows = JsonLines(f"{tmp_path}/part-{{0..2}}.jsonl")
+    assert list(rows) == list(JsonLines(f"{tmp_path}/*.jsonl")) == ROWS
+    assert rows.shard_sizes == [3, 0, 4]
+    assert rows.files == [str(tmp_path / f"part-{number}.jsonl") for number in range(3)]
+    order = ShardOrder(rows, open_shards=1)
+    pipeline = PipelineBuilder().add_source(order).pipe(rows.__getitem__).add_sink(2).build(num_threads=1)
+    with pipeline.auto_stop():
+        found = [row["n"] for row in pipeline]
+    assert sorted(found) == list(range(7))
+    assert {n < 3 for n in found[:3]} != {True, False}
+    assert (rows[-1], repr(rows)) == (ROWS[6], "JsonLines(7 rows in 3 files)")
+    assert list(pickle.loads(pickle.dumps(rows))) == ROWS
+
+
+def test_the_index_is_saved_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is used while the file is the same, and made again when it is not."""
+    path = write(tmp_path / "a.jsonl", ROWS)
+    first = JsonLines(path)
+    assert [each.name for each in tmp_path.iterdir() if each != path] == [".a.jsonl.spdl-lines"]
+    monkeypatch.setattr(_json_lines, "_scan", lambda *_: pytest.fail("the lines are looked up again"))
+    again = JsonLines(path)
+    assert (list(again), again.fingerprint) == (ROWS, first.fingerprint)
+    monkeypatch.undo()
+    write(path, ROWS[:2])
+    assert list(JsonLines(path)) == ROWS[:2]
+    (tmp_path / ".a.jsonl.spdl-lines").write_bytes(b"damaged")
+    assert list(JsonLines(path)) == ROWS[:2]
+
+
+def test_an_index_that_cannot_be_saved_is_used_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning says why; ``save_index=False`` saves none."""
+
+    def fail(*_: Any) -> None:
+        raise PermissionError("read-only")
+
+    path = write(tmp_path / "a.jsonl", ROWS)
+    monkeypatch.setattr("spdl.source._stores.write_whole", fail)
+    with pytest.warns(UserWarning, match=r"cannot save where the lines of .*a\.jsonl.*read-only.*save_index=False"):
+        assert list(JsonLines(path)) == ROWS
+    assert list(JsonLines(path, save_index=False)) == ROWS
+    assert os.listdir(tmp_path) == ["a.jsonl"]
+
+
+def test_a_store_is_read_by_ranges(tmp_path: Path) -> None:
+    """One read for a row, of its bytes; the index is put beside the object."""
+    data = write(tmp_path / "a.jsonl", ROWS).read_bytes()
+    store = MemoryStore({"data/a.jsonl": data})
+    assert list(JsonLines("data/*.jsonl", store=store)) == ROWS
+    assert set(store.objects) == {"data/a.jsonl", "data/.a.jsonl.spdl-lines"}
+    store.reads.clear()
+    rows = JsonLines("data/a.jsonl", store=store)
+    assert [path for path, _, _ in store.reads] == ["data/.a.jsonl.spdl-lines"]
+    store.reads.clear()
+    assert rows[3] == ROWS[3]
+    assert store.reads == [("data/a.jsonl", data.index(b'{"text": "\xc3\xa9 3"'), len(data.splitlines(True)[3]))]
+
+
+def test_a_line_that_is_no_json_is_an_error(tmp_path: Path) -> None:
+    """It names the file and the byte, when the row is read; other rows can be read."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": \n3\n')
+    rows = JsonLines(path)
+    assert (len(rows), rows[0], rows[2]) == (3, {"a": 1}, 3)
+    with pytest.raises(ShardError, match=r"cannot parse row 1 of .*a\.jsonl', at byte 9: Expecting value") as caught:
+        rows[1]
+    assert (caught.value.shard, caught.value.offset) == (str(path), 9)
+    assert JsonLines(path, parse=bytes)[1] == b'{"a":'
+
+
+def test_a_file_that_became_shorter_is_noticed(tmp_path: Path) -> None:
+    """Half a line is no row."""
+    path = write(tmp_path / "a.jsonl", ROWS)
+    rows = JsonLines(path)
+    os.truncate(path, 30)
+    with pytest.raises(ShardError, match="The file is shorter than it was"):
+        rows[6]
+
+
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """Compressed files, missing files, rows out of range."""
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"1\n"))
+    with pytest.raises(CompressedShardError, match=r"a\.jsonl\.gz.*Decompress it first"):
+        JsonLines(tmp_path / "a.jsonl.gz")
+    for missing in (tmp_path / "missing", f"{tmp_path}/*.jsonl"):
+        with pytest.raises(FileNotFoundError, match="no such shard or file"):
+            JsonLines(missing)
+    with pytest.raises(ValueError, match="one file or more"):
+        JsonLines([])
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    rows = JsonLines(tmp_path / "empty.jsonl")
+    assert len(rows) == 0
+    with pytest.raises(IndexError, match="row 0 is out of range for 0 rows"):
+        rows[0]
