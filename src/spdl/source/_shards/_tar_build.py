@@ -20,7 +20,7 @@ from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, li
 
 from ._tar_headers import BLOCK, TarHeaders
 
-__all__ = ["KIND", "FoundShards", "build_index", "divide_name", "find_shards"]
+__all__ = ["KIND", "FoundShards", "TarTable", "build_index", "divide_name", "encode_tables", "find_shards"]
 
 #: Of the file of such an index.
 KIND: Final = "tar archives"
@@ -88,7 +88,7 @@ def _listed(lister: RangeStore, store: RangeStore | None, patterns: tuple[str, .
 
 
 @dataclass(slots=True)
-class _Scanned:
+class TarTable:
     """What is in one archive, in columns."""
 
     file: StoredFile
@@ -101,6 +101,18 @@ class _Scanned:
     num_files: array[int] = field(default_factory=lambda: array("Q"))
     skipped: dict[str, int] = field(default_factory=dict)
 
+    def begin(self, key: str) -> None:
+        """Begin a sample."""
+        self.keys.append(key)
+        self.num_files.append(0)
+
+    def add(self, extension: str, offset: int, size: int) -> None:
+        """Add a file to the newest sample."""
+        self.num_files[-1] += 1
+        self.blocks.append(offset // BLOCK)
+        self.sizes.append(size)
+        self.extensions.append(extension)
+
 
 def divide_name(name: str) -> tuple[str, str] | None:
     """Get the key of the sample that a file belongs to, and its extension; ``None`` if it belongs to none."""
@@ -110,7 +122,7 @@ def divide_name(name: str) -> tuple[str, str] | None:
     return None if divided is None else (divided[1], divided[2].lower())
 
 
-def _scan(file: StoredFile, store: RangeStore, window: int) -> _Scanned:
+def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
     """Read the headers of an archive.
 
     Raises:
@@ -120,7 +132,7 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> _Scanned:
     def read(position: int, length: int) -> bytes:
         return bytes(store.read(FilePart(file.path, position, length, file.etag)))
 
-    found = _Scanned(file)
+    found = TarTable(file)
     headers = TarHeaders(read, file.size, file.path, window)
     key, own = None, set[str]()  # of the sample, and its extensions
     num_other = 0
@@ -131,8 +143,7 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> _Scanned:
             continue
         if divided[0] != key:
             key, own = divided[0], set(_RESERVED)
-            found.keys.append(key)
-            found.num_files.append(0)
+            found.begin(key)
         extension = divided[1]
         if extension in own:
             raise ShardError(
@@ -142,10 +153,7 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> _Scanned:
                 offset=member.offset,
             )
         own.add(extension)
-        found.num_files[-1] += 1
-        found.blocks.append(member.offset // BLOCK)
-        found.sizes.append(member.size)
-        found.extensions.append(extension)
+        found.add(extension, member.offset, member.size)
     found.skipped = dict(sorted(headers.skipped.items()))
     if num_other:
         found.skipped["without sample"] = num_other
@@ -174,10 +182,11 @@ def build_index(shards: FoundShards, num_threads: int) -> bytes:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return _encode(tables, is_local=shards.store is None)
+    return encode_tables(tables, is_local=shards.store is None)
 
 
-def _encode(tables: list[_Scanned], *, is_local: bool) -> bytes:
+def encode_tables(tables: Sequence[TarTable], *, is_local: bool) -> bytes:
+    """Make the contents of the file of the index of these archives."""
     extensions = {name: number for number, name in enumerate(sorted({each for of in tables for each in of.extensions}))}
     rows: list[list[Any]] = []
     for of in tables:
