@@ -147,9 +147,9 @@ def test_stores_do_not_share_objects_of_the_same_path(server: ObjectServer, s3: 
 
 def test_what_was_not_used_longest_goes_first(server: ObjectServer, s3: Make, folder: Path) -> None:
     """And never more stays than the size."""
-    contents = {str(index): os.urandom(90_000) for index in range(10)}
+    contents = {str(index): os.urandom(89_000) for index in range(10)}
     server.objects = {f"bucket/{path}": data for path, data in contents.items()}
-    cache = DiskCache(folder, 10 * 94_208)
+    cache = DiskCache(folder, 10 * 90_112)
     store = s3(cache=cache)
     for path in contents:
         store.get(path)
@@ -158,7 +158,7 @@ def test_what_was_not_used_longest_goes_first(server: ObjectServer, s3: Make, fo
             os.utime(file, (status.st_atime, status.st_mtime - 3600))
     assert cache.num_bytes() == cache.size
     store.get("0")  # is used now
-    server.objects["bucket/new"] = os.urandom(90_000)
+    server.objects["bucket/new"] = os.urandom(89_000)
     store.get("new")
     assert cache.num_bytes() <= cache.size
     server.requests.clear()

@@ -1,13 +1,44 @@
 """Ctrl-C while a request waits for its server."""
 
+import threading
+
 import pytest
 
+from spdl.remote import RemoteTimeoutError, RemoteUnavailableError
+from spdl.remote._interruptible import MainThread
 from tests.support.child import run_child
+
+
+def test_request_that_takes_long_is_made_by_a_thread() -> None:
+    """The main thread waits a second for it at most; the second attempt has the rest of the time."""
+    made: list[tuple[bool, float]] = []
+
+    def request(limit: float) -> str:
+        made.append((threading.current_thread() is threading.main_thread(), limit))
+        if len(made) == 1:
+            raise RemoteTimeoutError("too long")
+        return "done"
+
+    assert MainThread().run(request, 30.0) == "done"
+    assert [is_main for is_main, _ in made] == [True, False]
+    assert made[0][1] == 1.0
+    assert 20.0 < made[1][1] <= 30.0
+
+
+def test_errors_of_requests_are_raised_as_they_are() -> None:
+    """By either thread."""
+    main = MainThread()
+
+    def request(limit: float) -> None:
+        raise RemoteTimeoutError("short") if limit <= 1.0 else RemoteUnavailableError("long")
+
+    with pytest.raises(RemoteUnavailableError, match="long"):
+        main.run(request, 30.0)
 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_a_read_whose_server_is_silent() -> None:
-    """At once, not at the time limit of the request."""
+    """Within a second, not at the time limit of the request."""
     run_child("""
         import os, signal, threading
         from tests.remote.conftest import S3_OPTIONS

@@ -1,7 +1,6 @@
 """``DiskCache``: what was read from stores, on a local disk, for all processes of a machine."""
 
 import hashlib
-import json
 import logging
 import os
 import struct
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["DiskCache"]
 
 _LG = logging.getLogger("spdl.remote")
+# A file begins with this, the length of the text that names its content, and that text.
+_HEAD = struct.Struct("<8sI")
 _MAGIC = b"SPDLC001"
-_HEAD = struct.Struct("<8sII")
 _FIRST_READ = 512  # a header is shorter unless its path is very long
 #: The time of last use is written at most this often, in seconds.
 _TOUCH_AFTER = 60.0
@@ -91,9 +91,9 @@ class DiskCache:
         found = self._open(store, path, 0)
         if found is None:
             return None
-        descriptor, header, _ = found
+        descriptor, version, _ = found
         os.close(descriptor)
-        return ObjectInfo(path, header["size"], header["etag"])
+        return version
 
     def _store(self, store: str, version: ObjectInfo, start: int, data: "Buffer") -> None:
         """Keep bytes of an object, from the beginning of a block to the end of one, or to that of the object."""
@@ -117,6 +117,12 @@ class DiskCache:
                     self._folder,
                     exc,
                 )
+
+    def _read_whole(self, store: str, version: ObjectInfo) -> bytes | None:
+        """An object that is one block. ``None``: it is not, or is not there."""
+        if version.etag is None or version.size > (self._block_size or version.size):
+            return None
+        return self._read(store, version, 0, 0, version.size)
 
     def _read_through(
         self, store: str, version: ObjectInfo, start: int, stop: int, fetch: "Callable[[int, int], Buffer]"
@@ -181,9 +187,8 @@ class DiskCache:
 
     def _write(self, store: str, version: ObjectInfo, block: int, data: memoryview) -> bool:
         """False if the file is larger than the cache."""
-        header = {"store": store, "path": version.path, "block": block, "size": version.size, "etag": version.etag}
-        text = json.dumps(header).encode()
-        head = _HEAD.pack(_MAGIC, len(text), 0) + text
+        text = _name_of(store, version, block)
+        head = _HEAD.pack(_MAGIC, len(text)) + text
         path = self._path_of(store, version.path, block)
         reserved = self._space.reserve(len(head) + len(data))
         if reserved is None:
@@ -200,13 +205,11 @@ class DiskCache:
 
     def _read(self, store: str, version: ObjectInfo, block: int, start: int, stop: int) -> bytes | None:
         """Bytes ``[start, stop)`` of a block of that version. ``None``: they are not there."""
-        found = self._open(store, version.path, block)
+        found = self._open(store, version.path, block, version)
         if found is None:
             return None
-        descriptor, header, offset = found
+        descriptor, _, offset = found
         try:
-            if header["etag"] != version.etag or header["size"] != version.size:
-                return None
             data = os.pread(descriptor, stop - start, offset + start)
             while len(data) < stop - start:  # a read brings 2 GiB at most
                 more = os.pread(descriptor, stop - start - len(data), offset + start + len(data))
@@ -219,30 +222,36 @@ class DiskCache:
         finally:
             os.close(descriptor)
 
-    def _open(self, store: str, path: str, block: int) -> tuple[int, dict[str, Any], int] | None:
-        """Descriptor, header and position of the content of a block, if it is complete; marks it as used."""
+    def _open(
+        self, store: str, path: str, block: int, version: ObjectInfo | None = None
+    ) -> tuple[int, ObjectInfo, int] | None:
+        """Descriptor, version and position of the content of a block, if it is complete; marks it as used.
+
+        Args:
+            version: The only one that will do; any without it.
+        """
         try:
             descriptor = os.open(self._path_of(store, path, block), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:
             start = os.pread(descriptor, _FIRST_READ, 0)
-            magic, length, _ = _HEAD.unpack_from(start)
+            magic, length = _HEAD.unpack_from(start)
             offset = _HEAD.size + length
             if magic == _MAGIC:
                 text = start[_HEAD.size : offset] if offset <= len(start) else os.pread(descriptor, length, _HEAD.size)
-                header = json.loads(text)
+                if version is None:
+                    size, etag = text.decode("utf-8", "surrogateescape").rsplit("\0", 2)[1:]
+                    version = ObjectInfo(path, int(size), etag)
                 status = os.fstat(descriptor)
-                whole = self._block_size or header["size"]
-                expected = offset + min(whole, header["size"] - block * whole)
-                if (header["store"], header["path"], header["block"]) == (store, path, block) and (
-                    status.st_size == expected
-                ):
+                whole = self._block_size or version.size
+                expected = offset + min(whole, version.size - block * whole)
+                if text == _name_of(store, version, block) and status.st_size == expected:
                     if time.time() - status.st_mtime > _TOUCH_AFTER:
                         with suppress(OSError):  # the folder may be read-only
                             os.utime(descriptor)
-                    return descriptor, header, offset
-        except (OSError, ValueError, KeyError, TypeError, struct.error):  # not a file of ours, or a disk that fails
+                    return descriptor, version, offset
+        except (OSError, ValueError, struct.error):  # not a file of ours, or a disk that fails
             pass
         os.close(descriptor)
         return None
@@ -258,3 +267,9 @@ class DiskCache:
 
     def __repr__(self) -> str:
         return f"DiskCache({self._folder!r}, {self._size})"
+
+
+def _name_of(store: str, version: ObjectInfo, block: int) -> bytes:
+    """What a file is, in its head: compared as a whole when it is read."""
+    text = f"{store}\0{version.path}\0{block}\0{version.size}\0{version.etag}"
+    return text.encode("utf-8", "surrogateescape")

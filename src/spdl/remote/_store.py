@@ -1,6 +1,7 @@
 """``RemoteStore``: objects in a bucket, on a web server or in a folder."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -8,7 +9,7 @@ from ._attempts import Attempts
 from ._client import Client, Fetched, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
 from ._fsspec import FsspecClient
-from ._interruptible import interruptible
+from ._interruptible import MainThread
 from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
 from ._obstore import ObstoreClient
@@ -92,6 +93,9 @@ class RemoteStore:
             import_obstore(self._url)
 
     def _forget(self) -> None:
+        # What the cache knows the store by: equal paths at different endpoints are different objects.
+        self._key = f"{self._options.get('endpoint', '')}|{self._url}"
+        self._main_thread = MainThread()
         self._pid, self._made = 0, None
         # Versions that this process has seen, so that a cached object is validated once per process.
         self._versions: dict[str, ObjectInfo] = {}
@@ -281,10 +285,16 @@ class RemoteStore:
     def _request(self, request: Callable[[Client, float], T]) -> T:
         """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
         client = self._client()
-        return self._attempts.run(lambda seconds: interruptible(lambda: request(client, seconds)))
+        if threading.current_thread() is threading.main_thread():
+            return self._attempts.run(
+                lambda limit: self._main_thread.run(lambda seconds: request(client, seconds), limit)
+            )
+        return self._attempts.run(lambda seconds: request(client, seconds))
 
     def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
         """A range of any size, which is not empty."""
+        if stop - start <= PART and etag is None:
+            return self._request(lambda client, seconds: client.fetch_range(path, (start, stop), seconds=seconds))
         if stop - start <= PART:
             return self._data(self._fetch(path, (start, stop), etag))
         whole = bytearray(stop - start)
@@ -301,8 +311,14 @@ class RemoteStore:
 
     def _get(self, path: str, etag: str | None) -> "Buffer":
         _check_path(path)
-        if self._cache is not None:
-            return self._unchanged(path, etag, lambda: self._get_cached(self._cache, path, etag))
+        cache = self._cache
+        if cache is not None:
+            version = self._versions.get(path)
+            if version is not None and (etag is None or version.etag == etag):  # the shortest way to a second epoch
+                data = cache._read_whole(self._key, version)
+                if data is not None:
+                    return data
+            return self._unchanged(path, etag, lambda: self._get_cached(cache, path, etag))
         return self._unchanged(path, etag, lambda: self._get_plainly(path, etag))
 
     def _get_plainly(self, path: str, etag: str | None) -> "Buffer":
@@ -311,8 +327,7 @@ class RemoteStore:
             return fetched.data
         return self._fetch_span(path, 0, fetched.size, fetched.etag)
 
-    def _get_cached(self, cache: "DiskCache | None", path: str, etag: str | None) -> "Buffer":
-        assert cache is not None
+    def _get_cached(self, cache: "DiskCache", path: str, etag: str | None) -> "Buffer":
         version = self._versions.get(path)
         if version is None or (etag is not None and version.etag != etag):
             known = cache._find(self._key, path)
@@ -373,11 +388,6 @@ class RemoteStore:
 
     def _version(self, path: str) -> ObjectInfo:
         return self._versions.get(path) or self.head(path)
-
-    @property
-    def _key(self) -> str:
-        """What the cache knows the store by: equal paths at different endpoints are different objects."""
-        return f"{self._options.get('endpoint', '')}|{self._url}"
 
     def _changed(self, path: str, found: str | None, wanted: str) -> RemoteChangedError:
         url = self.url_of(path)

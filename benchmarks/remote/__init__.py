@@ -1,0 +1,1 @@
+"""What does it cost to read objects of a store?"""
