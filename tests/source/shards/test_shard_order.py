@@ -238,15 +238,25 @@ def test_a_pipeline_goes_on_with_other_ranks(before: int, after: int, tmp_path: 
 
 @pytest.mark.slow
 def test_a_torch_loader_takes_it_as_its_sampler(tmp_path: Path) -> None:
-    """The index is the data set, and what the order gives its keys."""
+    """The index is the data set, and what the order gives its keys; its state goes on exactly."""
     pytest.importorskip("torch")
     write_shards(tmp_path, [5, 7])
     index = TarIndex.build(tmp_path)
-    order = ShardOrder(index, open_shards=1)
-    loader = get_pytorch_dataloader(
-        index, batch_size=4, sampler=order, workers="thread", collate_fn=lambda batch: [each["txt"] for each in batch]
-    )
-    assert [text for batch in loader for text in batch] == [index.read(sample)["txt"] for sample in order]
+
+    def make() -> Any:
+        order = ShardOrder(index, open_shards=1)
+        return get_pytorch_dataloader(
+            index, 4, sampler=order, workers="thread", collate_fn=lambda batch: [each["txt"] for each in batch]
+        )
+
+    whole = [text for batch in make() for text in batch]
+    assert whole == [index.read(sample)["txt"] for sample in ShardOrder(index, open_shards=1)]
+    loader, again = make(), make()
+    iterator = iter(loader)
+    first = next(iterator)
+    again.load_state_dict(loader.state_dict())
+    assert first + [text for batch in again for text in batch] == whole
+    del iterator
 
 
 def test_a_random_position_of_many_is_near() -> None:

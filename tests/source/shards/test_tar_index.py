@@ -378,3 +378,47 @@ def test_wrong_arguments_are_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
         TarIndex.build(where, **options)
+
+
+def test_large_indexes_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same samples; the file may be replaced meanwhile."""
+    write_shards(tmp_path, [3, 2])
+    saved = str(TarIndex.of(tmp_path).path)
+    monkeypatch.setattr("spdl.source._index_file._MAX_READ", 0)
+    index = TarIndex.open(saved)
+    whole = list(index)
+    write_shards(tmp_path, [1])
+    assert len(TarIndex.of(tmp_path)) == 3
+    assert [index.key(number) for number in range(5)] == [sample["__key__"] for sample in whole]
+
+
+def test_other_byte_orders_read_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are little-endian in the file: what is swapped on writing is swapped on reading."""
+    write_shards(tmp_path, [3, 2])
+    expected = list(TarIndex.build(tmp_path))
+    monkeypatch.setattr("sys.byteorder", "big")
+    assert list(TarIndex.of(tmp_path)) == list(TarIndex.of(tmp_path)) == expected
+
+
+@cases(60)
+@given(data=st.data())
+def test_a_damaged_file_is_never_read_as_an_index(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Bytes changed, cut off or added: a ``ShardError`` that names the file."""
+    folder = tmp_path_factory.mktemp("damaged")
+    write_shards(folder, [2])
+    saved = Path(str(TarIndex.of(folder).path))
+    whole = bytearray(saved.read_bytes())
+    place = data.draw(st.integers(0, len(whole) - 1))
+    kind = data.draw(st.sampled_from(["change", "cut", "add"]))
+    if kind == "change":
+        whole[place] ^= data.draw(st.integers(1, 255))
+    elif kind == "cut":
+        del whole[place:]
+    else:
+        whole[place:place] = b"\0"
+    saved.write_bytes(whole)
+    with pytest.raises(ShardError) as caught:
+        TarIndex.open(saved)
+    assert caught.value.shard == str(saved)

@@ -162,7 +162,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         try:
             found = cls._opened(path, shards.store)
             found._check(shards.files)
-        except (FileNotFoundError, ShardError):
+        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
             found = cls._built(shards, as_int("num_threads", num_threads))
             try:
                 found.save(path)

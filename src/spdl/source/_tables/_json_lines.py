@@ -142,7 +142,7 @@ class JsonLines(Sequence[Any]):
             if (description["size"], description["etag"]) == (file.size, file.etag):
                 starts = columns["starts"]
                 return array(starts.format, starts)
-        except (FileNotFoundError, ShardError):
+        except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
             pass
         found = as_column(_scan(self._store, file), file.size)
         if save:
