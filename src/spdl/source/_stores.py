@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+
+from ._errors import StaleIndexError
 
 __all__ = ["FilePart", "LocalFiles", "Located", "RangeStore", "StoredFile", "list_named", "write_whole"]
 
@@ -63,8 +65,11 @@ class RangeStore(Protocol):
     def list(self, pattern: str, /) -> Iterable[StoredInfo]:
         """The objects whose paths match, as ``"train/*.tar"``: each has ``path``, ``size`` and ``etag``."""
 
-    def read(self, located: Located, /) -> bytes:
-        """The bytes of a part: of anything that has ``path``, ``offset``, ``length`` and ``etag``."""
+    def read(self, located: Any, /) -> bytes:
+        """The bytes of a part: of anything that has ``path``, ``offset``, ``length`` and ``etag``.
+
+        (Any, because stores have types of their own for it.)
+        """
 
 
 class FilePart(NamedTuple):
@@ -85,7 +90,10 @@ class StoredFile(NamedTuple):
 
 
 class LocalFiles:
-    """The files of this machine as a store. Files that are read often stay open. Thread-safe; safe after fork."""
+    """The files of this machine as a store. Files that are read often stay open. Thread-safe; safe after fork.
+
+    The version of a file is its time of change. It is compared when the file is opened.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, _OpenFile] = {}
@@ -112,14 +120,18 @@ class LocalFiles:
         return [self.describe(path) for path in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(path)]
 
     def read(self, located: Located, /) -> bytes:
-        """The bytes of a part of a file; fewer if it ends before."""
-        return self.read_part(located.path, located.offset, located.length)
+        """The bytes of a part of a file; fewer if it ends before.
 
-    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        Raises:
+            StaleIndexError: It is of another version.
+        """
+        return self.read_part(located.path, located.offset, located.length, located.etag)
+
+    def read_part(self, path: str, offset: int, length: int, etag: str | None = None) -> bytes:
         """The same."""
         file = self._open.get(path)
         if file is None:
-            file = self._keep(path)
+            file = self._keep(path, etag)
         found = os.pread(file.number, length, offset)
         if len(found) == length or not found:
             return found
@@ -135,8 +147,13 @@ class LocalFiles:
         """Write a file as a whole: under another name first, so that nobody sees a part of it."""
         write_whole(path, data)
 
-    def _keep(self, path: str) -> _OpenFile:
+    def _keep(self, path: str, etag: str | None) -> _OpenFile:
         file = _OpenFile(path)
+        if etag is not None and etag != f"{os.fstat(file.number).st_mtime_ns}":
+            raise StaleIndexError(
+                f"{path!r} has changed since it was indexed, so what is where in it is not known. Make the index again",
+                shard=path,
+            )
         # Oldest first. A thread that reads one that goes here still refers to it: it is closed afterwards.
         while len(self._open) >= _MAX_OPEN:
             try:
@@ -161,9 +178,9 @@ class _OpenFile:
         self.number = -1
         self.number = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
-    def __del__(self) -> None:
+    def __del__(self, _close: Callable[[int], None] = os.close) -> None:  # `os` may be gone at exit
         if self.number >= 0:
-            os.close(self.number)
+            _close(self.number)
 
 
 def list_named(store: RangeStore, patterns: Sequence[str]) -> list[StoredFile]:

@@ -314,9 +314,22 @@ def test_a_shard_that_became_shorter_is_noticed(tmp_path: Path) -> None:
     """Reading gives whole files, or an error that names the sample."""
     (path,) = write_shards(tmp_path, [3])
     index = TarIndex.build(tmp_path)
-    path.write_bytes(path.read_bytes()[:1026])
+    assert index[1]["cls"] == b"1"
+    os.truncate(path, 1026)
     with pytest.raises(ShardError, match=r"sample '000/00001'.*shorter than when it was indexed"):
         index[1]
+
+
+def test_a_shard_that_was_replaced_is_noticed(tmp_path: Path) -> None:
+    """When it is opened, also by a copy in another process: its bytes would be those of other samples."""
+    (path,) = write_shards(tmp_path, [3])
+    index = TarIndex.of(tmp_path)
+    sent = pickle.dumps(index)
+    path.write_bytes(tar_of([("other.txt", b"x" * 5000)]))
+    os.utime(path, ns=(1, 1))
+    for each in (index, pickle.loads(sent)):
+        with pytest.raises(StaleIndexError, match=r"shard-000000\.tar' has changed since it was indexed"):
+            each[0]
 
 
 def test_many_threads_may_read(tmp_path: Path) -> None:

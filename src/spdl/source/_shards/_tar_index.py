@@ -43,7 +43,7 @@ class TarSample(NamedTuple):
     path: str  #: of the shard
     offset: int  #: of the first byte of its first file
     length: int  #: up to the last byte of its last file
-    etag: str | None  #: the version of the shard; ``None`` for local files
+    etag: str | None  #: the version of the shard when it was indexed; of a local file, its time of change
     key: str  #: its name without extensions
     files: tuple[tuple[str, int, int], ...]  #: of each: extension, start within the part, size
 
@@ -319,8 +319,7 @@ class TarIndex(Sequence[dict[str, Any]]):
             (self._extensions[kinds[file]], blocks[file] * BLOCK - start, sizes[file]) for file in range(first, stop)
         )
         key = _decode(self._keys, self._key_ends[sample - 1] if sample else 0, self._key_ends[sample])
-        etag = None if self._store is None else shard.etag
-        return TarSample(shard.path, start, end - start, etag, key, files)
+        return TarSample(shard.path, start, end - start, shard.etag, key, files)
 
     def read(self, sample: TarSample) -> dict[str, Any]:
         """The bytes of the files of a sample, by extension; and ``"__key__"`` and ``"__url__"``.
@@ -328,6 +327,8 @@ class TarIndex(Sequence[dict[str, Any]]):
         Raises:
             OSError: The shard cannot be read.
             ShardError: It is shorter than it was.
+            StaleIndexError: It has changed since it was indexed. This is noticed when the file is opened; a store
+                has errors of its own.
         """
         if self._local is None:
             assert self._store is not None
@@ -335,7 +336,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         found: dict[str, Any] = {"__key__": sample.key, "__url__": sample.path}
         read = self._local.read_part
         for extension, start, size in sample.files:
-            data = read(sample.path, sample.offset + start, size)
+            data = read(sample.path, sample.offset + start, size, sample.etag)
             if len(data) != size:
                 raise _cut_off(sample, start + len(data))
             found[extension] = data
