@@ -70,7 +70,7 @@ _WAITS: dict[str, Callable[[float], Any]] = {
 
 @cache
 def _number_for(kind: str, ms: float) -> int:
-    """How much of the work takes ``ms`` of CPU time. The shortest of several measurements: other load makes it longer."""
+    """How much of the work takes ``ms`` of CPU time, by the shortest of several measurements."""
     function, number = _MEASURED[kind]
     function(number)
     shortest = float("inf")

@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
     patterns = options.cases or (QUICK if options.quick else ["*"])
     cases = [case for case in CASES if any(fnmatchcase(case.name, pattern) for pattern in patterns)]
 
-    print("| pipeline | limited by | verdict | | items/s | CPUs used by others | predicted | applied | applied / predicted |")
+    print("| pipeline | limited by | verdict | | items/s | CPUs of others | predicted | applied | ratio |")
     print("| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
     results: dict[str, Any] = {}
     for case in cases:
@@ -121,7 +121,9 @@ def main(arguments: list[str]) -> int:
         path = Path(__file__).parent / "results" / f"python{sys.version_info.major}.{sys.version_info.minor}.json"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"environment": describe_run("benchmarks/verdict/run.py", arguments), "figures": figures, "cases": results}, indent=1) + "\n")
+        about = describe_run("benchmarks/verdict/run.py", arguments)
+        stored = {"environment": about, "figures": figures, "cases": results}
+        path.write_text(json.dumps(stored, indent=1) + "\n")
     return 1 if options.require and has_missed else 0
 
 

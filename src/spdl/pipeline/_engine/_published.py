@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._lanes import ExecutorLane, LoopLane, PoolLane, SourceLane
@@ -31,7 +32,9 @@ class Published:
     def __init__(self, engine: Engine, board: ThreadBoard) -> None:
         self._board = board
         self._lanes: list[Any] = []
-        self._adopted: list[tuple[EngineThread, Ticket, int]] = []
+        self._adopted: list[tuple[Callable[[], bool], int]] = []  # whether the call still runs, and the thread's id
+        self._executors: list[tuple[ExecutorLane, int]] = []
+        self._lock = engine.lock
         with engine.lock:
             nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
             numbers: dict[object, int] = {node: number for number, node in enumerate(nodes)}
@@ -49,14 +52,17 @@ class Published:
                     self._assign(lane.thread, len(nodes))
 
     def settle(self) -> None:
-        """Forget the adopted threads whose calls have ended."""
+        """Forget the adopted threads whose calls have ended, and adopt those of calls that were submitted before."""
         remaining = []
-        for thread, ticket, native_id in self._adopted:
-            if thread.ticket is ticket:
-                remaining.append((thread, ticket, native_id))
-            else:
-                self._board.forget(native_id)
-        self._adopted = remaining
+        with self._lock:
+            for is_running, native_id in self._adopted:
+                if is_running():
+                    remaining.append((is_running, native_id))
+                else:
+                    self._board.forget(native_id)
+            self._adopted = remaining
+            for lane, number in self._executors:
+                self._adopt_executor(lane, number)
 
     def end(self) -> None:
         """Threads say nothing from the next call on."""
@@ -65,6 +71,7 @@ class Published:
             vars(lane).pop("run_noted", None)
         self._lanes = []
         self._adopted = []
+        self._executors = []
 
     def _assign(self, thread: threading.Thread | None, number: int) -> None:
         if thread is not None and thread.native_id is not None:
@@ -85,7 +92,7 @@ class Published:
         for thread in lane.threads:
             ticket, native_id = thread.ticket, thread.native_id
             if ticket is not None and native_id is not None:
-                self._adopted.append((thread, ticket, native_id))
+                self._adopted.append((partial(_runs, thread, ticket), native_id))
                 self._board.adopt(native_id, numbers[ticket.stage])
 
     def _publish_executor(self, lane: ExecutorLane, numbers: dict[object, int]) -> None:
@@ -101,3 +108,26 @@ class Published:
 
         lane.run_noted = run_published
         self._lanes.append(lane)
+        self._executors.append((lane, number))
+        self._adopt_executor(lane, number)
+
+    def _adopt_executor(self, lane: ExecutorLane, number: int) -> None:
+        """Adopt the threads of calls that do not say what they are, because they were submitted before."""
+        known = {native_id for _, native_id in self._adopted}
+        tickets = [ticket for ticket in lane.unsettled if ticket.thread_id is not None]
+        if not tickets:
+            return
+        native_ids = {thread.ident: thread.native_id for thread in threading.enumerate()}
+        for ticket in tickets:
+            native_id = native_ids.get(ticket.thread_id)
+            if native_id is not None and native_id not in known:
+                self._adopted.append((partial(_is_unsettled, lane, ticket), native_id))
+                self._board.adopt(native_id, number)
+
+
+def _runs(thread: EngineThread, ticket: Ticket) -> bool:
+    return thread.ticket is ticket
+
+
+def _is_unsettled(lane: ExecutorLane, ticket: Ticket) -> bool:
+    return ticket in lane.unsettled

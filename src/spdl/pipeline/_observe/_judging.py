@@ -32,6 +32,8 @@ _FULL = 0.8
 _OUTSIDE = 0.15
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
 _MOST = 4
+#: A move to other processes is proposed for a gain of this factor.
+_WORTH_IT = 1.1
 
 
 class Terms(NamedTuple):
@@ -95,6 +97,8 @@ def decide(facts: Facts) -> Found:
     shares = stage.shares
     is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus
     is_loaded = facts.cpus_outside >= _OUTSIDE * facts.machine_cpus
+    # Time in a CPU's queue that other processes cause says nothing of the call.
+    io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
     if shares.queue >= _QUEUE and shares.queue > shares.gil:
         if is_loaded and not is_cpu_full:
             return Found("unsure", stage, _outside(facts))
@@ -102,7 +106,7 @@ def decide(facts: Facts) -> Found:
             return Found("oversubscribed", _hungriest(facts))
     if facts.has_gil and (shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD):
         return Found("gil", _gil_holder(facts, stage))
-    if is_cpu_full and shares.io < _IO:
+    if is_cpu_full and io < _IO:
         return Found("cpu", _hungriest(facts))
     if stage.runs_on == "source":
         return Found("source", stage)
@@ -113,7 +117,7 @@ def decide(facts: Facts) -> Found:
     ):
         return Found("unsure", stage, _outside(facts))
     if _is_full(facts, stage):
-        return Found("io" if shares.io >= _IO else "cap", stage)
+        return Found("io" if io >= _IO else "cap", stage)
     return Found(
         "unsure",
         stage,
@@ -254,15 +258,19 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     if stage.own_load > 0:
         bounds.append(Bound(stage.name, f"{stage.name}, {number} processes", facts.rate * number / stage.own_load))
     bound = lowest(bounds)
+    predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
+    native = f"call native code in {stage.name} that releases the GIL"
     if stage.runs_on == "source":
         advice = "do less in the source: let it give positions or paths, and do the work in a stage"
-    else:
-        advice = (
-            f"run {stage.name} in processes: pipe({stage.name}, executor=ProcessPoolExecutor({number}), "
-            f"{terms.concurrency}={number}), or call native code in it that releases the GIL"
-        )
-    predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
-    return _Change(advice, predicted, _name(bound), {terms.concurrency: number} if stage.runs_on != "source" else {})
+        return _Change(advice, predicted, _name(bound))
+    if predicted < _WORTH_IT * facts.rate:
+        advice = f"{native}, or give it more at once: its calls are too short for other processes"
+        return _Change(advice, facts.rate, _name(bound))
+    advice = (
+        f"run {stage.name} in processes: pipe({stage.name}, executor=ProcessPoolExecutor({number}), "
+        f"{terms.concurrency}={number}); or {native}"
+    )
+    return _Change(advice, predicted, _name(bound), {terms.concurrency: number})
 
 
 def _way_to_know(facts: Facts, found: Found) -> str:

@@ -210,8 +210,9 @@ class PipelineStats:
         although it has free slots.
 
         The last stage, the sink, represents the consumer: it is busy while it is not waiting, so its score is
-        ``1 - consumer_wait / elapsed``. A consumer that waited most of the time is never the bottleneck: if all other
-        scores are even lower, as when the last call does not return and its stage has free slots, the result is the
+        ``1 - consumer_wait / elapsed``, and 0 if there was nothing to take.
+
+        If no score is above 0.5, as when the last call does not return and its stage has free slots, the result is the
         stage whose calls ran longest, those that have not returned included.
         """
         if self.elapsed <= 0 or not self.stages:
@@ -222,14 +223,14 @@ class PipelineStats:
             at = max(range(last + 1), key=lambda k: (self.stages[k].num_in_flight, k))
             return self.stages[at] if self.stages[at].num_in_flight > 0 else None
         at = max(range(last + 1), key=lambda k: (self._score(k), self._busy(k)))
-        if at == last and self._score(last) < 0.5:
-            longest = max(range(last + 1), key=lambda k: (self.stages[k].busy, k))
-            if self.stages[longest].busy > self._busy(last):
-                return self.stages[longest]
+        if self._score(at) < 0.5:
+            at = max(range(last + 1), key=lambda k: (min(self._busy(k), self.elapsed), self._busy(k)))
         return self.stages[at]
 
     def _busy(self, index: int) -> float:
         if index == len(self.stages) - 1:
+            if not self.num_items and not self.stages[index].queue_len:
+                return 0.0  # there was nothing to take
             return max(0.0, self.elapsed - self.consumer_wait)
         return self.stages[index].busy
 

@@ -1,0 +1,243 @@
+"""The rules of verdicts, on made-up facts: which cause, which stage, which change, which rate."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spdl.pipeline._observe._facts import Facts, StageFacts
+from spdl.pipeline._observe._judging import decide, verdict_of
+from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._verdict import StageShares
+
+
+def stage(
+    name: str = "op",
+    *,
+    limit: int = 4,
+    fill: float = 1.0,
+    score: float = 1.0,
+    runs_on: Place = "pool",
+    num_calls: int = 1000,
+    **shares: float,
+) -> StageFacts:
+    """A stage; what is not given of its shares is I/O."""
+    named: dict[str, Any] = {key: shares.get(key, 0.0) for key in ("cpu", "queue", "gil", "lock")}
+    io = shares.get("io", 1.0 - sum(named.values()))
+    held = shares.get("held", 0.0)
+    return StageFacts(
+        name=name,
+        runs_on=runs_on,
+        limit=limit,
+        num_calls=num_calls,
+        load=fill * limit,
+        score=score,
+        shares=StageShares(name, **named, io=io, held=held),
+    )
+
+
+def facts(*stages: StageFacts, **changes: Any) -> Facts:
+    """Facts of a pipeline of 8 CPUs that makes 100 items/s, and whose consumer waits most of the time."""
+    base = Facts(
+        seconds=10.0,
+        num_items=1000,
+        num_calls=1000,
+        rate=100.0,
+        wait=0.9,
+        num_threads=16,
+        cpus=8.0,
+        cpus_used=1.0,
+        cpus_outside=0.0,
+        machine_cpus=8,
+        has_gil=True,
+        gil_held=sum(each.held for each in stages),
+        is_sampled=True,
+        stages=stages or (stage(),),
+    )
+    return replace(base, **changes)
+
+
+SLOW = stage("slow")
+WAITING = stage("waiting", score=0.1, fill=0.2)
+
+CASES = {
+    # what is missing
+    "too short": (facts(seconds=4.9), "unsure", None),
+    "too few calls": (facts(num_calls=199, seconds=9.9), "unsure", None),
+    "few calls, but long": (facts(num_calls=20, seconds=10.0), "io", "op"),
+    "no calls": (facts(stage(fill=0.0)), "unsure", None),
+    # the consumer comes first, whatever else is wrong
+    "consumer": (facts(wait=0.01), "consumer", None),
+    "consumer, GIL held": (facts(stage(cpu=1.0, held=0.9), wait=0.01), "consumer", None),
+    # waiting for a CPU
+    "oversubscribed": (facts(stage(cpu=0.5, queue=0.5), cpus_used=7.9), "oversubscribed", "op"),
+    "queue by others": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5), "unsure", "op"),
+    "queue, nobody knows why": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3), "cap", "op"),
+    "more GIL than queue": (facts(stage(cpu=0.2, queue=0.3, gil=0.5, held=0.9), cpus_used=7.9), "gil", "op"),
+    # the GIL
+    "GIL waits": (facts(stage(cpu=0.7, gil=0.3, held=0.5)), "gil", "op"),
+    "GIL held": (facts(stage(cpu=1.0, limit=1, held=0.9)), "gil", "op"),
+    "GIL held by another stage": (
+        facts(stage("waits", gil=0.6), stage("holds", cpu=1.0, held=0.9, fill=0.3, score=0.5)),
+        "gil",
+        "holds",
+    ),
+    "GIL held elsewhere": (facts(stage(gil=0.5), gil_held=0.9, gil_elsewhere=0.8), "gil", None),
+    "GIL, holder unknown": (
+        facts(stage("waits", gil=0.6), stage("runs", cpu=1.0, fill=0.3, score=0.5), gil_held=None),
+        "gil",
+        "runs",
+    ),
+    "GIL of the source": (
+        facts(stage("src", runs_on="source", limit=1, cpu=1.0, held=0.95), WAITING),
+        "gil",
+        "src",
+    ),
+    "no GIL": (facts(stage(cpu=0.5, limit=1), has_gil=False, gil_held=None), "cap", "op"),
+    # CPUs
+    "cpu": (facts(stage(cpu=1.0, limit=8), cpus_used=7.5), "cpu", "op"),
+    "cpu of native threads": (facts(stage(lock=1.0, limit=1), cpus_used=7.5), "cpu", "op"),
+    "cpu of another stage": (
+        facts(stage("waits", cpu=0.9, fill=0.1), stage("works", cpu=1.0, fill=2.0, score=0.9), cpus_used=7.5),
+        "cpu",
+        "works",
+    ),
+    "quota": (facts(stage(cpu=1.0, limit=2), cpus=1.5, cpus_used=1.45), "cpu", "op"),
+    "cpu by others": (facts(stage(cpu=0.9, queue=0.1), cpus_used=4, cpus_outside=4), "unsure", "op"),
+    # the source
+    "source": (facts(stage("src", runs_on="source", limit=1), WAITING), "source", "src"),
+    "source with native code": (facts(stage("src", runs_on="source", limit=1, cpu=1.0), WAITING), "source", "src"),
+    # slots
+    "io": (facts(SLOW, WAITING), "io", "slow"),
+    "io of the loop": (facts(stage(runs_on="loop")), "io", "op"),
+    "io while CPUs are busy": (facts(stage(cpu=0.2), cpus_used=7.5), "io", "op"),
+    "cap, native code": (facts(stage(cpu=1.0, limit=1)), "cap", "op"),
+    "cap, locks": (facts(stage(lock=0.9, cpu=0.1)), "cap", "op"),
+    "cap, processes": (facts(stage(runs_on="process", lock=1.0)), "cap", "op"),
+    "cap, mixed": (facts(stage(cpu=0.5)), "cap", "op"),
+    "few threads": (facts(stage(fill=0.5), num_threads=2), "io", "op"),
+    "free slots": (facts(stage(fill=0.5)), "unsure", "op"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cause_and_stage(name: str) -> None:
+    """Each rule, and which comes first where several apply."""
+    given, cause, blamed = CASES[name]
+    found = decide(given)
+    assert (found.cause, None if found.stage is None else found.stage.name) == (cause, blamed)
+    verdict = verdict_of(given)
+    assert (verdict.cause, verdict.stage) == (cause, blamed)
+    assert verdict.reason
+    assert verdict.advice
+    assert str(verdict).count("\n") == 1
+
+
+def test_unsure_says_what_is_missing() -> None:
+    """How long it has measured, and what to do."""
+    text = str(verdict_of(facts(seconds=2.0, num_calls=50)))
+    assert "a verdict needs 5 s and 200 calls, or 10 s; measured are 2.0 s and 50 calls" in text
+    assert "call verdict(seconds=5)" in text
+    assert "measure a longer run" in str(verdict_of(facts(seconds=2.0, state="ended")))
+    other = verdict_of(facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5))
+    assert "other processes use 5.0 of 8 CPUs" in other.reason
+    assert other.predicted_rate is None
+
+
+def test_io_advice_goes_to_the_next_bound() -> None:
+    """More calls, as many as the next stage can use; more threads if they are too few."""
+    after = stage("decode", limit=2, fill=0.5, score=0.3)
+    verdict = verdict_of(facts(stage("fetch", limit=4), after))
+    assert verdict.arguments == {"concurrency": 8}
+    assert verdict.predicted_rate == pytest.approx(200.0)
+    assert verdict.next_bound == "decode, 2 at once"
+    assert "concurrency=8 (now 4) for fetch" in verdict.advice
+    few = verdict_of(facts(stage("fetch", limit=4), after, num_threads=5))
+    assert few.arguments == {"concurrency": 8, "num_threads": 10}
+    assert "Expected 200/s (next bound: decode, 2 at once)" in str(few)
+
+
+def test_io_advice_is_limited() -> None:
+    """Nobody knows what a disk does with forty times the calls: four times at most, and no bound is named."""
+    verdict = verdict_of(facts(stage(limit=1), cpus_used=0.01, gil_held=0.0))
+    assert verdict.arguments == {"concurrency": 4}
+    assert verdict.predicted_rate == pytest.approx(400.0)
+    assert verdict.next_bound is None
+
+
+def test_few_threads_advice() -> None:
+    """If the pool holds a stage back, more threads are the advice, not more slots."""
+    verdict = verdict_of(facts(stage(limit=8, fill=0.25), num_threads=2))
+    assert verdict.arguments == {"num_threads": 8}
+    assert verdict.predicted_rate == pytest.approx(400.0)
+
+
+def test_cap_advice_stops_at_the_cpus() -> None:
+    """A call at a time that needs a whole CPU: as many as there are CPUs."""
+    verdict = verdict_of(facts(stage(limit=1, cpu=1.0), cpus=2.0, cpus_used=1.0, machine_cpus=2))
+    assert verdict.arguments == {"concurrency": 2}
+    assert verdict.predicted_rate == pytest.approx(200.0)
+    assert verdict.next_bound == "CPU, 2 of 2"
+
+
+def test_gil_advice() -> None:
+    """Processes, as many as there are CPUs; the prediction has the cost of a call there."""
+    one = stage("decode", limit=4, fill=0.25, cpu=1.0, held=1.0)
+    verdict = verdict_of(facts(one, cpus=2.0, cpus_used=1.0, machine_cpus=2))
+    assert verdict.arguments == {"concurrency": 2}
+    assert "pipe(decode, executor=ProcessPoolExecutor(2), concurrency=2)" in verdict.advice
+    assert verdict.predicted_rate == pytest.approx(200.0 / 1.03)
+    assert verdict.next_bound == "CPU, 2 of 2"
+
+
+def test_gil_advice_for_short_calls() -> None:
+    """Calls that are not longer than a transfer to another process stay."""
+    one = stage("decode", limit=4, fill=0.25, cpu=1.0, held=1.0, num_calls=100_000)
+    verdict = verdict_of(facts(one, rate=10_000.0, num_calls=100_000))
+    assert verdict.arguments == {}
+    assert "too short for other processes" in verdict.advice
+    assert verdict.predicted_rate == verdict.rate
+
+
+def test_gil_held_elsewhere_advice() -> None:
+    """If the pipeline does not hold the GIL, it is the pipeline that moves."""
+    verdict = verdict_of(facts(stage(gil=0.5), gil_held=0.9, gil_elsewhere=0.8))
+    assert "run_pipeline_in_subprocess" in verdict.advice
+    assert "held outside of the pipeline 80 %" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (facts(stage(cpu=1.0, limit=8), cpus_used=7.5), "make op cheaper"),
+        (facts(stage(cpu=0.5, queue=0.5), cpus_used=7.9), "build(num_threads=8)"),
+        (facts(wait=0.01), "nothing in the pipeline"),
+    ],
+)
+def test_no_gain_is_promised_where_no_argument_helps(given: Facts, part: str) -> None:
+    """All CPUs are busy, or the consumer is the limit: the predicted rate is the present one."""
+    verdict = verdict_of(given)
+    assert verdict.predicted_rate == verdict.rate
+    assert part in verdict.advice
+    assert "Expected" not in str(verdict)
+
+
+def test_source_prediction_is_the_next_bound() -> None:
+    """Without the source, the slowest stage is the limit."""
+    source = stage("src", runs_on="source", limit=1)
+    verdict = verdict_of(facts(source, stage(limit=1, fill=0.5, score=0.5)))
+    assert verdict.predicted_rate == pytest.approx(200.0)
+    assert verdict.next_bound == "op, 1 at once"
+
+
+def test_consumer_verdict_tells_the_headroom() -> None:
+    """What the pipeline could do if the consumer took more."""
+    verdict = verdict_of(facts(stage(limit=1, fill=0.5), wait=0.0))
+    assert "The next bound would be op, 1 at once, at 200/s." in str(verdict)
+
+
+def test_estimates_say_so() -> None:
+    """Without samples the sentence begins with it."""
+    verdict = verdict_of(facts(is_sampled=False))
+    assert verdict.is_estimated
+    assert str(verdict).startswith("estimated: ")
