@@ -113,10 +113,11 @@ RULES = [
     Rule(f"{P}._trace", allows=(f"{P}._engine",)),
     Rule(f"{P}._stall_options"),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
+    Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),
     Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(
         f"{P}._pipeline",
-        allows=(f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
+        allows=(f"{P}._observer", f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
         lazily=(f"{P}._info", f"{P}._resume", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.
@@ -253,6 +254,7 @@ SHARED = {
     ("spdl.metrics", f"{P}._observe"): "reports of files are made as those of pipelines are",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }

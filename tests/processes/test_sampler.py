@@ -141,7 +141,12 @@ def test_threads_that_spin_wait_for_the_gil() -> None:
 def test_an_assigned_thread_counts_for_good() -> None:
     """A thread that says nothing, such as that of a source, is sampled too, with its CPU time."""
     is_over = threading.Event()
-    thread = threading.Thread(target=lambda: [spin() for _ in iter(is_over.is_set, True)])
+
+    def work() -> None:
+        while not is_over.is_set():
+            spin()
+
+    thread = threading.Thread(target=work)
     thread.start()
     with sampler() as made:
         made.assign(thread.native_id, 1)

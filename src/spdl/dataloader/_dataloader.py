@@ -6,9 +6,10 @@ import logging
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
-from spdl._numbers import as_int
+from spdl._numbers import as_int, as_timeout
 from spdl._reports import add_note, log, shown
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats
+from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats, Verdict
+from spdl.pipeline._observer import Observer
 from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
 
@@ -148,7 +149,8 @@ class DataLoader(Generic[Source, Output]):
         self._stall_action: Literal["log", "raise"] = stall_action
         self._epoch: int | None = None  # as ``set_epoch`` was told
         self._states: LoaderStates | None = None
-        self._read_stats: Callable[[], PipelineStats] | None = None  # of the newest iteration
+        self._observer: Observer | None = None  # of the newest iteration
+        self._is_measured = False  # iterations are measured from their start
         self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
         if resumable:
             self._build()
@@ -166,7 +168,9 @@ class DataLoader(Generic[Source, Output]):
         pipeline = self._build() if self._states is None else self._states.begin()
         if self._rng:
             pipeline._set_rng_epoch(self._begin_epoch(pipeline._rng_epoch))
-        self._read_stats = pipeline._stats_reader()
+        self._observer = pipeline._observer
+        if self._is_measured:
+            self._observer.measure()
         return (_Iteration if self._states is None else _ResumableIteration)(pipeline, self._timeout, self)
 
     def stats(self) -> PipelineStats:
@@ -174,11 +178,24 @@ class DataLoader(Generic[Source, Output]):
 
         Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
         """
-        return self._build().stats() if self._read_stats is None else self._read_stats()
+        return (self._observer or self._build()).stats()
+
+    def verdict(self, *, seconds: float | None = None) -> Verdict:
+        """Say what limits the newest iteration, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
+
+        The first call starts the measurement, of the running iteration and of those that follow. So call it once before
+        the first iteration, and again at the end of each. The consumer is the loop over this loader.
+
+        Args:
+            seconds: Measure for that long from now, from another thread than the one that iterates.
+        """
+        self._is_measured = True
+        observer = self._observer or self._build()._observer
+        return observer.verdict(as_timeout("seconds", seconds), ("num_threads", "num_threads"))
 
     def __getstate__(self) -> dict[str, Any]:
         own = {key: value for key, value in vars(self).items() if key not in ("state_dict", "load_state_dict")}
-        return {**own, "_states": None if self._states is None else (self._states.loaded,), "_read_stats": None}
+        return {**own, "_states": None if self._states is None else (self._states.loaded,), "_observer": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -1,6 +1,7 @@
 """``get_pytorch_dataloader``: datasets, samplers and collate functions written for torch, on threads or processes."""
 
 import logging
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,7 +10,9 @@ from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 from zlib import crc32
 
-from spdl.pipeline import PipelineStats
+from spdl._numbers import as_timeout
+from spdl.pipeline import PipelineStats, Verdict
+from spdl.pipeline._observer import Observer, judged
 from spdl.resume._document import KEY
 
 from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
@@ -145,6 +148,8 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._begun: Begun | None = None  # the newest epoch
         self._loaded: Loaded | None = None  # what the next epoch resumes
         self._read_stats: Callable[[], PipelineStats] = empty_stats  # of the newest epoch
+        self._observer: Observer | None = None  # of the newest epoch, if it is a pipeline
+        self._is_measured = False  # epochs are measured from their start
         self._num_epochs = 0  # number of epochs begun since the choice, before the current one
         self._is_made = True
 
@@ -305,6 +310,26 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         """
         return self._read_stats()
 
+    def verdict(self, *, seconds: float | None = None) -> Verdict:
+        """Say what limits the newest epoch, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
+
+        The first call starts the measurement, of the running epoch and of those that follow. So call it once before the
+        first epoch, and again at the end of each. With threads only: what worker processes do is not measured, and the
+        verdict tells no more than whether the consumer is the limit.
+
+        Args:
+            seconds: Measure for that long from now, from another thread than the one that iterates.
+        """
+        seconds = as_timeout("seconds", seconds)
+        self._is_measured = True
+        if self._observer is not None:
+            return self._observer.verdict(seconds, ("num_workers", "num_workers"))
+        stats = self._read_stats()
+        if seconds is not None and stats.state == "running":
+            threading.Event().wait(seconds)
+            stats = self._read_stats() - stats
+        return judged(stats, ("num_workers", "num_workers"))
+
     @property
     def choice(self) -> "Choice | None":
         """The choice of ``workers="auto"``, and why; ``None`` before the first ``iter()`` and for other workers."""
@@ -344,7 +369,14 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_run": None, "_indices": None, "_begun": None, "_read_stats": empty_stats}
+        return {
+            **self.__dict__,
+            "_run": None,
+            "_indices": None,
+            "_begun": None,
+            "_read_stats": empty_stats,
+            "_observer": None,
+        }
 
     def _plan(self) -> Plan:
         """A plan from the current attributes: most of them may be replaced between epochs."""
@@ -418,8 +450,12 @@ class _Epoch(Iterator[T]):
         workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
         self._is_in_processes = workers == "process" and loader.num_workers > 0
         self._counts: EpochCounts | None = None
-        if (reader := getattr(batches, "stats_reader", None)) is not None:
-            loader._read_stats = reader()
+        loader._observer = None
+        if (observer_of := getattr(batches, "observer", None)) is not None:
+            loader._observer = observer = observer_of()
+            loader._read_stats = observer.stats
+            if loader._is_measured:
+                observer.measure()
         else:
             in_flight = getattr(batches, "num_in_flight", None)
             capacity = 0 if in_flight is None else (loader.prefetch_factor or 2) * loader.num_workers

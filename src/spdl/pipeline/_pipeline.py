@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,8 +15,6 @@ from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
-from ._engine._core import EngineState
-from ._engine._counts import take_counts
 from ._engine._graph import keep_places
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
@@ -27,11 +24,10 @@ from ._live import LIVE
 from ._observe import PipelineStats
 from ._observe._graph_text import graph_text
 from ._observe._history import History
-from ._observe._snapshot import stats_of
+from ._observer import Observer
 
 if TYPE_CHECKING:
     from ._info import StageInfo
-    from ._observe._sampling import Sampling
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
     from ._resume._state import Resuming
@@ -65,16 +61,13 @@ class Pipeline(Generic[T]):
         self, engine: Engine, description: str, resuming: Resuming | None = None, history: History | None = None
     ) -> None:
         self._engine = engine
-        self._history = History() if history is None else history
         self._resuming = resuming
         self._description = description
         self._was_started = False
         self._was_stopped = False
         self._failure_raised = False
         self._was_joined = False
-        self._is_observed = False  # measure from the start
-        self._sampling: Sampling | None = None
-        self._observing = threading.Lock()
+        self._observer = Observer(engine, History() if history is None else history)
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
@@ -140,8 +133,7 @@ class Pipeline(Generic[T]):
                 f"pipeline {self._engine.pipeline_id} was not up within {timeout} s: a stage hook has not been "
                 "entered; the pipeline is finished"
             )
-        if self._is_observed:
-            self._observe()
+        self._observer.on_started()
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and join its threads. Does nothing if it was not started or is already stopped.
@@ -232,10 +224,7 @@ class Pipeline(Generic[T]):
         ``str()`` of the result is a table, ``to_dict()`` gives names and numbers, ``to_html()`` a report.
         """
         self._check_process()
-        counts = take_counts(self._engine)
-        sampling = self._sampling
-        found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
-        return self._history.extended(found)
+        return self._observer.stats()
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say which stage limits the pipeline, why, and what to change.
@@ -263,36 +252,8 @@ class Pipeline(Generic[T]):
         Raises:
             PipelineStateError: ``seconds`` was given and the pipeline has not been started.
         """
-        from ._observe._judging import judge  # imported late: most pipelines are not observed
-
         self._check_process()
-        if seconds is not None:
-            seconds = as_timeout("seconds", seconds)
-            if not self._was_started:
-                raise PipelineStateError(
-                    f"cannot measure pipeline {self._engine.pipeline_id} for {seconds:g} s: it has not been started. "
-                    "Call verdict() without seconds before the first read, and again later"
-                )
-        self._observe()
-        if seconds is None:
-            return judge(self.stats())
-        before = self.stats()
-        self._engine.stopped.wait(seconds)
-        return judge(self.stats() - before)
-
-    def _observe(self) -> None:
-        """Start the measurement that verdicts are made of; before the start, ask for it. Idempotent."""
-        with self._observing:
-            self._is_observed = True
-            if self._sampling is not None or self._engine.state is not EngineState.RUNNING:
-                return
-            from ._engine._published import Published
-            from ._observe._sampling import Sampling
-
-            engine = self._engine
-            since = stats_of(take_counts(engine))
-            self._sampling = Sampling(since, lambda board: Published(engine, board))
-            engine.on_ended.append(self._sampling.end)
+        return self._observer.verdict(as_timeout("seconds", seconds))
 
     def trace(self, path: str | PathLike[str], *, every: int = 1) -> AbstractContextManager[None]:
         """Return a context manager that writes what the stages do meanwhile to a file for https://ui.perfetto.dev.
@@ -324,10 +285,6 @@ class Pipeline(Generic[T]):
         if (every := as_int("every", every)) < 1:
             raise ValueError(f"every must be >= 1, got {every}")
         return traced(self._engine, fspath(path), every)
-
-    def _stats_reader(self) -> Callable[[], PipelineStats]:
-        """Return ``stats`` as a function that does not keep this handle alive, for those who outlive it."""
-        return partial(_stats_of_engine, self._engine)
 
     def with_origins(self, *, timeout: float | None = None) -> Iterator[tuple[T, BatchOrigin]]:
         """Iterate over the rest of the stream or epoch, and tell what each output was made of.
@@ -525,10 +482,6 @@ class Pipeline(Generic[T]):
         if timeout is not None:
             raise TimeoutError(text)
         log(_LOG, logging.WARNING, "%s", text)
-
-
-def _stats_of_engine(engine: Engine) -> PipelineStats:
-    return stats_of(take_counts(engine))
 
 
 def _graph_of(engine: Engine) -> list[tuple[StageInfo, tuple[str, ...]]]:

@@ -93,7 +93,9 @@ def decide(facts: Facts) -> Found:
         return Found("consumer")
     stage = facts.limiting
     if stage is None:
-        return Found("unsure", missing="no call of any stage has run")
+        return Found(
+            "unsure", missing="it is not known what the calls do: they run in other processes, or have not run"
+        )
     shares = stage.shares
     is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus
     is_loaded = facts.cpus_outside >= _OUTSIDE * facts.machine_cpus

@@ -1,5 +1,7 @@
 """Formats ``PipelineStats`` as a table of at most 100 columns: one line for the pipeline and one per stage."""
 
+from textwrap import wrap
+
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
@@ -22,7 +24,7 @@ def stats_table(stats: PipelineStats) -> str:
     if limiting is not None:
         lines.append(f"-> limiting stage: {_describe(limiting, stats)}")
         if stats.explain is not None:
-            lines.append(stats.explain(stats))
+            lines += wrap(stats.explain(stats), _WIDTH)
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 """
 
 import atexit
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
@@ -16,7 +16,8 @@ from spdl.dataloader._torch._fetching import draw_base_seed
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
-from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, PipelineStats, WorkerTimeoutError
+from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
+from spdl.pipeline._observer import Observer
 
 from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
@@ -87,10 +88,10 @@ class _Batches(Iterator[Any]):
         # registered when the pipeline started.
         atexit.register(self._feed.put, None)
 
-    def stats_reader(self) -> Callable[[], PipelineStats]:
-        """What ``stats`` of the loader calls, during the epoch and after it."""
+    def observer(self) -> Observer:
+        """What the loader reads statistics from, during the epoch and after it."""
         assert self._pipeline is not None
-        return self._pipeline._stats_reader()
+        return self._pipeline._observer
 
     def _take(self) -> Outcome:
         """The next outcome, in the requested order.

@@ -1,0 +1,86 @@
+"""``Observer``: the statistics and the verdict of one pipeline, for its handle and for those who outlive the handle."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from spdl._errors import PipelineStateError
+
+from ._engine._core import EngineState
+from ._engine._counts import take_counts
+from ._observe._snapshot import stats_of
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+    from ._observe._history import History
+    from ._observe._sampling import Sampling
+    from ._observe._stats import PipelineStats
+    from ._observe._verdict import Verdict
+
+__all__ = ["Observer", "judged"]
+
+
+class Observer:
+    """Refers to the engine, not to the handle, so that it keeps no pipeline from being collected. Thread-safe."""
+
+    def __init__(self, engine: Engine, history: History) -> None:
+        self._engine = engine
+        self._history = history
+        self._lock = threading.Lock()
+        self._is_asked = False  # measure from the start
+        self._sampling: Sampling | None = None
+
+    def stats(self) -> PipelineStats:
+        """See ``Pipeline.stats``."""
+        counts = take_counts(self._engine)
+        sampling = self._sampling
+        found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
+        return self._history.extended(found)
+
+    def verdict(self, seconds: float | None = None, arguments: tuple[str, str] | None = None) -> Verdict:
+        """See ``Pipeline.verdict``.
+
+        Args:
+            seconds: Measure for that long from now.
+            arguments: What the user calls the concurrency of a stage and the number of threads.
+        """
+        if seconds is not None and self._engine.state is EngineState.NEW:
+            raise PipelineStateError(
+                f"cannot measure pipeline {self._engine.pipeline_id} for {seconds:g} s: it has not been started. "
+                "Call verdict() without seconds before the first read, and again later"
+            )
+        self.measure()
+        stats = self.stats()
+        if seconds is not None:
+            self._engine.stopped.wait(seconds)
+            stats = self.stats() - stats
+        return judged(stats, arguments)
+
+    def measure(self) -> None:
+        """Start the measurement that verdicts are made of; before the start, ask for it. Idempotent."""
+        with self._lock:
+            self._is_asked = True
+        self.on_started()
+
+    def on_started(self) -> None:
+        """Start the measurement if somebody has asked for it and the pipeline runs."""
+        if not self._is_asked:
+            return
+        with self._lock:
+            if self._sampling is not None or self._engine.state is not EngineState.RUNNING:
+                return
+            from ._engine._published import Published
+            from ._observe._sampling import Sampling
+
+            engine = self._engine
+            since = stats_of(take_counts(engine))
+            self._sampling = Sampling(since, lambda board: Published(engine, board))
+            engine.on_ended.append(self._sampling.end)
+
+
+def judged(stats: PipelineStats, arguments: tuple[str, str] | None = None) -> Verdict:
+    """Return the verdict on statistics."""
+    from ._observe._judging import Terms, judge  # imported late: most pipelines are not observed
+
+    return judge(stats, Terms(*arguments) if arguments is not None else Terms())
