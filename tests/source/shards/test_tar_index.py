@@ -183,6 +183,7 @@ def test_damage_is_an_error_or_changes_nothing_else(
         (b"BZh91AY" + bytes(600), "compressed as a whole .bzip2"),
         (b"PK\x03\x04" + bytes(600), "not a tar archive"),
     ],
+    ids=["gzip", "bzip2", "zip"],
 )
 def test_what_has_no_ranges_is_refused(data: bytes, said: str, tmp_path: Path) -> None:
     """A compressed archive names the mode that reads it."""
