@@ -73,15 +73,20 @@ RULES = [
     Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader", "spdl.metrics")),
     # inside the pipeline
     Rule(f"{P}._info"),
+    Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
     Rule(f"{P}.defs", allows=("spdl._errors",)),
-    Rule(f"{P}._builder", allows=(f"{P}.defs", "spdl._errors"), lazily=(f"{P}._build", f"{P}._pipeline")),
+    Rule(
+        f"{P}._builder",
+        allows=(f"{P}.defs", "spdl._errors"),
+        lazily=(f"{P}._build", f"{P}._pipeline", f"{P}._quarantine"),
+    ),
     # The engine asks for process-wide switches (how failures are logged) at the moment it needs them.
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_info", "_observe._probe", "_marks")),
+            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks")),
             "spdl._errors",
             f"{R}._values",
             "spdl._random",
@@ -107,6 +112,11 @@ RULES = [
         allows=(*(f"{P}.{of}" for of in ("_engine", "_observe", "_resume", "defs")), "spdl._random", *RESUME),
     ),
     Rule(f"{P}._provenance._replay", allows=(P, *RESUME, "spdl._random")),
+    # What is kept of failed items.
+    Rule(
+        f"{P}._quarantine",
+        allows=(*(f"{P}.{of}" for of in ("_engine", "_info", "_observe", "_provenance")), "spdl._random"),
+    ),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._live"),
@@ -172,6 +182,7 @@ RULES = [
     Rule(f"{TORCH}._epoch_stats", allows=(P,)),
     Rule(f"{TORCH}._fetching"),
     Rule(f"{TORCH}._arguments", allows=(P,)),
+    Rule(f"{TORCH}._tolerance", allows=(P, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.threads", allows=TORCH_NEEDS),
     Rule(f"{TORCH}.processes", allows=(*TORCH_NEEDS, "spdl.dataloader._losses")),
@@ -253,6 +264,7 @@ SHARED = {
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.metrics", f"{P}._observe"): "reports of files are made as those of pipelines are",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
+    ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",

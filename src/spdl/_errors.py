@@ -6,13 +6,13 @@ pickled.
 """
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any
 
 __all__ = [
     "FailureLimitError",
     "InternalError",
     "InvalidOpError",
+    "NoSuccessError",
     "PipelineError",
     "PipelineFailure",
     "PipelineStateError",
@@ -60,17 +60,30 @@ class FailureLimitError(PipelineError):
         stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
         num_failures: Number of failures counted against the limit.
         num_calls: Number of calls counted with them.
-        limit: Limit: a number of failures, or the share of calls that may fail.
+        limit: Limit: a number of failures, the share of calls that may fail (``Fraction``), or that of the newest calls
+            (``Rate``).
     """
 
-    def __init__(
-        self, message: str = "", *, stage: str, num_failures: int, num_calls: int, limit: int | Fraction
-    ) -> None:
+    def __init__(self, message: str = "", *, stage: str, num_failures: int, num_calls: int, limit: Any) -> None:
         super().__init__(message)
         self.stage = stage
         self.num_failures = num_failures
         self.num_calls = num_calls
         self.limit = limit
+
+
+class NoSuccessError(PipelineError):
+    """Every call of a stage failed, so nothing came out of it. ``__cause__`` is the newest failure.
+
+    Attributes:
+        stage: The stage, as ``<pipeline_id>:<stage_id>:<name>``.
+        num_failures: Number of failed calls: in this epoch, if the source is continuous.
+    """
+
+    def __init__(self, message: str = "", *, stage: str, num_failures: int) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.num_failures = num_failures
 
 
 class RemoteOpError(PipelineError):

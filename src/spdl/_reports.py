@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable
 
-__all__ = ["add_note", "cause_of", "describe_exception", "log", "name_of", "notes_of", "short_repr", "shown", "text_of"]
+__all__ = [
+    "add_note",
+    "attempts_of",
+    "cause_of",
+    "describe_exception",
+    "log",
+    "name_of",
+    "note_attempts",
+    "notes_of",
+    "short_repr",
+    "shown",
+    "text_of",
+]
 
 #: Maximum number of notes on an exception. The same object may be raised many times.
 _MOST_NOTES: Final = 64
@@ -58,6 +70,30 @@ def _add_to(notes: list[Any], text: str, in_place_of: str | None) -> None:
             return
     if list.__len__(notes) < _MOST_NOTES:
         list.append(notes, text)
+
+
+#: Attribute of an exception: how often the call was tried.
+_ATTEMPTS: Final = "_spdl_attempts"
+
+
+def note_attempts(exc: BaseException, number: int, limit: int | None = None) -> None:
+    """Remember on an exception that it ended the last of ``number`` attempts. With a limit, a note says so."""
+    try:
+        attributes: dict[str, Any] = object.__getattribute__(exc, "__dict__")
+        attributes[_ATTEMPTS] = number
+    except Exception:  # noqa: BLE001 - see the module docstring
+        return
+    if number > 1 and limit is not None:
+        add_note(exc, f"attempt {number} of {limit}; those before failed too")
+
+
+def attempts_of(exc: BaseException) -> int:
+    """Return how often a call was tried before it failed with ``exc``."""
+    try:
+        number = object.__getattribute__(exc, "__dict__").get(_ATTEMPTS)
+    except Exception:  # noqa: BLE001 - see the module docstring
+        return 1
+    return number if type(number) is int else 1
 
 
 def cause_of(exc: BaseException) -> BaseException | None:

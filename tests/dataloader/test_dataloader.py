@@ -173,12 +173,12 @@ def in_pairs(batch: list[int]) -> Iterator[list[int]]:
         ({"aggregator": Corrupt(21), "batch_size": 4}, "1 batch with 2 items was dropped"),
         ({"transfer_fn": Corrupt(7, 8), "batch_size": 4}, "2 batches with 8 items were dropped"),
         (
-            {"aggregator": Corrupt(*range(22)), "batch_size": 1},
-            "22 batches with 22 items were dropped .*; the epoch had 0 outputs",
+            {"aggregator": Corrupt(*range(1, 22)), "batch_size": 1},
+            "21 batches with 21 items were dropped .*; the epoch had 1 output",
         ),
         (
-            {"aggregator": Corrupt(*range(22)), "batch_size": CostBudget(1, cost=lambda _: 1)},
-            "22 batches with at least 22",
+            {"aggregator": Corrupt(*range(1, 22)), "batch_size": CostBudget(1, cost=lambda _: 1)},
+            "21 batches with at least 21",
         ),
         ({"preprocessor": Corrupt(3), "batch_size": 4}, "1 item was dropped .*; the epoch had 6 outputs"),
         (

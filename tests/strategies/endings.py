@@ -163,7 +163,10 @@ def _drop(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -> 
 def _cancel(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -> None:
     """Cancel a coroutine that reads, continue with another one, then without any."""
 
+    is_over = False
+
     async def read(enough: asyncio.Event) -> None:
+        nonlocal is_over
         async for value in run.pipeline:
             run.taken(value)
             seen.epochs[-1].append(value)
@@ -171,9 +174,13 @@ def _cancel(run: Run, seen: Observed, after: int, look: Callable[[Run], None]) -
                 enough.set()
         if run.graph.continuous and run.pipeline.stats().state == "running":
             seen.epochs.append([])
+        else:
+            is_over = True
 
     async def main() -> None:
         for _ in range(2):
+            if is_over:
+                break
             enough = asyncio.Event()
             task = asyncio.create_task(read(enough))
             waiter = asyncio.create_task(enough.wait())

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from fractions import Fraction
 from typing import Any
 
 from spdl.pipeline import Pipeline, StageInfo, TaskHook, build_pipeline, is_eof, is_epoch_end
@@ -78,7 +79,8 @@ class Run:
         self.pipeline: Pipeline[Value] = build_pipeline(
             PipelineConfig(self.make_src(graph.src), self.make_stages(graph.stages), SinkConfig(graph.sink)),
             num_threads=graph.num_threads,
-            max_failures=graph.max_failures,
+            # Either never trips; but with the first, a stage of which every call fails is a failure at the end.
+            max_failures=Fraction(1) if graph.max_failures == -1 else graph.max_failures,
             task_hook_factory=self.make_hooks if graph.hooks else None,
         )
         self.engine = self.pipeline._engine  # for checking source positions, even without the handle

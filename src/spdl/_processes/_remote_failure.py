@@ -9,7 +9,7 @@ import os
 from typing import NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
-from spdl._reports import add_note, cause_of, name_of, shown, text_of
+from spdl._reports import add_note, attempts_of, cause_of, name_of, shown, text_of
 
 __all__ = ["RemoteFailure"]
 
@@ -26,6 +26,7 @@ class RemoteFailure(NamedTuple):
     place: str  #: ``file:line:function`` of the innermost frame
     traceback: str  #: as the interpreter would print it, causes, notes and groups included
     has_dead_worker: bool  #: it, a cause of it, or a member of a group is a ``WorkerDiedError``
+    attempts: int = 1  #: how often the call was tried
 
     @classmethod
     def of(cls, exc: BaseException) -> RemoteFailure:
@@ -41,7 +42,7 @@ class RemoteFailure(NamedTuple):
         except BaseException as error:  # noqa: BLE001 - notes and attributes of the user's
             lines = f"<its traceback cannot be shown: {name_of(error)}>\n"
         type_name = shown(exc, lambda exc: str(type(exc).__qualname__))
-        return cls(type_name, _cut(text_of(exc)), place, _cut(lines), _has_dead_worker(exc))
+        return cls(type_name, _cut(text_of(exc)), place, _cut(lines), _has_dead_worker(exc), attempts_of(exc))
 
     def __str__(self) -> str:
         return f"{self.message} ({self.type_name})" if self.message else self.type_name

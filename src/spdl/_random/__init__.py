@@ -9,5 +9,6 @@ from ._seeds import ItemPart as ItemPart
 from ._seeds import ItemPosition as ItemPosition
 from ._seeds import RngKey as RngKey
 from ._seeds import StageSeeds as StageSeeds
+from ._seeds import key_of as key_of
 
-__all__ = ["ItemPart", "ItemPosition", "Rng", "RngKey", "StageSeeds"]
+__all__ = ["ItemPart", "ItemPosition", "Rng", "RngKey", "StageSeeds", "key_of"]

@@ -11,12 +11,14 @@ is part of what is promised: the same on every machine, and in every release.
 
 from __future__ import annotations
 
+import operator
+import os
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from ._splitmix import MASK, STEP, absorb, mix, words_of
 
-__all__ = ["ItemPart", "ItemPlace", "ItemPosition", "RngKey", "StageSeeds"]
+__all__ = ["ItemPart", "ItemPlace", "ItemPosition", "RngKey", "StageSeeds", "key_of"]
 
 #: Keep parts, aggregates and positions apart: the first digits of pi, as words.
 _PART: Final = 0x243F6A8885A308D3
@@ -31,7 +33,23 @@ class ItemPosition(NamedTuple):
     epoch: int  #: the number of the pass over the source
     position: int  #: in the order of all ranks
     source: int = 0  #: its number, in a pipeline that merges several
-    item: int | str | None = None  #: what the source gave, such as the index in a data set; no part of the seed
+    item: int | str | None = None  #: what the source gave (``key_of``), such as a path; no part of the seed
+
+
+def key_of(item: object) -> int | str | None:
+    """Return the key of what a source gave: itself if it is a number or a text, and of a path the text."""
+    cls = type(item)
+    if cls is int or cls is str:
+        return item  # type: ignore[return-value]
+    try:
+        if hasattr(cls, "__fspath__"):
+            path = os.fspath(item)  # type: ignore[call-overload]
+            return path if type(path) is str else None
+        if cls is not bool and hasattr(cls, "__index__"):  # a NumPy integer
+            return operator.index(item)  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - of the user's class
+        return None
+    return None
 
 
 class ItemPart(NamedTuple):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spdl._errors import FailureLimitError as FailureLimitError
     from spdl._errors import InternalError as InternalError
     from spdl._errors import InvalidOpError as InvalidOpError
+    from spdl._errors import NoSuccessError as NoSuccessError
     from spdl._errors import PipelineError as PipelineError
     from spdl._errors import PipelineFailure as PipelineFailure
     from spdl._errors import PipelineStateError as PipelineStateError
@@ -63,20 +64,26 @@ if TYPE_CHECKING:
     from ._profile import ProfileStats as ProfileStats
     from ._profile import profile_pipeline as profile_pipeline
     from ._provenance._origin import BatchOrigin as BatchOrigin
+    from ._quarantine import FailureEvent as FailureEvent
+    from ._quarantine import QuarantinedItem as QuarantinedItem
+    from ._quarantine import read_quarantine as read_quarantine
     from ._remote._interpreters import iterate_in_subinterpreter as iterate_in_subinterpreter
     from ._remote._interpreters import run_pipeline_in_subinterpreter as run_pipeline_in_subinterpreter
     from ._remote._iterate import iterate_in_subprocess as iterate_in_subprocess
     from ._remote._run_pipeline import run_pipeline_in_subprocess as run_pipeline_in_subprocess
+    from .defs import Rate as Rate
 
 __all__ = [
     "AsyncQueue",
     "BackgroundTask",
     "BackgroundTaskFactory",
     "BatchOrigin",
+    "FailureEvent",
     "FailureLimitError",
     "InternalError",
     "InvalidOpError",
     "ItemFailure",
+    "NoSuccessError",
     "Pipeline",
     "PipelineBuilder",
     "PipelineError",
@@ -94,7 +101,9 @@ __all__ = [
     "ProfileResult",
     "ProfileResults",
     "ProfileStats",
+    "QuarantinedItem",
     "QueuePerfStats",
+    "Rate",
     "RemoteOpError",
     "Rng",
     "RngKey",
@@ -123,6 +132,7 @@ __all__ = [
     "iterate_in_subinterpreter",
     "iterate_in_subprocess",
     "profile_pipeline",
+    "read_quarantine",
     "run_pipeline_in_subinterpreter",
     "run_pipeline_in_subprocess",
 ]
@@ -136,6 +146,7 @@ _MODULES = {
         "FailureLimitError",
         "InternalError",
         "InvalidOpError",
+        "NoSuccessError",
         "PipelineError",
         "PipelineFailure",
         "PipelineStateError",
@@ -181,6 +192,8 @@ _MODULES = {
     "spdl._processes._transport._ring": ("SharedMemoryRingBuffer",),
     "spdl._processes._transport._segments": ("SharedMemorySegmentPool",),
     "spdl._random": ("Rng", "RngKey"),
+    ".defs": ("Rate",),
+    "._quarantine": ("FailureEvent", "QuarantinedItem", "read_quarantine"),
     "._remote._interpreters": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
     "._remote._iterate": ("iterate_in_subprocess",),
     "._remote._run_pipeline": ("run_pipeline_in_subprocess",),

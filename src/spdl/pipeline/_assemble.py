@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from spdl._numbers import as_int, as_interval
 from spdl._reports import add_note, log, shown
@@ -18,6 +18,7 @@ from ._cpus import usable_cpus
 from ._engine import Engine, GraphOptions, build_graph, run_in_background
 from ._engine._counts import take_counts
 from ._engine._recorded import RecordedEngine
+from ._engine._stages import SourceNode
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._observe._history import History
@@ -28,12 +29,15 @@ from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
 from ._seeding import check_known, check_seeded
 from ._stall_options import check_stall_options
-from .defs import PipelineConfig, Region, validate_max_failures
+from .defs import MaxFailures, PipelineConfig, Region, validate_max_failures
 
 if TYPE_CHECKING:
+    from ._engine._failures import Failure
     from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
     from ._engine._region_workers import RegionWorkers
     from ._provenance._log import ProvenanceLog
+    from ._quarantine import FailureEvent
+    from .defs import Exclude
 
 __all__ = ["BuildOptions", "assemble"]
 
@@ -51,7 +55,7 @@ class BuildOptions:
 
     make_region_workers: MakeRegionWorkers | None = None  # None: the description has no regions
     num_threads: int | None = None
-    max_failures: int | Fraction = -1
+    max_failures: MaxFailures = -1
     report_stats_interval: float = -1
     queue_class: Callable[..., AsyncQueue] | None = None
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None
@@ -63,6 +67,8 @@ class BuildOptions:
     is_measured: bool = False  # by a profile: nothing of the process-wide defaults, and failures are only counted
     stall_timeout: float | None = None
     stall_action: Literal["log", "raise"] = "log"
+    on_failure: Callable[[FailureEvent], Any] | None = None
+    quarantine: str | PathLike[str] | None = None
 
 
 def assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
@@ -112,12 +118,14 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             max_failures=options.max_failures,
             seed=options.seed,
             is_recorded=options.provenance is not None,
+            keeps_keys=options.on_failure is not None or options.quarantine is not None,
             first_stage_id=first_stage_id,
             wire=wiring.wire,
             make_merge_queues=make_merge_queues,
             report_failure=_count_only if options.is_measured else _log_failed_item,
             start_isolated=_start_isolated,
             make_region_workers=make_region_workers,
+            make_exclusion=_make_exclusion,
         ),
     )
     if options.stall_timeout is not None:
@@ -132,6 +140,8 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
     )
     for factory in background_tasks:
         run_in_background(engine, getattr(factory, "__name__", None) or shown(factory), _runner(factory))
+    if options.on_failure is not None or options.quarantine is not None:
+        _watch_failures(engine, options)
     provenance = None if options.provenance is None else _open_log(cfg, engine, options)
     if not options.resumable:
         return Pipeline(engine, repr(cfg), history=history)
@@ -149,6 +159,27 @@ def _open_log(cfg: PipelineConfig[Any], engine: Engine, options: BuildOptions) -
     engine.recorder = found = ProvenanceLog(engine, fspath(options.provenance), header)
     engine.on_ended.append(found.close)
     return found
+
+
+def _watch_failures(engine: Engine, options: BuildOptions) -> None:
+    from ._quarantine import FailureWatcher, QuarantineFile  # imported late: few pipelines need it
+
+    if options.on_failure is not None and not callable(options.on_failure):
+        raise TypeError(f"on_failure must be a function of a FailureEvent, got {options.on_failure!r}")
+    if inspect.iscoroutinefunction(options.on_failure):
+        raise TypeError("on_failure must not be an async function: nothing would await it")
+    file = None
+    if options.quarantine is not None:
+        ranks = (node.passes.rank for node in engine.nodes if isinstance(node, SourceNode) and node.passes.world > 1)
+        file = QuarantineFile(fspath(options.quarantine), next(ranks, None))
+        engine.on_ended.append(file.close)
+    engine.failure_watchers.append(FailureWatcher(engine, options.on_failure, file))
+
+
+def _make_exclusion(given: Exclude[Any]) -> Callable[[Any], bool]:
+    from ._quarantine import exclusion  # imported late: few pipelines need it
+
+    return exclusion(given)
 
 
 def _num_threads(given: int | None) -> int:
@@ -174,16 +205,25 @@ def _start_isolated(task: IsolatedTask) -> IsolatedWorker:
     return IsolatedChild(task)
 
 
-def _log_failed_item(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
-    at = shown(position)
+#: What the log says of a failed item.
+_OUTCOMES: Final[dict[str, str]] = {
+    "dropped": "stage %s dropped item %s (source position %s)",
+    "substituted": "stage %s failed on item %s (source position %s), and a substitute goes on",
+    "raised": "stage %s failed on item %s (source position %s), and the pipeline with it",
+}
+
+
+def _log_failed_item(failure: Failure) -> None:
+    record = failure.record
+    text, at = _OUTCOMES[record.outcome], shown(record.origin)
     if is_compact_log():
-        text = "stage %s dropped item %s (source position %s): %s"
-        log(_LOG, logging.ERROR, text, stage, item, at, describe_error(error))
+        error = describe_error(record.error)
+        log(_LOG, logging.ERROR, f"{text}: %s", failure.stage, record.item_repr, at, error)
     else:
-        log(_LOG, logging.ERROR, "stage %s dropped item %s (source position %s)", stage, item, at, exc_info=error)
+        log(_LOG, logging.ERROR, text, failure.stage, record.item_repr, at, exc_info=record.error)
 
 
-def _count_only(stage: StageInfo, item: str, position: object, error: BaseException) -> None:
+def _count_only(failure: Failure) -> None:
     """The statistics have the number, and the newest failures."""
 
 

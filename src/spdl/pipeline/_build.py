@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from spdl._processes._preload import preload
 
@@ -14,10 +13,11 @@ from ._assemble import BuildOptions, assemble
 from ._info import StageInfo
 from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
 from ._pipeline import Pipeline
-from .defs import PipelineConfig
+from .defs import MaxFailures, PipelineConfig
 
 if TYPE_CHECKING:
     from ._engine._region_workers import RegionWorkers
+    from ._quarantine import FailureEvent
     from .defs import Region
 
 __all__ = ["build_pipeline"]
@@ -33,7 +33,7 @@ def build_pipeline(
     /,
     *,
     num_threads: int | None = None,
-    max_failures: int | Fraction = -1,
+    max_failures: MaxFailures = -1,
     report_stats_interval: float = -1,
     queue_class: Callable[..., AsyncQueue] | None = None,
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
@@ -45,6 +45,8 @@ def build_pipeline(
     provenance: str | PathLike[str] | None = None,
     stall_timeout: float | None = None,
     stall_action: Literal["log", "raise"] = "log",
+    on_failure: Callable[[FailureEvent], Any] | None = None,
+    quarantine: str | PathLike[str] | None = None,
 ) -> Pipeline[U]:
     """Build a pipeline from its description, without starting it.
 
@@ -56,7 +58,9 @@ def build_pipeline(
         num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs that
             this process may use.
         max_failures: Maximum number of failed items, summed over all stages, or the maximum share of failed calls as a
-            ``Fraction`` (checked from the 100th call on). Negative: no limit.
+            ``Fraction`` (checked from the 100th call on), or the maximum share of the newest calls of each stage as a
+            :class:`~spdl.pipeline.Rate`. Negative: no limit. Whatever it is, a stage of which every call has failed
+            fails at the end of the stream or of an epoch.
         report_stats_interval: Seconds between reports in the log: one table of all stages, as ``str(stats())``, for
             the default hook and queue. ``-1``: only at the end.
         queue_class: Function called with ``(info, buffer_size=n)`` for every stage. The queue that it returns observes
@@ -80,8 +84,16 @@ def build_pipeline(
             count. If native code holds the GIL, only the stacks are written, to stderr. ``None``: nothing is watched.
         stall_action: ``"log"``: the report is logged, once for each stall, and the pipeline goes on. ``"raise"``: the
             pipeline is stopped, and reads raise :class:`StallError` with the report; running calls are abandoned.
+        on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item, on the
+            thread that the failure is known on (the event loop for async ops), so it must be thread-safe and not take
+            long. An exception of its own is logged once and has no other effect.
+        quarantine: File to which a line is appended for each failed item, as JSON: what it was (``key``, ``position``,
+            ``item``), where and how it failed. Several processes may append to one file. A failure to write is logged
+            once and has no other effect. ``spdl quarantine`` shows the file, and ``add_source(exclude=...)`` leaves its
+            items out.
 
     Raises:
+        OSError: The quarantine file, or that of the provenance, cannot be opened.
         ValueError: An argument is out of range, a merge mixes continuous and ordinary sources, or the pipeline cannot
             be resumed exactly. The message names the stages and what to do about them.
         TypeError: An argument has the wrong type, or ``queue_class`` returns a queue that cannot observe a channel.
@@ -102,6 +114,8 @@ def build_pipeline(
             provenance=provenance,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
+            on_failure=on_failure,
+            quarantine=quarantine,
         ),
     )
     if _config.is_diagnostic_mode_enabled():

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -11,8 +10,11 @@ from spdl.pipeline.defs import (
     Aggregate,
     Aggregator,
     Disaggregate,
+    Exclude,
     ExecutorConfig,
     MainProcess,
+    MaxFailures,
+    OnError,
     Op,
     OutputOrder,
     PathStage,
@@ -29,6 +31,7 @@ from spdl.pipeline.defs import (
 
 if TYPE_CHECKING:
     from spdl.pipeline._pipeline import Pipeline
+    from spdl.pipeline._quarantine import FailureEvent
 
 __all__ = ["PipelineBuilder"]
 
@@ -65,7 +68,11 @@ class PipelineBuilder(Generic[T, U]):
         self._sink: SinkConfig[Any] | None = None
 
     def add_source(
-        self, source: Iterable[Any] | AsyncIterable[Any], *, continuous: bool = False
+        self,
+        source: Iterable[Any] | AsyncIterable[Any],
+        *,
+        continuous: bool = False,
+        exclude: Exclude[Any] | None = None,
     ) -> "PipelineBuilder[T, U]":
         """Set the source.
 
@@ -73,13 +80,17 @@ class PipelineBuilder(Generic[T, U]):
             source: Iterable or async iterable of items. A sync iterable is read by a dedicated thread and may block.
             continuous: Whether to iterate the source repeatedly. Each pass is an epoch, and each iterator of the
                 pipeline covers one epoch.
+            exclude: Items to leave out: the path of a quarantine file (see :meth:`build`), keys (numbers, texts or
+                paths, to which items are compared), or a function of an item. They keep their positions: they are
+                consumed, and counted as dropped by the source.
 
         Raises:
             ValueError: ``source`` is not iterable, or a source is already set.
+            TypeError: ``exclude`` is none of these.
         """
         if self._source is not None:
             raise ValueError(f"a source is set already: {self._source!r}; use Merge to join several")
-        self._source = SourceConfig(source, continuous)
+        self._source = SourceConfig(source, continuous, exclude)
         return self
 
     def pipe(
@@ -91,11 +102,12 @@ class PipelineBuilder(Generic[T, U]):
         executor: Executor | None = None,
         name: str | None = None,
         output_order: OutputOrder = "completion",
-        max_failures: int | Fraction | None = None,
+        max_failures: MaxFailures | None = None,
         isolate: bool = False,
         retry: int | Retry | None = None,
         timeout: float | None = None,
         rng: bool | str = False,
+        on_error: OnError = "skip",
     ) -> "PipelineBuilder[T, U]":
         """Add a stage that runs ``op`` on every item. Raises the same errors as :func:`~spdl.pipeline.defs.Pipe`.
 
@@ -113,6 +125,8 @@ class PipelineBuilder(Generic[T, U]):
             timeout: Maximum time per item in seconds; see :func:`~spdl.pipeline.defs.Pipe`.
             rng: Whether ``op`` gets the keyword argument ``rng``: random numbers of the item, a
                 :class:`~spdl.pipeline.Rng`; or the name that they depend on instead of the name of the stage.
+            on_error: What to do when a call fails: ``"skip"`` the item, ``"raise"`` the exception in the consumer, or a
+                function ``(item, error) -> substitute`` whose result goes on in place of the output.
         """
         self._stages.append(
             Pipe(
@@ -126,6 +140,7 @@ class PipelineBuilder(Generic[T, U]):
                 retry=retry,
                 timeout=timeout,
                 rng=rng,
+                on_error=on_error,
             )
         )
         return self
@@ -220,7 +235,7 @@ class PipelineBuilder(Generic[T, U]):
         self,
         *,
         num_threads: int | None = None,
-        max_failures: int | Fraction = -1,
+        max_failures: MaxFailures = -1,
         report_stats_interval: float = -1,
         queue_class: Callable[..., Any] | None = None,
         task_hook_factory: Callable[..., Any] | None = None,
@@ -231,14 +246,17 @@ class PipelineBuilder(Generic[T, U]):
         provenance: str | PathLike[str] | None = None,
         stall_timeout: float | None = None,
         stall_action: Literal["log", "raise"] = "log",
+        on_failure: "Callable[[FailureEvent], Any] | None" = None,
+        quarantine: str | PathLike[str] | None = None,
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
 
         Args:
             num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs
                 that this process may use.
-            max_failures: Maximum number of failed calls, summed over all stages (``int``; negative: no limit), or the
-                maximum share of failed calls (:class:`~fractions.Fraction`).
+            max_failures: Maximum number of failed calls, summed over all stages (``int``; negative: no limit), the
+                maximum share of failed calls (:class:`~fractions.Fraction`), or the maximum share of each stage's
+                newest calls that failed (:class:`~spdl.pipeline.Rate`).
             report_stats_interval: Seconds between statistics reports in the log; ``-1``: only at the end.
             queue_class: Factory of the queue that observes the buffer after each stage.
             task_hook_factory: Function that takes a :class:`~spdl.pipeline.StageInfo` and returns the hooks of that
@@ -253,9 +271,14 @@ class PipelineBuilder(Generic[T, U]):
             stall_timeout: Seconds for which nothing may move while the consumer waits; see
                 :func:`~spdl.pipeline.build_pipeline`.
             stall_action: What happens then: ``"log"`` or ``"raise"``.
+            on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item; see
+                :func:`~spdl.pipeline.build_pipeline`.
+            quarantine: File to which a line is appended for each failed item; see
+                :func:`~spdl.pipeline.build_pipeline`.
 
         Raises:
             PipelineStructureError: There is no source, or no sink.
+            OSError: The quarantine file, or that of the provenance, cannot be opened.
             ValueError: An argument is out of range, the stages cannot be combined, or the pipeline cannot be resumed
                 exactly.
             TypeError: An argument has the wrong type.
@@ -276,6 +299,8 @@ class PipelineBuilder(Generic[T, U]):
             provenance=provenance,
             stall_timeout=stall_timeout,
             stall_action=stall_action,
+            on_failure=on_failure,
+            quarantine=quarantine,
         )
 
     def __repr__(self) -> str:

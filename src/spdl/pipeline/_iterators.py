@@ -18,12 +18,13 @@ T = TypeVar("T")
 class PipelineIterator(Iterator[T]):
     """Exhausted at the end of the stream or of an epoch, and stays so.
 
-    A failure does not exhaust it: every further ``next`` raises the failure.
+    A failure does not exhaust it: every further ``next`` raises the failure. One that is made after another
+    has come to the end of the stream is *late*: it raises, because it would look like one over nothing.
 
     For code that reads ahead for the user it implements ``spdl.dataloader._holding.Holding``.
     """
 
-    __slots__ = ("_held", "_is_exhausted", "_pipeline", "_read", "_timeout")
+    __slots__ = ("_held", "_is_exhausted", "_is_late", "_pipeline", "_read", "_timeout")
 
     def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
@@ -31,6 +32,7 @@ class PipelineIterator(Iterator[T]):
         self._held: _HeldReads | None = None
         self._timeout = timeout
         self._is_exhausted = False
+        self._is_late = pipeline._was_iterated
 
     def __next__(self) -> T:
         pipeline = self._pipeline
@@ -43,7 +45,10 @@ class PipelineIterator(Iterator[T]):
             ending = pipeline._ending(value)
             if not isinstance(ending, EOFError):
                 raise ending
+            if self._is_late:
+                raise pipeline._over()
             self._is_exhausted = True
+            pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopIteration
         return value  # type: ignore[no-any-return]
 
@@ -76,11 +81,12 @@ class _HeldReads:
 
 
 class PipelineAsyncIterator(AsyncIterator[T]):
-    __slots__ = ("_is_exhausted", "_pipeline")
+    __slots__ = ("_is_exhausted", "_is_late", "_pipeline")
 
     def __init__(self, pipeline: Pipeline[T]) -> None:
         self._pipeline = pipeline
         self._is_exhausted = False
+        self._is_late = pipeline._was_iterated
 
     async def __anext__(self) -> T:
         import asyncio
@@ -99,6 +105,9 @@ class PipelineAsyncIterator(AsyncIterator[T]):
             ending = await loop.run_in_executor(None, pipeline._ending, value)  # joins threads
             if not isinstance(ending, EOFError):
                 raise ending
+            if self._is_late:
+                raise pipeline._over()
             self._is_exhausted = True
+            pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopAsyncIteration
         return value  # type: ignore[no-any-return]

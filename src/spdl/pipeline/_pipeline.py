@@ -68,6 +68,7 @@ class Pipeline(Generic[T]):
         self._failure_raised = False
         self._was_joined = False
         self._observer = Observer(engine, History() if history is None else history)
+        self._was_iterated = False  # an iterator has come to the end of the stream
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
@@ -208,6 +209,9 @@ class Pipeline(Generic[T]):
 
         Args:
             timeout: Maximum time to wait for each item, in seconds; ``None``: no limit.
+
+        Raises:
+            PipelineStateError: While iterating: an iterator has come to the end of the stream before this call.
         """
         return PipelineIterator(self, as_timeout("timeout", timeout))
 
@@ -327,10 +331,14 @@ class Pipeline(Generic[T]):
         from ._provenance._origin import origin_of  # imported late: few pipelines need it
 
         engine = self._engine
+        is_late = self._was_iterated
         while True:
             value, taken = self._take(timeout)
             if isinstance(value, EOFError):
                 self._commit(taken)
+                if is_late:
+                    raise self._over()
+                self._was_iterated = engine.was_end_read
                 return
             with engine.lock:
                 origin = origin_of(engine, taken[1])
@@ -465,6 +473,14 @@ class Pipeline(Generic[T]):
         if self._engine.stage_failures:
             return self._failure()
         return EOFError(f"pipeline {self._engine.pipeline_id} has no more items")
+
+    def _over(self) -> PipelineStateError:
+        """Return the error of iterating once more."""
+        return PipelineStateError(
+            f"pipeline {self._engine.pipeline_id} has ended, and all of its items have been read; iterating it again "
+            "would give nothing. Build another pipeline for each pass, which the same builder can do, or add the "
+            "source with continuous=True, so that each iteration is an epoch"
+        )
 
     def _failure(self) -> PipelineFailure:
         self._failure_raised = True

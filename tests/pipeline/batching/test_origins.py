@@ -69,7 +69,7 @@ def test_errors_name_the_items_of_the_batch(name: str, sizes: list[int]) -> None
 
     items = [[position] * size for position, size in enumerate(sizes)]
     pipeline: Pipeline[Any]
-    with running(build_of(items, lambda b: b.aggregate(MAKE[name]()).pipe(refuse))) as pipeline:
+    with running(build_of(items, lambda b: b.aggregate(MAKE[name]()).pipe(refuse, max_failures=-1))) as pipeline:
         assert list(pipeline.get_iterator(timeout=TIMEOUT)) == []
         failures = pipeline.stats().stages[2].failures
     pieces = Counter[int]()  # how many of each item were seen

@@ -177,7 +177,7 @@ def test_a_hook_that_keeps_an_item_out_drops_it() -> None:
         failed.append(batch)
         raise ValueError(batch)
 
-    builder = build_of(["a", "b", "cc", "d"], lambda b: b.aggregate(CostBudget(2)).pipe(refuse))
+    builder = build_of(["a", "b", "cc", "d"], lambda b: b.aggregate(CostBudget(2)).pipe(refuse, max_failures=-1))
     pipeline = builder.build(
         num_threads=2, task_hook_factory=lambda info: [Refusing()] if "CostBudget" in info.stage_name else []
     )

@@ -113,7 +113,9 @@ def test_name_must_be_text() -> None:
 @pytest.mark.parametrize("limit", [True, False, 0.5, 1.0, "3", (1, 2)])
 def test_max_failures_of_another_type_points_to_fraction(limit: Any) -> None:
     """A float is a trap: 1.0 could mean one failure or all of them."""
-    with pytest.raises(TypeError, match=r"max_failures must be an int .* or a fractions\.Fraction"):
+    with pytest.raises(
+        TypeError, match=r"max_failures must be an int .* a fractions\.Fraction .* or a spdl\.pipeline\.Rate"
+    ):
         Pipe(sync_op, max_failures=limit)
 
 

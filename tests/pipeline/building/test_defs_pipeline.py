@@ -51,6 +51,7 @@ def test_public_names_are_those_of_the_contract() -> None:
         "InterpreterPoolExecutorConfig",
         "MAIN_PROCESS",
         "PipelineConfig",
+        "Rate",
         "Retry",
     }
     assert all(hasattr(defs, name) for name in defs.__all__)

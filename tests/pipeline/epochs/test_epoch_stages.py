@@ -151,7 +151,8 @@ def test_failed_and_dropped_items_do_not_hold_an_epoch_up() -> None:
         return None if item[0] == 1 else item
 
     for order in ("completion", "input"):
-        pipeline = continuous(Counting(3), lambda b, order=order: b.pipe(op, concurrency=2, output_order=order))  # type: ignore[misc]
+        options: dict[str, Any] = {"concurrency": 2, "output_order": order, "max_failures": -1}
+        pipeline = continuous(Counting(3), lambda b, options=options: b.pipe(op, **options))  # type: ignore[misc]
         assert epochs(pipeline, 3) == [[], [], [(2, 0), (2, 1), (2, 2)]]
 
 

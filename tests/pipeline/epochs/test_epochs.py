@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure
+from spdl.pipeline import PipelineBuilder, PipelineFailure, PipelineStateError
 from tests.pipeline.epochs.epoching import Counting, continuous, epochs, same
 from tests.support.running import TIMEOUT, await_event, build_of
 
@@ -206,6 +206,9 @@ def test_builds_of_one_continuous_builder_are_independent() -> None:
 
 
 def test_ordinary_sources_have_no_epochs() -> None:
-    """After the end there is nothing more."""
+    """After the end there is nothing more, and who iterates again is told so."""
     pipeline = build_of(range(2)).build(num_threads=1)
-    assert epochs(pipeline, 3) == [[0, 1], [], []]
+    with pipeline.auto_stop():
+        assert list(pipeline) == [0, 1]
+        with pytest.raises(PipelineStateError, match="continuous=True"):
+            list(pipeline)

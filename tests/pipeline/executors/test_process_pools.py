@@ -177,7 +177,10 @@ def make_lambda_for_one(item: int) -> Any:
 def test_an_op_that_does_not_pickle_fails_every_item(processes: ProcessPoolExecutor) -> None:
     """With the pickling error as what is told."""
     pipeline = build_of(range(3), pipe(lambda item: item, processes)).build(num_threads=1)
-    assert drain(pipeline) == ([], None)
+    items, failure = drain(pipeline)
+    assert items == []
+    assert failure is not None
+    assert "pickle" in str(failure.exceptions[0])
     assert pipeline.stats().stages[1].num_failures == 3
 
 

@@ -38,7 +38,7 @@ async def refuse_some_async(item: int) -> AsyncIterator[int]:
 @pytest.mark.parametrize("op", [refuse, refuse_async, refuse_some, refuse_some_async])
 def test_one_exception_object_for_all_items_does_not_grow(op: Callable[[int], Any]) -> None:
     """Notes and traceback are those of few failures, so that the thousandth takes no longer than the tenth."""
-    builder: Any = PipelineBuilder().add_source(range(300)).pipe(op, name="refuse")
+    builder: Any = PipelineBuilder().add_source(range(300)).pipe(op, name="refuse", max_failures=-1)
     pipeline = builder.add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=BOUND)) == []
@@ -66,7 +66,7 @@ async def _catching_async() -> str:
 
 
 def _fail_with_the_same() -> None:
-    pipeline = PipelineBuilder().add_source(range(2)).pipe(refuse).add_sink().build(num_threads=1)
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(refuse, max_failures=-1).add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=BOUND)) == []
 
@@ -131,7 +131,7 @@ async def _hold_some_async(item: int) -> AsyncIterator[int]:
 @pytest.mark.parametrize("op", [_hold, _hold_async, _hold_some, _hold_some_async])
 def test_a_failure_keeps_no_local_variables(op: Callable[[int], Any]) -> None:
     """Those of functions, generators and coroutines that the exception has left."""
-    builder: Any = PipelineBuilder().add_source(range(3)).pipe(op)
+    builder: Any = PipelineBuilder().add_source(range(3)).pipe(op, max_failures=-1)
     pipeline = builder.add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=BOUND)) == []
@@ -160,7 +160,7 @@ def test_an_error_of_a_pipeline_inside_an_op_keeps_all_of_its_traceback() -> Non
             with suppress(PipelineFailure):
                 pipeline.stop()
 
-    pipeline = PipelineBuilder().add_source([3]).pipe(deep).add_sink().build(num_threads=1)
+    pipeline = PipelineBuilder().add_source([3]).pipe(deep, max_failures=-1).add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=BOUND)) == []
     (failure,) = pipeline.stats().stages[1].failures

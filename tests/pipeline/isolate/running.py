@@ -4,6 +4,7 @@ import select
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ __all__ = ["TIMEOUT", "Hook", "build", "gated", "run", "wait_for", "wait_for_end
 def build(op: Any, items: Iterable[Any], *, max_failures: int = -1, hooks: Any = None, **options: Any) -> Pipeline[Any]:
     """A pipeline with one isolated stage."""
     builder = PipelineBuilder[Any, Any]().add_source(items).pipe(op, isolate=True, **options).add_sink()
-    return builder.build(num_threads=2, max_failures=max_failures, task_hook_factory=hooks)
+    limit = Fraction(1) if max_failures < 0 else max_failures  # all may fail
+    return builder.build(num_threads=2, max_failures=limit, task_hook_factory=hooks)
 
 
 def run(op: Any, items: Iterable[Any], **options: Any) -> tuple[list[Any], StageStats]:

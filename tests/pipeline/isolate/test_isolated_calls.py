@@ -102,7 +102,7 @@ def test_a_crash_costs_its_item(how: int) -> None:
 
 def test_every_item_may_crash() -> None:
     """Process after process."""
-    items, stage = ended(isolated(ops.crash, range(6), concurrency=2))
+    items, stage = ended(isolated(ops.crash, range(6), concurrency=2, max_failures=-1))
     assert items == []
     assert stage.num_failures == 6
     assert all(isinstance(failure.error, WorkerDiedError) for failure in stage.failures)

@@ -44,7 +44,13 @@ def test_results_come_in_the_declared_order_whatever_ends_first(
     builder: PipelineBuilder[int, int] = PipelineBuilder()
     builder.add_source(range(num_items))
     gated = gates.gated_async(op) if lane == "async" else gates.gated(op)
-    builder.pipe(gated, concurrency=concurrency, output_order="input" if ordered else "completion", executor=executor)
+    builder.pipe(
+        gated,
+        concurrency=concurrency,
+        output_order="input" if ordered else "completion",
+        executor=executor,
+        max_failures=-1,
+    )
     pipeline = builder.add_sink().build(num_threads=concurrency)
 
     with nothing_left(), ExitStack() as stack:

@@ -236,7 +236,7 @@ def test_mean_time_is_over_successful_calls() -> None:
     def refuse(item: int) -> int:
         raise ValueError
 
-    stats = ended(lambda b: b.pipe(int, name="good"), lambda b: b.pipe(refuse))
+    stats = ended(lambda b: b.pipe(int, name="good"), lambda b: b.pipe(refuse, max_failures=-1))
     assert named(stats, "good").wall_per_call > 0
     assert named(stats, "refuse").wall_per_call == 0
 
@@ -328,6 +328,6 @@ def test_repr_of_a_failed_item_is_short_and_cannot_fail() -> None:
     def refuse(item: Any) -> Any:
         raise ValueError
 
-    stage = ended(lambda b: b.pipe(refuse), source=["x" * 100_000, Prickly()]).stages[1]
+    stage = ended(lambda b: b.pipe(refuse, max_failures=-1), source=["x" * 100_000, Prickly()]).stages[1]
     assert [len(failure.item_repr) < 1000 for failure in stage.failures] == [True, True]
     assert "Prickly" in stage.failures[1].item_repr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineFailure
+from spdl.pipeline import Pipeline, PipelineFailure, PipelineStateError
 from spdl.pipeline._engine._sink import Wait
 from tests.support.gated import Gated, of
 from tests.support.running import TIMEOUT, await_event
@@ -115,10 +115,15 @@ def test_timeout_larger_than_the_platform_allows_is_none_at_all() -> None:
 
 
 def test_for_gives_everything_once() -> None:
-    """A for loop gives each item once and in order, and a second loop nothing."""
+    """A for loop gives each item once and in order, and a second loop says that it gives nothing."""
     pipeline = of(range(50))
     assert list(pipeline) == list(range(50))
-    assert list(pipeline) == []
+    for _ in range(2):
+        with pytest.raises(PipelineStateError, match=r"has ended.*Build another pipeline.*continuous=True"):
+            list(pipeline)
+    with pytest.raises(EOFError):
+        pipeline.get_item()
+    pipeline.stop()
 
 
 def test_new_iterator_goes_on_where_the_last_stopped() -> None:

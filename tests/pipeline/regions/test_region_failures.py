@@ -1,5 +1,6 @@
 """What the ledger says of items that fail in a worker, and what cannot cross or start."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ def test_what_does_not_pickle_costs_itself_only() -> None:
 
 def test_an_exception_that_does_not_pickle_comes_as_text() -> None:
     """Its class and its traceback are told."""
-    pipeline = pipeline_of(ops.raise_what_does_not_pickle, source=range(2))
+    pipeline = pipeline_of(ops.raise_what_does_not_pickle, source=range(2), max_failures=Fraction(1))
     with pipeline.auto_stop():
         assert list(pipeline) == []
     error = pipeline.stats().stages[1].failures[0].error

@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import given
@@ -31,7 +32,7 @@ def region(names: list[str], target: Any, size_in: int, size_out: int, source: A
     for name in names:
         STAGES[name](builder)
     builder.to(MAIN_PROCESS, buffer_size=size_out).pipe(ops.same, name="after").add_sink(2)
-    return builder.build(num_threads=2)
+    return builder.build(num_threads=2, max_failures=Fraction(1))  # never trips, and all calls may fail
 
 
 def expected(names: list[str], item: int) -> list[int]:

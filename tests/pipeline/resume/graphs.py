@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from spdl.pipeline import Pipeline, TaskHook, build_pipeline
@@ -292,6 +293,7 @@ def describe(graph: Graph) -> tuple[PipelineConfig[Any], dict[str, Any]]:
         "num_threads": graph.num_threads,
         "task_hook_factory": (lambda _: [_Hook()]) if graph.hooks else None,
         "resumable": True,
+        "max_failures": Fraction(1),  # never trips, and lets all calls of a stage fail
     }
 
 

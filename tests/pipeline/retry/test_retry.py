@@ -80,7 +80,7 @@ def test_what_fails_is_called_again(kind: Any) -> None:
 def test_the_last_exception_is_the_failure(kind: Any) -> None:
     """With a note of how many attempts there were."""
     flaky = Flaky(9)
-    pipeline = build(kind(flaky), source=[5], retry=Retry(3, **NOW))
+    pipeline = build(kind(flaky), source=[5], retry=Retry(3, **NOW), max_failures=-1)
     assert list(pipeline) == []
     assert len(flaky.calls) == 3
     [failure] = pipeline.stats().stages[1].failures
@@ -92,7 +92,7 @@ def test_the_last_exception_is_the_failure(kind: Any) -> None:
 def test_other_exceptions_are_not_retried(kind: Any) -> None:
     """Only those that ``on`` names."""
     flaky = Flaky(9, KeyError)
-    pipeline = build(kind(flaky), retry=Retry(3, on=OSError, **NOW))
+    pipeline = build(kind(flaky), retry=Retry(3, on=OSError, **NOW), max_failures=-1)
     assert list(pipeline) == []
     assert len(flaky.calls) == 3
     assert pipeline.stats().stages[1].num_failures == 3
@@ -148,7 +148,8 @@ def test_process_pools_retry_where_the_type_is_known(tmp_path: Any) -> None:
         retry = Retry(4, on=ConnectionError, **NOW)
         pipeline = build(fail_three_times_by_file, [(tmp_path / "a", 1)], executor=pool, retry=retry)
         assert list(pipeline) == [1]
-        pipeline = build(fail_three_times_by_file, [(tmp_path / "b", 1)], executor=pool, retry=Retry(3, **NOW))
+        retry = Retry(3, **NOW)
+        pipeline = build(fail_three_times_by_file, [(tmp_path / "b", 1)], executor=pool, retry=retry, max_failures=-1)
         assert list(pipeline) == []
         [failure] = pipeline.stats().stages[1].failures
     assert isinstance(failure.error, RemoteOpError)
@@ -196,7 +197,7 @@ def test_a_stop_ends_the_waits(kind: Any) -> None:
 def test_attempts_are_calls_in_all(kind: Any, attempts: int) -> None:
     """Two failures are survived by three attempts and more; else the last exception is the item's failure."""
     flaky = Flaky(2)
-    pipeline = build(kind(flaky), retry=Retry(attempts, **NOW))
+    pipeline = build(kind(flaky), retry=Retry(attempts, **NOW), max_failures=-1)
     items, stage = sorted(pipeline), pipeline.stats().stages[1]
     survives = attempts >= 3
     assert items == ([0, 1, 2] if survives else [])

@@ -122,7 +122,7 @@ def test_a_timeout_of_the_op_itself_is_its_own() -> None:
     async def op(item: int) -> int:
         raise TimeoutError("of the op")
 
-    pipeline = PipelineBuilder().add_source([1]).pipe(op, timeout=60).add_sink().build()
+    pipeline = PipelineBuilder().add_source([1]).pipe(op, timeout=60, max_failures=-1).add_sink().build()
     assert list(pipeline) == []
     [failure] = pipeline.stats().stages[1].failures
     assert type(failure.error) is TimeoutError
@@ -217,7 +217,7 @@ def test_a_cancelled_call_cleans_up() -> None:
             cleaned.append(item)
         return item
 
-    pipeline = PipelineBuilder().add_source(range(2)).pipe(wait, timeout=SOON).add_sink().build()
+    pipeline = PipelineBuilder().add_source(range(2)).pipe(wait, timeout=SOON, max_failures=-1).add_sink().build()
     assert list(pipeline) == []
     assert (cleaned, pipeline.stats().stages[1].num_failures) == ([0, 1], 2)
 
@@ -231,7 +231,8 @@ def test_a_timeout_is_for_the_item_and_is_not_tried_again() -> None:
         raise ValueError
 
     def build(op: Any, timeout: float, retry: Retry) -> Pipeline[Any]:
-        return PipelineBuilder().add_source([1]).pipe(op, timeout=timeout, retry=retry).add_sink().build()
+        options: dict[str, Any] = {"timeout": timeout, "retry": retry, "max_failures": -1}
+        return PipelineBuilder().add_source([1]).pipe(op, **options).add_sink().build()
 
     pipeline = build(op, SOON, Retry(50, delay=3600, max_delay=3600, jitter=0))
     assert list(pipeline) == []

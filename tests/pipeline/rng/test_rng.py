@@ -303,7 +303,7 @@ def test_failures_name_the_item(caplog: pytest.LogCaptureFixture) -> None:
     def fail(item: int, rng: Any) -> None:
         raise ValueError("no")
 
-    assert outputs(built([4711], fail)) == []
+    assert outputs(built([4711], fail, max_failures=-1)) == []
     assert "4711" in caplog.text
 
 

@@ -241,7 +241,7 @@ def test_a_failed_item_whose_repr_raises_is_only_a_failed_item() -> None:
     def refuse(item: Any) -> Any:
         raise ValueError("no")
 
-    pipeline = build_of([Unprintable()], lambda b: b.pipe(refuse)).build(num_threads=1)
+    pipeline = build_of([Unprintable()], lambda b: b.pipe(refuse, max_failures=-1)).build(num_threads=1)
     assert drain(pipeline) == ([], None)
     assert pipeline.stats().stages[1].num_failures == 1
 
@@ -340,7 +340,7 @@ def test_wrong_number_of_parameters_of_a_sync_op_fails_each_item() -> None:
     def two(a: int, b: int) -> int:
         return a + b
 
-    pipeline = build_of(range(5), lambda b: b.pipe(two)).build(num_threads=2)  # type: ignore[arg-type,unused-ignore]
+    pipeline = build_of(range(5), lambda b: b.pipe(two, max_failures=-1)).build(num_threads=2)  # type: ignore[arg-type,unused-ignore]
     assert drain(pipeline) == ([], None)
     assert pipeline.stats().stages[1].num_failures == 5
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import PipelineBuilder
+from spdl.pipeline import PipelineBuilder, PipelineStateError
 from tests.support.running import TIMEOUT, AsyncRecorder, await_event, build_of, refuse, run, running
 
 
@@ -130,7 +130,8 @@ def test_one_iterator_is_asked_for() -> None:
         for expected in range(4):
             assert next(iter(pipeline)) == expected
         assert list(pipeline) == [4, 5]
-        assert list(pipeline) == []
+        with pytest.raises(PipelineStateError):
+            list(pipeline)
     assert source.num_iters == 1
 
 

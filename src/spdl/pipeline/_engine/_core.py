@@ -24,7 +24,9 @@ from ._origin import Ledger
 from ._places import Places
 
 if TYPE_CHECKING:
-    from ._failures import FailureRecord, FailureReporter, Limit
+    from spdl.pipeline._limits import Limit
+
+    from ._failures import Failure, FailureRecord, FailureReporter
     from ._lane import Lane
     from ._node import Node
     from ._ticket import Ticket
@@ -52,7 +54,8 @@ class Core:
     def __init__(self, pipeline_id: int, num_threads: int, num_sources: int, report_failure: FailureReporter) -> None:
         self.pipeline_id = pipeline_id
         self.num_threads = num_threads  # of the pool; lowered if the system has no more
-        self.report_failure = report_failure  # not under the lock
+        self.report_failure = report_failure  # to the log; not under the lock
+        self.failure_watchers: list[FailureReporter] = []  # the user's; not under the lock
         self.lock = threading.Lock()
         self.ledger = Ledger(num_sources)
         self.places = Places()
@@ -75,6 +78,9 @@ class Core:
         self.given_up: set[object] = set()  # threads and futures abandoned by a join; used by joins only
         self.turns = Turns()
         self._is_broken = False
+        #: Whether a stage of which every call has failed fails. Not in a worker: others may have had more luck.
+        self.judges_stages = True
+        self.is_resumed = False
 
     # -- lanes, before the start
 
@@ -148,9 +154,22 @@ class Core:
         self.num_live -= 1
         if self.num_live == 0:
             self.ended_at = perf_counter()
+            if self.state is EngineState.RUNNING and not self.stage_failures:
+                self._judge_paths()
             if self.state is not EngineState.STOPPING:
                 self.state = EngineState.FAILED if self.stage_failures else EngineState.ENDED
             self._stop_lanes()
+
+    def _judge_paths(self) -> None:
+        """If nothing at all came out of the pipeline: the stages of paths of which every call has failed are why."""
+        last = self.nodes[-1].inboxes[0]
+        if last.num_get + len(last.items) > last.num_marks:
+            return
+        for node in self.nodes:
+            if node.block is not None and (error := node.error_if_only_failed()) is not None:
+                info = node.info
+                add_note(error, f"Pipeline stage: {info.pipeline_id}:{info.stage_id}:{info.stage_name}")
+                self.stage_failures.append((info.stage_name, error))
 
     def _stop_lanes(self) -> None:
         self.stopped.set()
@@ -202,6 +221,16 @@ class Core:
             self.crossing_failure = record
 
     # -- user code that must not run under the lock
+
+    def tell_failure(self, failure: Failure) -> None:
+        """Report a failed item to the log and to those who watch."""
+        self.report_failure(failure)
+        self.watch_failure(failure)
+
+    def watch_failure(self, failure: Failure) -> None:
+        """Report a failed item that its worker has logged."""
+        for watch in self.failure_watchers:
+            watch(failure)
 
     def close_later(self, generator: Any) -> None:
         """Under the lock: schedule closing a generator (or ``None``); a thread without the lock closes it."""

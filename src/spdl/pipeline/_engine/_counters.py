@@ -31,7 +31,9 @@ class Counters:
         "num_dropped",
         "num_emitted",
         "num_failures",
+        "num_lost",
         "num_starved",
+        "num_substituted",
         "other_time",
         "recent",
         "recent_blocked",
@@ -49,6 +51,8 @@ class Counters:
         self.num_failures = 0
         self.num_dropped = 0
         self.num_emitted = 0
+        self.num_lost = 0  # parts that calls left out of their results, such as images of a batch
+        self.num_substituted = 0  # number of failed calls with a substitute for their output
         self.success_time = 0.0
         self.other_time = 0.0  # time of failed calls and of the last steps of generators
         self.busy_seen = 0.0

@@ -94,7 +94,8 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
     if node is engine.sink:
         num_calls = num_emitted = engine.num_items
     elif (num_issued := node.num_issued) is not None:
-        num_calls = num_emitted = num_issued
+        num_calls = num_issued
+        num_emitted = num_issued - counters.num_dropped  # without those that are excluded
     return NodeCounts(
         info=node.info,
         num_calls=num_calls,
@@ -102,6 +103,8 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         num_dropped=counters.num_dropped,
         num_in_flight=node.num_in_flight,
         num_emitted=num_emitted,
+        num_substituted=counters.num_substituted,
+        num_lost=counters.num_lost,
         busy=busy,
         wall_time=counters.success_time if node.num_issued is None else counters.busy,
         success_time=counters.success_time,
@@ -112,6 +115,6 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         queue_capacity=sum(channel.capacity for channel in channels),
         occupied=max(channel.occupied_until(now) for channel in channels),
         runs_on=node.lane.runs_on if isinstance(node, CallStage) else node.runs_on,
-        failures=tuple(FailedCall(*record[:4]) for record in node.failures),
+        failures=tuple(FailedCall(*record[:7]) for record in node.failures),
         inputs=tuple(channel.producer.info.stage_id for channel in node.inboxes),
     )

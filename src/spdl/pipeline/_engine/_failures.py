@@ -1,75 +1,65 @@
-"""Failure limits of stages and pipelines, and the records of failed items."""
+"""Failed items: how they are reported, and the records that are kept of them."""
 
 from __future__ import annotations
 
 import gc
 import sys
+import threading
 import traceback
 from collections.abc import Callable
-from fractions import Fraction
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from spdl._errors import FailureLimitError, PipelineError
-from spdl._reports import add_note, name_of, short_repr, shown
+from spdl._errors import NoSuccessError, PipelineError
+from spdl._reports import add_note, attempts_of, cause_of, describe_exception, name_of, short_repr, shown
+from spdl.pipeline._observe._probe import FailureOutcome
 
 from ._origin import Origin, Root, describe, roots_of
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["FailureRecord", "FailureReporter", "Limit", "as_stage_failure", "log_failure", "short_repr"]
+__all__ = [
+    "Failure",
+    "FailureRecord",
+    "FailureReporter",
+    "Outcome",
+    "as_stage_failure",
+    "chain",
+    "log_failure",
+    "no_success",
+    "short_repr",
+]
 
-#: Writes a failed item to the log: stage, short repr of the item, source position, exception.
-FailureReporter: TypeAlias = "Callable[[StageInfo, str, object, BaseException], None]"
-
-#: Minimum number of calls before a rate is checked.
-_MIN_CALLS_FOR_RATE = 100
+Outcome: TypeAlias = FailureOutcome
+#: Reports a failed item. Runs user code (log handlers, callbacks), so never under the lock.
+FailureReporter: TypeAlias = "Callable[[Failure], None]"
 
 
 class FailureRecord(NamedTuple):
-    """A failed item."""
+    """A failed item, as it is kept."""
 
     stage: str
     origin: object
     item_repr: str
     error: BaseException
+    attempts: int = 1
+    seconds: float = 0.0
+    outcome: Outcome = "dropped"
     roots: tuple[Root, ...] = ()  # the positions that the item comes from
 
 
-class Limit:
-    """A failure limit, of a stage (``is_own``) or the pipeline: a count (``int``) or a rate (``Fraction``)."""
+class Failure(NamedTuple):
+    """A failed item, as it is reported: with what must not be kept."""
 
-    __slots__ = ("is_own", "value")
+    stage: StageInfo | str
+    origin: Origin  # of this pipeline
+    item: Any
+    record: FailureRecord
+    worker: str  # the thread or the process that ran the call
 
-    def __init__(self, value: int | Fraction, *, is_own: bool) -> None:
-        self.value = value
-        self.is_own = is_own
 
-    @property
-    def is_count(self) -> bool:
-        return isinstance(self.value, int)
-
-    def exceeded(self, num_failures: int, num_calls: int) -> bool:
-        if isinstance(self.value, int):
-            return num_failures > self.value
-        return num_calls >= _MIN_CALLS_FOR_RATE and num_failures > self.value * num_calls
-
-    def error(self, stage: StageInfo, num_failures: int, num_calls: int) -> FailureLimitError:
-        if isinstance(self.value, int):
-            text = (
-                f"The pipeline stage ({stage}) failed {num_failures} times, which exceeds the threshold ({self.value})."
-            )
-        else:
-            text = (
-                f"The pipeline stage ({stage}) failed {num_failures} times out of {num_calls} calls "
-                f"({num_failures / num_calls:.2%}), which exceeds the threshold ({float(self.value):.2%})."
-            )
-        if not self.is_own:
-            text += " Failures of all stages of the pipeline are counted."
-        return FailureLimitError(
-            text, stage=str(stage), num_failures=num_failures, num_calls=num_calls, limit=self.value
-        )
+_CAUSE: Final[Any] = vars(BaseException)["__cause__"]
 
 
 def as_stage_failure(exc: BaseException, what: str) -> Exception:
@@ -86,21 +76,48 @@ def as_stage_failure(exc: BaseException, what: str) -> Exception:
 _MOST_RAISED: Final = 8
 
 
+def chain(error: Exception, cause: Exception) -> None:
+    """Make ``cause`` the cause of ``error``, unless it has one."""
+    if error is not cause and cause_of(error) is None:
+        _CAUSE.__set__(error, cause)  # bypasses __setattr__, which may raise
+
+
+def no_success(stage: StageInfo, num_failures: int, newest: FailureRecord | None) -> NoSuccessError:
+    """Return the error of a stage of which every call has failed."""
+    text = f"all {num_failures} calls of stage {stage} failed, and nothing came out of it"
+    if num_failures == 1:
+        text = f"the only call of stage {stage} failed, and nothing came out of it"
+    if newest is not None:
+        text += f"; the newest error: {describe_exception(newest.error)}, on item {newest.item_repr}"
+    error = NoSuccessError(text, stage=str(stage), num_failures=num_failures)
+    error.__cause__ = None if newest is None else newest.error
+    return error
+
+
 def log_failure(
-    report: FailureReporter, stage: StageInfo, origin: Origin, value: Any, error: BaseException, location: str
+    report: FailureReporter,
+    stage: StageInfo,
+    origin: Origin,
+    item: Any,
+    error: BaseException,
+    location: str,
+    *,
+    seconds: float = 0.0,
+    outcome: Outcome = "dropped",
 ) -> FailureRecord:
     """Add a note with the location to the exception, report it, and return its record.
 
     User code may run here (``__repr__``, log handlers): never call it under the engine's lock.
     """
     position = describe(origin)
-    text = short_repr(value)
+    text = short_repr(item)
     where = f"in pipeline stage {stage}, "
     what = f"source position {shown(position)}, item {text}, op defined at {location}"
     add_note(error, where + what, in_place_of=where)
-    report(stage, text, position, error)
+    record = FailureRecord(str(stage), position, text, error, attempts_of(error), seconds, outcome, roots_of(origin))
+    report(Failure(stage, origin, item, record, threading.current_thread().name))
     _clear_frames(error)
-    return FailureRecord(str(stage), position, text, error, roots_of(origin))
+    return record
 
 
 def _clear_frames(error: BaseException) -> None:

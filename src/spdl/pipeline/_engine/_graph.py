@@ -34,7 +34,7 @@ def build_graph(config: PipelineConfig[Any], options: GraphOptions) -> Engine:
     info = graph.info("sink")
     sink = engine.sink = Sink(engine, info)
     graph.add(sink, [tail], [], graph.wire(info, "sink", capacity))
-    if engine.places.are_needed:
+    if engine.places.are_needed or options.keeps_keys:
         keep_places(engine)
     elif options.is_recorded:  # without the keys, which a log does not have
         engine.ledger.tracks_epochs = True

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spdl.pipeline._info import StageInfo
+from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
-from spdl.pipeline.defs import check_regions, split_regions
+from spdl.pipeline.defs import Rate, check_regions, split_regions
 
 from ._channel import Channel
 from ._counts import call_reader, channel_reader
 from ._deadlines import Deadlines
-from ._failures import FailureReporter, Limit
+from ._failures import FailureReporter
 from ._lanes import JobQueue, LoopLane, PoolLane, TimedJobQueue
 
 if TYPE_CHECKING:
-    from spdl.pipeline.defs import PipelineConfig, Region
+    from spdl.pipeline.defs import Exclude, MaxFailures, PipelineConfig, Region
 
     from ._core import Core
     from ._isolated_workers import StartIsolated
@@ -42,15 +42,17 @@ class GraphOptions:
 
     pipeline_id: int
     num_threads: int
-    max_failures: int | Fraction
+    max_failures: MaxFailures
     seed: int
     is_recorded: bool
+    keeps_keys: bool
     first_stage_id: int
     wire: Callable[[StageInfo, NodeKind, int], StageWiring]
     make_merge_queues: Callable[[StageInfo, list[tuple[StageInfo, ItemReader]], ItemWriter], tuple[list[Any], Any]]
     report_failure: FailureReporter
     start_isolated: StartIsolated
     make_region_workers: Callable[[Region, StageInfo], RegionWorkers]
+    make_exclusion: Callable[[Exclude[Any]], Callable[[Any], bool]]
 
 
 #: ``add(graph, config, capacity)`` adds what a pipeline begins with, and returns its output.
@@ -87,9 +89,13 @@ class GraphBuilder:
         self.next_id = options.first_stage_id
         self.num_sources = 0
         self.refill: Refill | None = None  # of the only source, if it refills
-        #: The limit of the pipeline, if there is one.
-        self.limit = Limit(options.max_failures, is_own=False) if is_limited(options.max_failures) else None
-        engine.limit = self.limit
+        if is_limited(options.max_failures) and not isinstance(options.max_failures, Rate):
+            engine.limit = Limit(options.max_failures, is_own=False)
+
+    def limit(self) -> Limit | None:
+        """Return the pipeline's limit, as one of its stages has it: a window is each stage's own."""
+        rate = self.options.max_failures
+        return RateLimit(rate) if isinstance(rate, Rate) else self.engine.limit
 
     # -- lanes
 
@@ -182,6 +188,6 @@ class GraphBuilder:
         return tail
 
 
-def is_limited(value: int | Fraction) -> bool:
+def is_limited(value: MaxFailures) -> bool:
     """Whether ``max_failures`` is a limit."""
     return not (isinstance(value, int) and value < 0)

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
-from spdl._random import ItemPosition
+from spdl._random import ItemPosition, key_of
 from spdl._reports import name_of
 from spdl.resume._values import pack, unpack
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
 
     from ._core import Core
+    from ._counters import Counters
     from ._origin import Path
     from ._positions import Positions
     from ._refill import Refill
@@ -85,8 +86,10 @@ class Passes:
     """Begins the passes over a source, on its thread or task. The engine's lock guards what is captured."""
 
     __slots__ = (
+        "counters",
         "engine",
         "entered",
+        "excludes",
         "first_epoch",
         "get_at",
         "given",
@@ -135,6 +138,8 @@ class Passes:
         self.given: Sequence[ItemPlace] | None = None  # the places, of a replay
         self.refill: Refill | None = None
         self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
+        self.excludes: Callable[[Any], bool] | None = None  # which items are consumed instead of given
+        self.counters: Counters | None = None  # of the source's node, if items are excluded
 
         self.number_epochs()
 
@@ -149,6 +154,7 @@ class Passes:
 
     def resume(self, plans: list[Plan]) -> None:
         """Go on with these passes, and then with the next one. Under the lock, before the start."""
+        self.engine.is_resumed = True
         self.plans = {plan.epoch: plan for plan in plans}
         self.next_epoch = self.positions.epoch = plans[0].epoch
 
@@ -157,6 +163,8 @@ class Passes:
     def begin(self) -> Iterator[Any]:
         """Return the iterator of the next pass. Not under the lock: runs user code."""
         iterator = self.begin_unkept()
+        if self.excludes is not None:
+            iterator = self.without_excluded(iterator, self.excludes)
         return iterator if self.keys is None else self.kept(iterator)
 
     def begin_unkept(self) -> Iterator[Any]:
@@ -184,6 +192,8 @@ class Passes:
         iterator: AsyncIterator[Any] = aiter(self.source)
         if plan is not None:
             iterator = self.replayed_async(iterator, plan, start)
+        if self.excludes is not None:
+            iterator = self.without_excluded_async(iterator, self.excludes)
         return iterator if self.keys is None else self.kept_async(iterator)
 
     def enter(self) -> tuple[Plan | None, int]:
@@ -324,6 +334,50 @@ class Passes:
             if (aclose := getattr(iterator, "aclose", None)) is not None:
                 await aclose()
 
+    # -- excluded items
+
+    def exclude(self, excludes: Callable[[Any], bool], counters: Counters) -> None:
+        """Consume the items of which ``excludes`` is true instead of giving them. Before the start."""
+        self.excludes = excludes
+        self.counters = counters
+
+    def without_excluded(self, iterator: Iterator[Any], excludes: Callable[[Any], bool]) -> Generator[Any, None, None]:
+        try:
+            while True:
+                value = next(iterator, _EXHAUSTED)
+                if value is _EXHAUSTED:
+                    return
+                if excludes(value):
+                    self.consume_next()
+                else:
+                    yield value
+                value = None  # this frame must not keep an item alive
+        finally:
+            if (close := getattr(iterator, "close", None)) is not None:
+                close()
+
+    async def without_excluded_async(
+        self, iterator: AsyncIterator[Any], excludes: Callable[[Any], bool]
+    ) -> AsyncIterator[Any]:
+        try:
+            async for value in iterator:
+                if excludes(value):
+                    self.consume_next()
+                else:
+                    yield value
+        finally:
+            if (aclose := getattr(iterator, "aclose", None)) is not None:
+                await aclose()
+
+    def consume_next(self) -> None:
+        """The next position is issued and consumed at once."""
+        with self.engine.lock:
+            positions = self.positions
+            positions.consume(positions.next_index)  # pending, if the pass is a resumed one
+            positions.next_index += 1
+            assert self.counters is not None
+            self.counters.num_dropped += 1
+
     # -- keys and places
 
     def keep_keys(self) -> None:
@@ -357,13 +411,14 @@ class Passes:
         """Keep the key of the item that is emitted next."""
         keys = self.keys
         assert keys is not None
-        if type(value) is not int and type(value) is not str:
+        key = key_of(value)
+        if key is None:
             return
         if len(keys) >= self.keys_limit:
             with self.engine.lock:
                 keys = self.keys = {index: keys[index] for index in self.positions.pending if index in keys}
                 self.keys_limit = max(_MIN_KEYS, 2 * len(keys))
-        keys[self.positions.next_index] = value
+        keys[self.positions.next_index] = key
 
     def place(self, index: int) -> ItemPlace:
         """Return the place of a pending index. Under the lock."""
@@ -452,7 +507,7 @@ class Passes:
         )
 
     def forget(self) -> None:
-        self.source = self.owner = self.get_at = self.set_epoch = None
+        self.source = self.owner = self.get_at = self.set_epoch = self.excludes = None
 
 
 def rank_and_world(source: object) -> tuple[int, int]:

@@ -15,16 +15,16 @@ from spdl._processes._remote_failure import RemoteFailure
 from ._channel import MARK
 from ._origin import Origin, Part, SourcePosition, describe
 from ._positions import Positions
-from ._region_workers import Descent, FailedItem, Report, Then
+from ._region_workers import Descent, FailedItem, Report, StageCounts, Then
 from ._sink import Wait
-from ._stages import SourceNode
+from ._stages import CallStage, SourceNode
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
-    from spdl.pipeline._info import StageInfo
 
     from ._channel import Entry
     from ._engine import Engine
+    from ._failures import Failure
 
 __all__ = ["RegionReader"]
 
@@ -87,8 +87,9 @@ class RegionReader:
         # A distinct type: in a description, it cannot be confused with the number of an output.
         self.source.shares_ledger = True
         self.source.position_class = _Place
-        self._report_failure = engine.report_failure
-        engine.report_failure = self._on_failure
+        engine.failure_watchers.append(self._on_failure)
+        engine.judges_stages = False  # the main process does, for all workers together
+        self._judged = [node for node in engine.nodes if isinstance(node, CallStage) and not node.may_all_fail]
         self._failures: deque[FailedItem] = deque()
         self._num_taken = 0
         self._has_news = False  # something to report, or to check again
@@ -135,9 +136,12 @@ class RegionReader:
         self._failures.append(failed)
         self.poke()
 
-    def _on_failure(self, stage: StageInfo, item: str, position: object, error: BaseException) -> None:
-        self._report_failure(stage, item, position, error)
-        self.add_failure(FailedItem(str(stage), position, item, RemoteFailure.of(error)))
+    def _on_failure(self, failure: Failure) -> None:
+        record = failure.record
+        remote = RemoteFailure.of(record.error)
+        self.add_failure(
+            FailedItem(record.stage, record.origin, record.item_repr, remote, record.seconds, record.outcome)
+        )
 
     def place(self, index: int) -> ItemPlace:
         """Return the place of a pending position in the pipeline of the main process. Under the lock."""
@@ -194,10 +198,15 @@ class RegionReader:
             num_dropped = sum(node.counters.num_dropped for node in engine.nodes)
             num_calls = engine.num_counted_calls()
             busy = sum(node.counters.busy for node in engine.nodes if node is not self.source)
+            num_substituted = sum(node.counters.num_substituted for node in engine.nodes)
+            num_lost = sum(node.counters.num_lost for node in engine.nodes)
+            stages = tuple(StageCounts(node.num_successes, node.counters.num_failures) for node in self._judged)
         # Read after ``consumed``: an item consumed by a failure is then reported with its failure, or after it.
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         descents = [_descent(origin) for _, origin in outputs]
-        return Report(num_taken, descents, consumed, failures, num_dropped, num_calls, busy)
+        return Report(
+            num_taken, descents, consumed, failures, num_dropped, num_calls, busy, num_substituted, num_lost, stages
+        )
 
 
 def _descent(origin: Origin) -> Descent:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from spdl._processes._remote_failure import RemoteFailure
+
+if TYPE_CHECKING:
+    from spdl.pipeline._observe._probe import FailureOutcome
 
 __all__ = [
     "Descent",
@@ -23,6 +26,7 @@ __all__ = [
     "Ready",
     "RegionWorkers",
     "Report",
+    "StageCounts",
     "Then",
     "Told",
     "Unreadable",
@@ -51,10 +55,19 @@ class FailedItem(NamedTuple):
     origin: Any
     item: str
     failure: RemoteFailure
+    seconds: float = 0.0
+    outcome: FailureOutcome = "dropped"
+
+
+class StageCounts(NamedTuple):
+    """How the calls of one stage in a worker have ended, since its start."""
+
+    num_successes: int
+    num_failures: int
 
 
 class Report(NamedTuple):
-    """The progress of a worker since its last report; the last three fields count from its start."""
+    """The progress of a worker since its last report; the fields from ``num_dropped`` on count from its start."""
 
     num_taken: int  #: number of transfers that its pipeline has read
     descents: list[Descent]  #: origins of the outputs sent before this report, in order
@@ -63,6 +76,9 @@ class Report(NamedTuple):
     num_dropped: int
     num_calls: int  #: number of calls, as failure limits count them
     busy: float  #: time in ops, in seconds
+    num_substituted: int = 0
+    num_lost: int = 0
+    stages: tuple[StageCounts, ...] = ()  #: of those that fail if every call has failed
 
 
 class Unreadable(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any
 
 from spdl._errors import RemoteOpError
 from spdl._processes._remote_failure import RemoteFailure
+from spdl._reports import note_attempts
 
 __all__ = [
     "Collected",
@@ -53,11 +54,13 @@ def collect_remotely(op: Callable[[Any], Any], value: Any) -> tuple[list[Any], R
 
 def as_error(failure: RemoteFailure) -> RemoteOpError:
     """Make the exception that the item fails with in this process."""
-    return RemoteOpError(
+    error = RemoteOpError(
         f"Function failed in subprocess: {failure.type_name}: {failure.message} ({failure.place})",
         type_name=failure.type_name,
         remote_traceback=failure.traceback,
     )
+    note_attempts(error, failure.attempts)
+    return error
 
 
 def unpack_remote(outcome: tuple[Any, RemoteFailure | None]) -> tuple[Any, RemoteOpError | None]:

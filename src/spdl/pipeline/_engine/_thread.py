@@ -41,6 +41,15 @@ class EngineThread(threading.Thread):
         self.task = task
         self.wake_up.release()
 
+    def note_lost(self, number: int) -> None:
+        """Count what the running call leaves out of its result without failing, such as images of a batch.
+
+        For code below the pipeline, which finds this by the current thread and knows nothing of pipelines.
+        """
+        ticket = self.ticket
+        if ticket is not None:
+            ticket.stage.note_lost(number)
+
     def run(self) -> None:
         wake_up = self.wake_up
         try:

@@ -42,6 +42,9 @@ class CallSource(Protocol):
     def settle_cancelled(self, ticket: Ticket) -> None:
         """Record that a call was cancelled before it had an outcome."""
 
+    def note_lost(self, number: int) -> None:
+        """Count what a call leaves out of its result. Not under the lock."""
+
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call."""
 
@@ -57,6 +60,7 @@ class Ticket:
 
     result: Any = None
     error: FailureRecord | None = None  # the item failed
+    substitute: Any = None  # goes on in place of the output of a failed call; ``None``: nothing
     fatal: BaseException | None = None  # the stage fails
     done = False  # ordered stages: finished, waiting for earlier results. Guarded by the lock
     cancelled = False  # the result will be discarded

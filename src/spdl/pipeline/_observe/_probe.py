@@ -19,6 +19,7 @@ __all__ = [
     "EngineCounts",
     "EngineState",
     "FailedCall",
+    "FailureOutcome",
     "ItemReader",
     "ItemWriter",
     "NodeCounts",
@@ -28,6 +29,8 @@ __all__ = [
     "ThreadBoard",
 ]
 
+#: What became of a failed item: nothing, a substitute, or the failure of its stage.
+FailureOutcome: TypeAlias = Literal["dropped", "substituted", "raised"]
 EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
 #: Where the calls of a node run: the iterator of a source, threads of this process (those of the pool, or of a user's
 #: executor), the event loop, other processes, whoever completes the call before (the engine), or the consumer.
@@ -70,6 +73,9 @@ class FailedCall(NamedTuple):
     origin: object
     item_repr: str
     error: BaseException
+    attempts: int
+    seconds: float
+    outcome: FailureOutcome
 
 
 class NodeCounts(NamedTuple):
@@ -81,6 +87,8 @@ class NodeCounts(NamedTuple):
     num_dropped: int
     num_in_flight: int
     num_emitted: int
+    num_substituted: int  #: failed calls with a substitute for their output
+    num_lost: int  #: parts that calls left out of their results
     busy: float  #: sum over all calls, those that have not returned included
     wall_time: float  #: sum over successful calls
     success_time: float  #: sum over successful calls of an op; 0 for a source

@@ -41,6 +41,8 @@ def _stage(node: NodeCounts, elapsed: float) -> StageStats:
         num_dropped=node.num_dropped,
         num_in_flight=node.num_in_flight,
         num_emitted=node.num_emitted,
+        num_substituted=node.num_substituted,
+        num_lost=node.num_lost,
         busy=node.busy,
         starved=node.starved,
         blocked=node.blocked,

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._history import Moment
 from spdl.pipeline._observe._measured import Measured
-from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._probe import FailureOutcome, Place
 
 __all__ = ["ItemFailure", "PipelineState", "PipelineStats", "StageStats"]
 
@@ -21,7 +21,7 @@ PipelineState: TypeAlias = Literal["new", "running", "stopping", "ended", "faile
 
 @dataclass(frozen=True, slots=True)
 class ItemFailure:
-    """An item that was dropped because of an exception.
+    """An item on which a call failed.
 
     Attributes:
         stage: Stage that failed, as ``str(StageInfo)``.
@@ -29,12 +29,19 @@ class ItemFailure:
             k-th output of a generator, a tuple of origins for an aggregate.
         item_repr: Short ``repr`` of the item.
         error: Exception of the op, with its traceback.
+        attempts: Number of times that the call was tried.
+        seconds: Time that the call took, with all attempts.
+        outcome: What became of the item. ``"dropped"``; ``"substituted"``: what ``on_error`` returned went on in place
+            of the output; ``"raised"``: it failed the pipeline.
     """
 
     stage: str
     origin: object
     item_repr: str
     error: BaseException
+    attempts: int = 1
+    seconds: float = 0.0
+    outcome: FailureOutcome = "dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +56,13 @@ class StageStats:
         elapsed: Time that the record covers.
         num_calls: Number of finished calls, successful or failed. The end of a generator does not count as a call.
         num_failures: Number of calls that raised an ordinary exception.
+        num_substituted: Number of those whose output was replaced by what ``on_error`` returned.
         num_success: Number of calls whose wall time is in ``wall_time``.
         num_dropped: Number of ``None`` results and of items dropped by hooks or aggregators.
         num_in_flight: Number of calls running at the time of the snapshot.
         num_emitted: Number of items put into the output channel.
+        num_lost: Number of parts that calls left out of their results without failing: images that
+            ``load_image_batch(..., strict=False)`` could not load, in calls on threads of the pipeline.
         busy: Sum of the time of all calls, up to now for those that have not returned; with concurrency it grows faster
             than ``elapsed``.
         starved: Time with a free slot and no input.
@@ -83,6 +93,8 @@ class StageStats:
     num_dropped: int = 0
     num_in_flight: int = 0
     num_emitted: int = 0
+    num_substituted: int = 0
+    num_lost: int = 0
     busy: float = 0.0
     starved: float = 0.0
     blocked: float = 0.0
@@ -127,6 +139,8 @@ class StageStats:
             num_success=self.num_success - earlier.num_success,
             num_dropped=self.num_dropped - earlier.num_dropped,
             num_emitted=self.num_emitted - earlier.num_emitted,
+            num_substituted=self.num_substituted - earlier.num_substituted,
+            num_lost=self.num_lost - earlier.num_lost,
             busy=self.busy - earlier.busy,
             starved=self.starved - earlier.starved,
             blocked=self.blocked - earlier.blocked,

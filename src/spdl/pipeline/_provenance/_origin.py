@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
     from spdl.pipeline._engine import Engine
 
-__all__ = ["BatchOrigin", "origin_of"]
+__all__ = ["BatchOrigin", "leaves_of", "origin_of"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class BatchOrigin:
     Attributes:
         items: Where its items come from, in their order, each once: ``epoch``, ``position`` in the order of all ranks,
             number of the ``source``, and the ``item`` that the source gave if that is a number or a text.
-        failures: Failures of calls on parts of these items, such as the rest of a generator's outputs.
+        failures: Failures of calls on these items: on parts of them, such as the rest of a generator's outputs, and
+            those whose output was substituted (``outcome == "substituted"``).
         place: The same as a tree. An aggregate is a tuple; ``ItemPart(of, number)`` is an output of a call with
             several.
     """
@@ -38,19 +39,20 @@ class BatchOrigin:
 
     @property
     def keys(self) -> tuple[int | str | None, ...]:
-        """What the source gave for each position; ``None`` if it is neither a number nor a text."""
+        """What the source gave for each position; ``None`` if it is neither a number, a text nor a path."""
         return tuple(item.item for item in self.items)
 
 
 def origin_of(engine: Engine, origin: Any) -> BatchOrigin:
     """Describe the origin of an output that was taken and not committed. Under the lock."""
     place = engine.places.of(origin)
-    items = tuple(dict.fromkeys(_leaves(place)))
-    failures = tuple(ItemFailure(*failed[:4]) for failed in engine.places.failures_of(origin))
+    items = tuple(dict.fromkeys(leaves_of(place)))
+    failures = tuple(ItemFailure(*failed[:7]) for failed in engine.places.failures_of(origin))
     return BatchOrigin(items, failures, place)
 
 
-def _leaves(place: ItemPlace) -> list[ItemPosition]:
+def leaves_of(place: ItemPlace) -> list[ItemPosition]:
+    """Return the positions of a place, in its order."""
     found: list[ItemPosition] = []
     todo: list[Any] = [place]
     while todo:

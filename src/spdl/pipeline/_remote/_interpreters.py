@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from spdl._errors import UnsupportedPythonError
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._builder import PipelineBuilder
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
-    from spdl.pipeline.defs import PipelineConfig
+    from spdl.pipeline.defs import MaxFailures, PipelineConfig
 
 __all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
 
@@ -46,7 +45,7 @@ def run_pipeline_in_subinterpreter(
     /,
     *,
     num_threads: int | None = None,
-    max_failures: int | Fraction = -1,
+    max_failures: MaxFailures = -1,
     report_stats_interval: float = -1,
     queue_class: Callable[..., AsyncQueue] | None = None,
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,

@@ -48,13 +48,12 @@ class IsolatedChild:
     def __init__(self, task: IsolatedTask) -> None:
         self._is_killed = False
         self._crash, told = _crash_pipe()
-        retried = () if task.retry is None else task.retry.on
         try:
             self._child = Child.start(
                 serve,
                 task.op,
                 task.is_generator,
-                retried,
+                task.retry,
                 told,
                 name=f"spdl-isolated-{task.info.stage_name}",
                 what=f"the process of isolated stage {task.info}",

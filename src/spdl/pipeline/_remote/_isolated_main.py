@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from spdl._processes._transport import Encoded, Frame, Link
+    from spdl.pipeline.defs import Retry
 
 __all__ = ["serve"]
 
@@ -28,7 +29,7 @@ def serve(
     link: Link,
     op: Callable[[Any], Any],
     is_generator: bool,
-    retried: tuple[type[Exception], ...],
+    retry: Retry | None,
     crash: Connection[bytes, bytes] | None,
 ) -> None:
     """Run ``op`` on each item that comes, until the parent lets go.
@@ -37,26 +38,24 @@ def serve(
         link: To the parent.
         op: The user's.
         is_generator: Its outputs are collected.
-        retried: Exceptions after which the parent may ask for the same item again.
+        retry: Says after which exceptions the parent may ask for the same item again.
         crash: Where the interpreter writes the stack of a crash. Not the link: what it writes is no message.
     """
     if crash is not None:
         _tell_crashes(crash)
     link.send(FromIsolated.READY)
-    server = _Server(link, op, is_generator, retried)
+    server = _Server(link, op, is_generator, retry)
     serve_requests(link, {ToIsolated.CALL: server.call, ToIsolated.AGAIN: server.call_again})
 
 
 class _Server:
     """Makes one call for each request, and keeps the item while it may be asked for again."""
 
-    def __init__(
-        self, link: Link, op: Callable[[Any], Any], is_generator: bool, retried: tuple[type[Exception], ...]
-    ) -> None:
+    def __init__(self, link: Link, op: Callable[[Any], Any], is_generator: bool, retry: Retry | None) -> None:
         self._link = link
         self._op = op
         self._is_generator = is_generator
-        self._retried = retried
+        self._retry = retry
         self._item: Any = None
 
     def call(self, frame: Frame) -> None:
@@ -84,7 +83,13 @@ class _Server:
             phase = _Phase.RESULT
             kind, number, encoded = FromIsolated.RESULT, 0, link.encode(result)
         except BaseException as exc:  # noqa: BLE001 - the boundary to user code; a sys.exit() of an op costs its item
-            number = int(phase is _Phase.OP and not values and isinstance(exc, self._retried))
+            may_retry = False
+            if self._retry is not None and phase is _Phase.OP and not values:
+                try:
+                    may_retry = self._retry.covers(exc)
+                except BaseException as failed:  # noqa: BLE001 - the user's; it is the failure of the call then
+                    exc = failed
+            number = int(may_retry)
             kind, encoded = FromIsolated.RAISED, _encode_failure(link, exc, phase, values)
         if not number:
             self._item = None  # whatever memory it has is not kept until the next comes

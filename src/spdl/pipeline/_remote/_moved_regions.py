@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from spdl._errors import WorkerDiedError
@@ -17,6 +16,7 @@ from spdl._processes._child import Child, stop_all
 from spdl._processes._transport import Frame, LinkEnd, link_ends
 from spdl.pipeline.defs import (
     ExecutorConfig,
+    MaxFailures,
     MergeConfig,
     PipelineConfig,
     PlacementConfig,
@@ -36,7 +36,7 @@ def move_regions(
     config: PipelineConfig[Any],
     *,
     num_threads: int | None = None,
-    max_failures: int | Fraction = -1,
+    max_failures: MaxFailures = -1,
     seed: int = 0,
     report_stats_interval: float = -1,
     mp_context: str | None = None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spdl.pipeline._engine._channel import Entry
-    from spdl.pipeline.defs import PathStage
+    from spdl.pipeline.defs import MaxFailures, PathStage
 
 __all__ = ["RegionSpec", "run_moved_worker", "run_worker"]
 
@@ -58,7 +57,7 @@ class RegionSpec:
     initializer: Callable[..., object] | None
     initargs: tuple[Any, ...]
     num_threads: int | None
-    max_failures: int | Fraction
+    max_failures: MaxFailures
     interval: float
     first_pipeline_id: int
     seed: int

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from fractions import Fraction
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -28,7 +27,7 @@ from spdl.pipeline._engine._region_workers import (
 )
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
-from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig, Region, without_executors
+from spdl.pipeline.defs import ExecutorConfig, MaxFailures, ProcessPoolExecutorConfig, Region, without_executors
 
 from ._protocol import FromRegionWorker, ToRegionWorker
 from ._region_main import RegionSpec, run_worker
@@ -48,7 +47,7 @@ def make_workers(
     info: StageInfo,
     *,
     num_threads: int | None,
-    max_failures: int | Fraction,
+    max_failures: MaxFailures,
     interval: float,
     seed: int = 0,
 ) -> RegionWorkers:
@@ -69,7 +68,7 @@ def make_workers(
 
 
 def spec_of(
-    region: Region, stage: str, num_threads: int | None, max_failures: int | Fraction, interval: float, seed: int
+    region: Region, stage: str, num_threads: int | None, max_failures: MaxFailures, interval: float, seed: int
 ) -> RegionSpec:
     """What its workers need to know."""
     return RegionSpec(

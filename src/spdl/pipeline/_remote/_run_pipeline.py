@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 from spdl._errors import WorkerError
@@ -15,7 +16,7 @@ from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
 from spdl.pipeline._stall_options import check_stall_options
-from spdl.pipeline.defs import MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
+from spdl.pipeline.defs import MaxFailures, MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess, iterate_resumably
 from ._moved import MovedWorkers, move_executors
@@ -25,6 +26,7 @@ from ._unpicklable import find_unpicklable_part
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._quarantine import FailureEvent
 
 __all__ = ["has_regions", "run_pipeline_in_subprocess"]
 
@@ -36,7 +38,7 @@ def run_pipeline_in_subprocess(
     /,
     *,
     num_threads: int | None = None,
-    max_failures: int | Fraction = -1,
+    max_failures: MaxFailures = -1,
     report_stats_interval: float = -1,
     queue_class: Callable[..., AsyncQueue] | None = None,
     task_hook_factory: Callable[[StageInfo], list[TaskHook]] | None = None,
@@ -46,6 +48,8 @@ def run_pipeline_in_subprocess(
     seed: int = 0,
     stall_timeout: float | None = None,
     stall_action: Literal["log", "raise"] = "log",
+    on_failure: Callable[[FailureEvent], Any] | None = None,
+    quarantine: str | PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Iterable[T]:
     """Run a pipeline in a process of its own, and iterate over its outputs here, again and again.
@@ -79,6 +83,8 @@ def run_pipeline_in_subprocess(
         seed: As in :func:`~spdl.pipeline.build_pipeline`.
         stall_timeout: See there. The report is about that process, and goes to its log.
         stall_action: See there. What is raised there arrives as a :class:`WorkerError` with the report in its text.
+        on_failure: See there. It must pickle, and is called in the process of the pipeline.
+        quarantine: See there.
         **kwargs: For :func:`~spdl.pipeline.iterate_in_subprocess`. Its ``initializer`` runs after the random state has
             been set.
 
@@ -113,6 +119,8 @@ def run_pipeline_in_subprocess(
         "seed": as_int("seed", seed),
         "stall_timeout": stall_timeout,
         "stall_action": stall_action,
+        "on_failure": on_failure,
+        "quarantine": None if quarantine is None else os.path.abspath(quarantine),
     }
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
     workers = MovedWorkers()

@@ -17,6 +17,7 @@ from ._aggregate import Outputs as Outputs
 from ._arguments import validate_max_failures as validate_max_failures
 from ._merge import Merge as Merge
 from ._merge import MergeConfig as MergeConfig
+from ._on_error import OnError as OnError
 from ._pipe import Op as Op
 from ._pipe import OutputOrder as OutputOrder
 from ._pipe import Pipe as Pipe
@@ -29,11 +30,15 @@ from ._placement import InterpreterPoolExecutorConfig as InterpreterPoolExecutor
 from ._placement import MainProcess as MainProcess
 from ._placement import PlacementConfig as PlacementConfig
 from ._placement import ProcessPoolExecutorConfig as ProcessPoolExecutorConfig
+from ._rate import MaxFailures as MaxFailures
+from ._rate import Rate as Rate
 from ._regions import Region as Region
 from ._regions import split_regions as split_regions
 from ._regions import without_executors as without_executors
 from ._retry import Retry as Retry
+from ._retry import as_retry as as_retry
 from ._sink import SinkConfig as SinkConfig
+from ._source import Exclude as Exclude
 from ._source import SourceConfig as SourceConfig
 from ._stage import PathStage as PathStage
 from ._stage import StageConfig as StageConfig
@@ -60,6 +65,7 @@ __all__ = [
     "PipelineConfig",
     "PlacementConfig",
     "ProcessPoolExecutorConfig",
+    "Rate",
     "Retry",
     "SinkConfig",
     "SourceConfig",

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -12,6 +11,8 @@ from spdl._errors import InvalidOpError
 from spdl._numbers import as_int, as_timeout
 
 from ._arguments import check_max_failures
+from ._on_error import OnError, check_on_error
+from ._rate import MaxFailures
 from ._repr import describe_callable, describe_object, layers_of
 from ._retry import Retry, as_retry
 from ._stage import ChangeExecutor, PathStage
@@ -53,11 +54,12 @@ class PipeConfig(PathStage, Generic[T, U]):
     _concurrency: int = 1
     _executor: Executor | None = None
     _output_order: OutputOrder = "completion"
-    _max_failures: int | Fraction | None = None  # None: the limit of the pipeline
+    _max_failures: MaxFailures | None = None  # None: the limit of the pipeline
     _isolate: bool = False
     _retry: Retry | None = None
     _timeout: float | None = None  # seconds
     _rng: str | None = None  # the op takes random numbers: the name that they depend on
+    _on_error: OnError = "skip"
 
     @property
     def _location(self) -> str:
@@ -81,6 +83,7 @@ class PipeConfig(PathStage, Generic[T, U]):
 
     def _pickled_parts(self) -> Iterator[tuple[str, Any]]:
         yield f"the op of stage {self!r}", self._op
+        yield f"on_error of stage {self!r}", self._on_error
         # The connections of a pool that was moved travel with a new process only.
         if not getattr(self._executor, "is_process_pool", False):
             yield f"the executor of stage {self!r}", self._executor
@@ -108,6 +111,9 @@ class PipeConfig(PathStage, Generic[T, U]):
             options.append(f"timeout={self._timeout:g}")
         if self._rng is not None:
             options.append("rng=True" if self._rng == self.name else f"rng={self._rng!r}")
+        if self._on_error != "skip":
+            how = repr(self._on_error) if isinstance(self._on_error, str) else describe_callable(self._on_error)
+            options.append(f"on_error={how}")
         options.append(f"op={self._location}")
         return f"{self.name}({', '.join(options)})"
 
@@ -120,11 +126,12 @@ def Pipe(
     executor: Executor | None = None,
     name: str | None = None,
     output_order: OutputOrder = "completion",
-    max_failures: int | Fraction | None = None,
+    max_failures: MaxFailures | None = None,
     isolate: bool = False,
     retry: int | Retry | None = None,
     timeout: float | None = None,
     rng: bool | str = False,
+    on_error: OnError = "skip",
 ) -> PipeConfig[Any, Any]:
     """Describe a stage that runs ``op`` on every item.
 
@@ -136,8 +143,10 @@ def Pipe(
         executor: Executor that runs the calls instead of the pipeline's worker threads. For sync ops.
         name: Name of the stage. By default the name of the op or of its class; ``"__getitem__"`` for a container.
         output_order: ``"completion"``: results are emitted as calls finish. ``"input"``: in the order of their inputs.
-        max_failures: Maximum number of failed calls (``int``; negative: no limit), or maximum share of failed calls
-            (:class:`~fractions.Fraction`). The stage stops when it is exceeded. ``None``: the pipeline's limit.
+        max_failures: Maximum number of failed calls (``int``; negative: no limit), maximum share of failed calls
+            (:class:`~fractions.Fraction`), or maximum share of the newest calls that failed
+            (:class:`~spdl.pipeline.Rate`). The stage stops when it is exceeded. ``None``: the pipeline's limit.
+            If every call fails, the stage fails at the end, unless this says that all may fail (negative, or 1).
         isolate: Whether to run the calls in ``concurrency`` separate processes. A crash of the op then fails the item,
             not the pipeline. For sync ops. The op, items and results are pickled; a generator runs to its end in the
             process before its outputs are returned.
@@ -151,13 +160,19 @@ def Pipe(
             on the seed of the pipeline, the epoch, the position of the item, and the name of the stage, and on nothing
             else. A ``str`` is the name to use instead of that of the stage, so that the stage can be renamed and the op
             be replaced without changing the numbers.
+        on_error: What to do when a call fails, after the last attempt. ``"skip"``: drop the item. ``"raise"``: fail the
+            pipeline with this exception. A function ``(item, error) -> substitute``: its result goes on in place of the
+            output, or of the rest of a generator's outputs; ``None`` drops the item. It runs in this process, on the
+            thread that the failure is known on, or in the event loop, so it must not take long. If it raises, the item
+            fails with that exception. In all cases the call counts as failed.
 
     Raises:
         InvalidOpError: ``op`` is neither callable nor a container, or has no parameter ``rng`` although it is to get
             one.
         ValueError: ``concurrency`` or ``retry`` is less than 1; ``timeout`` is not above 0; ``output_order`` is not one
-            of the two; ``isolate`` and ``executor`` are given together; an async op has an ``executor`` or
-            ``isolate=True``; an async generator has ``output_order="input"``.
+            of the two; ``on_error`` is another word or an async function; ``isolate`` and ``executor`` are given
+            together; an async op has an ``executor`` or ``isolate=True``; an async generator has
+            ``output_order="input"``.
         TypeError: An argument has the wrong type.
     """
     call, kind, default_name = _resolve(op)
@@ -199,6 +214,7 @@ def Pipe(
         as_retry(retry),
         timeout,
         rng_name,
+        check_on_error(on_error, _kind_of),
     )
 
 

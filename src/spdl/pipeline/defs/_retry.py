@@ -1,10 +1,14 @@
 """``Retry``: when to retry a call that raised."""
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
-from spdl._numbers import as_finite, as_int
+from spdl._numbers import as_finite, as_int, as_timeout
+
+from ._repr import describe_callable
 
 __all__ = ["Retry", "as_retry"]
 
@@ -24,29 +28,40 @@ class Retry:
 
     Args:
         attempts: Maximum number of calls per item, including the first.
-        on: Exception class, or tuple of classes, to retry after. Other exceptions fail the item at once.
+        on: Exception class, or tuple of classes, to retry after; or a function that takes the exception and returns
+            whether to. Other exceptions fail the item at once. A function runs where the op runs, so it must pickle if
+            the op must.
         delay: Delay before the second attempt, in seconds.
         backoff: Factor by which each delay grows, >= 1.
         max_delay: Maximum delay, in seconds.
         jitter: Maximum random share of a delay, in [0, 1].
+        timeout_per_attempt: Maximum time of one attempt in seconds; for a generator, until its first output. An attempt
+            that takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, which ``on`` must cover for another
+            one to follow. Async attempts are cancelled, an isolated process is killed. On threads, each attempt runs on
+            a thread of its own, which is abandoned if it is late. ``timeout`` of the stage limits all attempts
+            together.
 
     Raises:
         ValueError: A number is out of range.
-        TypeError: An argument has the wrong type, or ``on`` contains something other than subclasses of ``Exception``.
+        TypeError: An argument has the wrong type; ``on`` contains something other than subclasses of ``Exception``, or
+            is an async function.
     """
 
     attempts: int
-    on: type[Exception] | tuple[type[Exception], ...] = (Exception,)
+    on: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] = (Exception,)
     delay: float = 0.1
     backoff: float = 2.0
     max_delay: float = 30.0
     jitter: float = 0.5
+    timeout_per_attempt: float | None = None
 
     def __post_init__(self) -> None:
         if (attempts := as_int("attempts", self.attempts)) < 1:
             raise ValueError(f"attempts must be >= 1, got {attempts}: it counts the first call too")
         object.__setattr__(self, "attempts", attempts)
-        object.__setattr__(self, "on", _as_classes(self.on))
+        object.__setattr__(self, "on", _as_condition(self.on))
+        limit = as_timeout("timeout_per_attempt", self.timeout_per_attempt, positive=True)
+        object.__setattr__(self, "timeout_per_attempt", limit)
         for name, lowest, highest in (
             ("delay", 0.0, math.inf),
             ("backoff", 1.0, math.inf),
@@ -63,13 +78,15 @@ class Retry:
         given = [str(self.attempts)]
         for field in fields(self)[1:]:
             if (value := getattr(self, field.name)) != field.default:
-                shown = " | ".join(cls.__name__ for cls in value) if field.name == "on" else f"{value:g}"
+                shown = _describe_condition(value) if field.name == "on" else f"{value:g}"
                 given.append(f"{field.name}={shown}")
         return f"Retry({', '.join(given)})"
 
     def covers(self, error: BaseException) -> bool:
         """Return whether to retry a call that raised ``error``."""
-        return isinstance(error, self.on)
+        if isinstance(self.on, tuple | type):
+            return isinstance(error, self.on)
+        return isinstance(error, Exception) and bool(self.on(error))
 
     def delay_before(self, attempt: int, random: Callable[[], float]) -> float:
         """Return the delay before an attempt, in seconds.
@@ -106,11 +123,21 @@ def as_retry(value: object) -> Retry | None:
     return Retry(attempts)
 
 
-def _as_classes(value: object) -> tuple[type[Exception], ...]:
+def _describe_condition(on: Any) -> str:
+    return " | ".join(cls.__name__ for cls in on) if isinstance(on, tuple) else describe_callable(on)
+
+
+def _as_condition(value: Any) -> tuple[type[Exception], ...] | Callable[[Exception], bool]:
+    if callable(value) and not isinstance(value, type):
+        if inspect.iscoroutinefunction(value) or inspect.isgeneratorfunction(value):
+            raise TypeError(f"on must not be an async or a generator function, got {describe_callable(value)}")
+        return value  # type: ignore[no-any-return]
     classes = value if isinstance(value, tuple) else (value,)
     for cls in classes:
         if not (isinstance(cls, type) and issubclass(cls, Exception)):
-            raise TypeError(f"on must be a class of exceptions below Exception, or a tuple of such, got {cls!r}")
+            raise TypeError(
+                f"on must be a class of exceptions below Exception, a tuple of such, or a function, got {cls!r}"
+            )
     if not classes:
         raise ValueError("on must name at least one class of exceptions, got none")
     return classes

@@ -1,14 +1,18 @@
 """The source of a pipeline's items."""
 
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from os import PathLike
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from ._repr import describe_source
+from ._repr import describe_object, describe_source
 
-__all__ = ["SourceConfig"]
+__all__ = ["Exclude", "SourceConfig"]
 
 T = TypeVar("T")
+
+#: The items to leave out: a quarantine file, their keys, or a function that says which.
+Exclude: TypeAlias = str | PathLike[str] | Iterable[int | str | PathLike[str]] | Callable[[T], bool]
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,13 +22,18 @@ class SourceConfig(Generic[T]):
     Args:
         source: Iterable or async iterable of items. If it is both, the pipeline uses ``__aiter__``.
         continuous: Whether to iterate it repeatedly. Each pass is an epoch.
+        exclude: Items to leave out: the path of a quarantine file (see ``build(quarantine=...)``), read when the
+            pipeline is built; numbers, texts or paths, to which items are compared; or a function of an item. Excluded
+            items keep their positions: they are consumed, and counted as dropped by the source.
 
     Raises:
         ValueError: ``source`` has neither ``__iter__`` nor ``__aiter__``.
+        TypeError: ``exclude`` is none of these.
     """
 
     source: Iterable[T] | AsyncIterable[T]
     continuous: bool = False
+    exclude: Exclude[T] | None = None
 
     def __post_init__(self) -> None:
         # iter() and aiter() look at the class, not the object; a class itself, such as `list`, is not iterable.
@@ -35,7 +44,18 @@ class SourceConfig(Generic[T]):
             else:
                 given = f"an object of type {cls.__qualname__}"
             raise ValueError(f"source must have __iter__ or __aiter__, got {given}")
+        self._check_exclude(self.exclude)
+
+    @staticmethod
+    def _check_exclude(given: Any) -> None:
+        if given is None or isinstance(given, str | PathLike | Iterable) or callable(given):
+            return
+        raise TypeError(
+            "exclude must be the path of a quarantine file, an iterable of keys, or a function of an item, "
+            f"got {given!r} of type {type(given).__qualname__}"
+        )
 
     def __repr__(self) -> str:
         continuous = ", continuous=True" if self.continuous else ""
-        return f"SourceConfig(source={describe_source(self.source)}{continuous})"
+        exclude = "" if self.exclude is None else f", exclude={describe_object(self.exclude)}"
+        return f"SourceConfig(source={describe_source(self.source)}{continuous}{exclude})"

@@ -59,5 +59,5 @@ def add_disaggregate(graph: GraphBuilder, config: DisaggregateConfig[Any], tail:
     else:
         stage = GeneratorStage(graph.engine, info, iter, limit=1, lane=graph.pool, location=location)
     stage.lane.add(stage)
-    stage.budget = graph.limit
+    stage.budget = graph.limit()
     graph.add(stage, [tail], [out], wiring)

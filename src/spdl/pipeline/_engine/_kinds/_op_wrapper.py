@@ -63,9 +63,9 @@ class OpWrapper:
             return op
         if retry is not None:
             if executor is not None and is_process_pool(executor):
-                op = RemoteRetried(op, kind, retry)
+                op = RemoteRetried(op, kind, retry, str(info))
             else:
-                op = retried(op, kind, retry, self.engine.stopped)
+                op = retried(op, kind, retry, info, self.engine.stopped)
         if config._timeout is not None and kind in ("async", "async_generator"):
             op = timed_async(op, kind, config._timeout, info)
         return op

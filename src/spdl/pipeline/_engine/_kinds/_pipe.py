@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spdl.pipeline._engine._failures import Limit
 from spdl.pipeline._engine._graph_builder import is_limited
 from spdl.pipeline._engine._lanes import ExecutorLane
 from spdl.pipeline._engine._stages import (
@@ -22,7 +21,8 @@ from spdl.pipeline._engine._stages import (
     TimedStage,
     seeded,
 )
-from spdl.pipeline.defs import validate_max_failures
+from spdl.pipeline._limits import Limit, RateLimit
+from spdl.pipeline.defs import Rate, validate_max_failures
 
 from ._op_wrapper import OpWrapper
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._graph_builder import GraphBuilder
     from spdl.pipeline._engine._lane import CallLane
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline.defs import PipeConfig
+    from spdl.pipeline.defs import MaxFailures, PipeConfig
 
 __all__ = ["add_pipe"]
 
@@ -46,9 +46,15 @@ def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, o
     stage.lane.add(stage)
     own = config._max_failures
     if own is None:
-        stage.budget = graph.limit
+        stage.budget = graph.limit()
     elif is_limited(validate_max_failures(own, f"stage {config.name!r}")):
-        stage.budget = Limit(own, is_own=True)
+        stage.budget = RateLimit(own) if isinstance(own, Rate) else Limit(own, is_own=True)
+    if own is None:
+        stage.may_all_fail = _is_all(graph.options.max_failures)
+    else:
+        stage.may_all_fail = _is_all(own) or not is_limited(own)
+    stage.raises = config._on_error == "raise"
+    stage.substitute = config._on_error if callable(config._on_error) else None
     graph.add(stage, [tail], [out], wiring)
 
 
@@ -98,6 +104,12 @@ def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, 
 def _class(config: PipeConfig[Any, Any], cls: type[Stage]) -> type[Stage]:
     """Return the class of a stage that may take random numbers."""
     return cls if config._rng is None else seeded(cls)  # type: ignore[arg-type, return-value] # a class is hashable
+
+
+def _is_all(limit: MaxFailures) -> bool:
+    """Whether it accepts that all calls fail. The default of a build, a negative number, says nothing about that."""
+    share = limit.share if isinstance(limit, Rate) else limit
+    return share == 1 and not isinstance(limit, int)
 
 
 def _is_ordered(config: PipeConfig[Any, Any]) -> bool:

@@ -33,6 +33,6 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
     if region.is_seeded:
         engine.places.are_needed = True
     if region.is_limited_by_pipeline:
-        stage.budget = graph.limit
+        stage.budget = graph.limit()
     stage.lane = engine.add_lane(RegionLane(engine, stage, workers))
     graph.add(stage, [tail], [out], wiring)

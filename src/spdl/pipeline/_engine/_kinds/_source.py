@@ -31,6 +31,8 @@ def add_source(graph: GraphBuilder, config: SourceConfig[Any], capacity: int) ->
                 "of them has to replace an item. Use it alone, or spdl.source.KeyedMix over the data sets"
             )
         graph.refill = node.refill(replace)
+    if config.exclude is not None:
+        node.passes.exclude(graph.options.make_exclusion(config.exclude), node.counters)
     engine.places.sources.append(node.passes)
     out = Channel(capacity)
     graph.add(node, [], [out], wiring)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
-from spdl.pipeline._engine._failures import as_stage_failure, log_failure, short_repr
+from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._joining import RunningCall, running_on, stack_of, stuck_in
 from spdl.pipeline._engine._lane import CallLane, Rank, open_time
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
@@ -274,10 +274,8 @@ class ExecutorLane(CallLane):
         value, error = unpack_remote(result)
         if error is None:
             ticket.result = value
-        elif not ticket.cancelled:
-            ticket.error = log_failure(
-                self.engine.report_failure, stage.info, ticket.origin, ticket.value, error, stage.location
-            )
+        else:
+            stage.settle_error(ticket, error)
 
     def _settle_broken(self, ticket: Ticket, exc: BaseException, *, refused: bool = False) -> None:
         """Handle an error of ``submit``: a broken executor fails the stage, anything else the item."""

@@ -8,13 +8,14 @@ engine starts no process itself: ``GraphOptions.start_isolated`` returns an ``Is
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
-from spdl._reports import add_note
+from spdl._reports import add_note, note_attempts
 from spdl.pipeline._engine._remote_calls import Collected, as_error
 from spdl.pipeline._engine._stages._call import WrongParameters
 from spdl.pipeline._engine._ticket import CallSource, Ticket
@@ -149,7 +150,9 @@ class IsolatedLane(PoolLane):
         """Run the op with the retries of the stage. Returns its result or all outputs of a generator, and its error."""
         task = self.task
         assert task is not None
-        retry = task.retry
+        retry, limit = task.retry, task.timeout
+        if retry is not None and retry.timeout_per_attempt is not None:
+            limit = min(retry.timeout_per_attempt, math.inf if limit is None else limit)
         attempt = 1
         is_known = False  # the child still has the item from the previous attempt
         while True:
@@ -158,12 +161,15 @@ class IsolatedLane(PoolLane):
             try:
                 worker = self._worker_of(seat, task)
                 ticket.started = self.engine.clock() if attempt == 1 else ticket.started
-                reply = worker.call_again(task.timeout) if is_known else worker.call(ticket.value, task.timeout)
+                reply = worker.call_again(limit) if is_known else worker.call(ticket.value, limit)
             except (WorkerDiedError, WorkerTimeoutError) as exc:
                 self._dismiss(seat)
                 if seat.cut.is_set():
                     raise _CutOff from None
-                error = _explain_timeout(exc, task) if isinstance(exc, WorkerTimeoutError) else exc.with_traceback(None)
+                error = exc.with_traceback(None)
+                if isinstance(exc, WorkerTimeoutError):
+                    assert limit is not None
+                    error = _explain_timeout(exc, task, limit)
                 may_retry = retry is not None and retry.covers(error)
                 is_known = False
             else:
@@ -172,8 +178,8 @@ class IsolatedLane(PoolLane):
                     return value, None
                 error, may_retry, is_known = as_error(reply.failure), reply.may_retry, True
             if retry is None or not may_retry or attempt >= retry.attempts:
-                if retry is not None and attempt > 1:
-                    add_note(error, f"attempt {attempt} of {retry.attempts}; those before failed too")
+                if retry is not None:
+                    note_attempts(error, attempt, retry.attempts)
                 return value, error
             attempt += 1
             if seat.cut.wait(retry.delay_before(attempt, self.random.random)):
@@ -232,12 +238,11 @@ def _discard(ticket: Ticket) -> None:
     ticket.stage.settle_cancelled(ticket)
 
 
-def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask) -> StageTimeoutError:
-    assert task.timeout is not None
+def _explain_timeout(exc: WorkerTimeoutError, task: IsolatedTask, limit: float) -> StageTimeoutError:
     error = StageTimeoutError(
-        f"a call of isolated stage {task.info} has not returned within {task.timeout:g} s; its process was killed",
+        f"a call of isolated stage {task.info} has not returned within {limit:g} s; its process was killed",
         stage=str(task.info),
-        seconds=task.timeout,
+        seconds=limit,
     )
     if exc.remote_traceback:
         add_note(error, f"it was at\n{exc.remote_traceback}")

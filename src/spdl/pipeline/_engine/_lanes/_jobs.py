@@ -88,6 +88,12 @@ class JobQueue:
     def settle_cancelled(self, ticket: Ticket) -> None:
         ticket.fatal = asyncio.CancelledError()
 
+    def note_lost(self, number: int) -> None:
+        with self.engine.lock:
+            for node in self.engine.nodes:
+                if node.info is self.info:
+                    node.counters.num_lost += number
+
     def finish(self, ticket: Ticket, now: float) -> None:
         self.loop.notify(ticket.handle)
 

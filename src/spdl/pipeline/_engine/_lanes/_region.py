@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from spdl._errors import WorkerDiedError
 from spdl._reports import add_note, shown
 from spdl.pipeline._engine._core import Core, EngineState
-from spdl.pipeline._engine._failures import FailureRecord, log_failure
+from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._joining import RunningCall, Stuck
 from spdl.pipeline._engine._lane import Lane, Rank
@@ -231,8 +231,9 @@ class RegionLane(Lane):
             text = one.describe()
             position = describe(one.origin)
             add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}")
-            engine.report_failure(node.info, text, position, error)
-            records[number] = FailureRecord(str(node.info), position, text, error, roots_of(one.origin))
+            record = FailureRecord(str(node.info), position, text, error, roots=roots_of(one.origin))
+            engine.tell_failure(Failure(node.info, one.origin, None, record, self.workers.describe(index)))
+            records[number] = record
         with engine.lock:
             must_replace = node.lose(index, records, perf_counter())
         if not must_replace:
@@ -250,7 +251,7 @@ class RegionLane(Lane):
 
     def _log(self, origin: object, value: object, error: Exception) -> FailureRecord:
         engine, node = self.engine, self.node
-        return log_failure(engine.report_failure, node.info, origin, value, error, "its stages")  # type: ignore[arg-type]
+        return log_failure(engine.tell_failure, node.info, origin, value, error, "its stages")  # type: ignore[arg-type]
 
 
 def _named(held: dict[int, Held]) -> str:

@@ -89,6 +89,15 @@ class AsyncGeneratorStage(CallStage):
             if generator is not None and not ticket.exhausted:
                 ticket.closing = True
                 await self.close(generator)
+                ticket.closing = False
+        if ticket.substitute is not None:
+            with engine.lock:
+                if self.cancelled:
+                    return
+                self.account(ticket, engine.clock())
+                if self.budget is not None and self.check_budget(engine.clock()):
+                    return
+            await self.place(ticket, ticket.substitute)
 
     async def close(self, generator: Any) -> None:
         try:
@@ -136,7 +145,8 @@ class AsyncGeneratorStage(CallStage):
             self.discard()
             return
         if ticket.error is not None or ticket.fatal is not None:
-            self.account(ticket, now)
+            if ticket.substitute is None:  # otherwise it was counted before its substitute was emitted
+                self.account(ticket, now)
         else:
             self.num_ends += 1
             self.counters.other_time += now - ticket.started
@@ -147,11 +157,8 @@ class AsyncGeneratorStage(CallStage):
             self.wake_next()
         self.after_call(now)
 
-    def count_failure(self, ticket: Ticket) -> None:
-        assert ticket.error is not None
-        self.counters.num_failures += 1
-        self.failures.append(ticket.error)
-        self.engine.note_failure(ticket.error)
+    def release_failed(self, ticket: Ticket) -> None:
+        """The end of its branch does."""
 
     @property
     def num_counted_calls(self) -> int:

@@ -6,12 +6,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
-from spdl.pipeline._engine._failures import Limit, as_stage_failure, log_failure
+from spdl.pipeline._engine._failures import (
+    FailureRecord,
+    Outcome,
+    as_stage_failure,
+    chain,
+    log_failure,
+    no_success,
+)
 from spdl.pipeline._engine._node import Node
+from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._ticket import Ticket
 
 if TYPE_CHECKING:
@@ -21,8 +29,9 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._engine._remote_calls import Collected
     from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._limits import Limit
 
-__all__ = ["CHEAP_SCORE", "CallStage", "WrongParameters", "begin"]
+__all__ = ["CHEAP_SCORE", "CallStage", "Settled", "WrongParameters", "begin"]
 
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
@@ -54,6 +63,14 @@ def begin(op: Callable[[Any], Any], value: Any) -> Any:
         raise
 
 
+class Settled(NamedTuple):
+    """What comes of a call that raised: a failed item with what goes on in its place, or the failure of the stage."""
+
+    record: FailureRecord | None
+    substitute: Any = None  # ``None``: nothing
+    fatal: BaseException | None = None
+
+
 class CallStage(Node):
     """Runs ``op`` on each item, with at most ``limit`` calls in flight."""
 
@@ -66,11 +83,15 @@ class CallStage(Node):
         "lane",
         "limit",
         "location",
+        "may_all_fail",
         "next_call",
         "op",
         "out",
         "out_items",
+        "raises",
         "running",
+        "seen",
+        "substitute",
     )
 
     #: Whether a call runs in steps, each with an output: the op is a generator.
@@ -87,6 +108,12 @@ class CallStage(Node):
         self.lane = lane
         self.location = location
         self.budget: Limit | None = None
+        self.may_all_fail = False  # the user accepts that every call fails
+        self.raises = False  # the first failure fails the stage
+        self.substitute: Callable[[Any, Exception], Any] | None = None  # gives what goes on in place of an output
+        self.seen: tuple[int, int] | None = (
+            None  # calls that succeeded and failed before the epoch; ``None``: the first
+        )
         self.next_call: CallStage | None = None  # the next stage, if results may be passed to it directly
         self.running = 0
         self.cheap_score = 0
@@ -193,11 +220,36 @@ class CallStage(Node):
             ticket.fatal = exc.__cause__
         elif isinstance(exc, Exception):
             if not (ticket.cancelled or self.cancelled):
-                ticket.error = log_failure(
-                    self.engine.report_failure, self.info, ticket.origin, ticket.value, exc, self.location
-                )
+                ticket.error, ticket.substitute, ticket.fatal = self.settle_failure(ticket, exc)
         else:
             ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
+
+    def settle_failure(self, ticket: Ticket, exc: Exception) -> Settled:
+        """Find out what comes of a call that failed its item, and report it. Not under the lock; changes no ticket."""
+        item = ticket.value.item if type(ticket.value) is Placed else ticket.value
+        seconds = self.engine.clock() - ticket.started
+        outcome: Outcome = "raised" if self.raises else "dropped"
+        substitute = None
+        if self.substitute is not None:
+            try:
+                substitute = self.substitute(item, exc)
+            except Exception as failed:  # noqa: BLE001 - the user's; it is the failure of the call then
+                chain(failed, exc)
+                exc = failed
+            except BaseException as failed:  # noqa: BLE001 - the user's; it fails the stage
+                return Settled(None, None, as_stage_failure(failed, f"on_error of stage {self.info}"))
+            else:
+                outcome = "dropped" if substitute is None else "substituted"
+        report = self.engine.tell_failure
+        record = log_failure(
+            report, self.info, ticket.origin, item, exc, self.location, seconds=seconds, outcome=outcome
+        )
+        return Settled(record, substitute)
+
+    def note_lost(self, number: int) -> None:
+        """Count what a call leaves out of its result without failing. Not under the lock."""
+        with self.engine.lock:
+            self.counters.num_lost += number
 
     def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
         """Take the outputs of a generator that ran in another process. Not under the lock."""
@@ -229,7 +281,8 @@ class CallStage(Node):
                     counters.begin_blocked(now)
                 out.consumer.on_input(now)
         else:
-            self.account(ticket, now)
+            if self.account(ticket, now):
+                self.emit(ticket.result, ticket.origin, now)
             if self.ended:  # the error failed the stage: its times are frozen
                 return
         inbox = self.inbox
@@ -281,7 +334,7 @@ class CallStage(Node):
             self.leave_hooks()
 
     def account(self, ticket: Ticket, now: float) -> bool:
-        """Count the call. Returns True if there may be a result to emit."""
+        """Count the call. Returns True if there may be a result to emit, which is ``ticket.result``."""
         wall = now - ticket.started
         if ticket.error is None and ticket.fatal is None:
             self.count_success(wall, ticket.sample_cpu)
@@ -289,10 +342,8 @@ class CallStage(Node):
         self.counters.other_time += wall
         if ticket.fatal is not None:
             self.engine.fail(self, ticket.fatal, now)
-        else:
-            self.counters.num_calls += 1
-            self.count_failure(ticket)
-        return False
+            return False
+        return self.count_failure(ticket, now)
 
     def count_success(self, wall: float, was_sampled: bool) -> None:
         counters = self.counters
@@ -307,11 +358,26 @@ class CallStage(Node):
         if was_sampled and wall < _LONG_CALL:
             self.cpu_countdown = _CPU_SAMPLE_EVERY
 
-    def count_failure(self, ticket: Ticket) -> None:
-        assert ticket.error is not None
-        self.counters.num_failures += 1
-        self.failures.append(ticket.error)
-        self.engine.note_failure(ticket.error)
+    def count_failure(self, ticket: Ticket, now: float) -> bool:
+        """Count a failed call. Returns True if ``ticket.result`` is to be emitted in place of its output."""
+        record, counters = ticket.error, self.counters
+        assert record is not None
+        counters.num_calls += 1
+        counters.num_failures += 1
+        self.failures.append(record)
+        self.engine.note_failure(record)
+        if record.outcome == "raised":  # the item is not consumed: a resumed pipeline tries it again
+            self.engine.fail(self, record.error, now)
+            return False
+        ticket.result = ticket.substitute
+        if ticket.result is None:
+            self.release_failed(ticket)
+            return False
+        counters.num_substituted += 1
+        return True
+
+    def release_failed(self, ticket: Ticket) -> None:
+        """The item of a failed call is consumed."""
         self.engine.ledger.release(ticket.origin)
 
     def emit(self, value: Any, origin: Any, now: float) -> None:
@@ -405,13 +471,50 @@ class CallStage(Node):
             if inbox.items:
                 if inbox.items[0] is not MARK or self.out.overflow:
                     return
+                if self.fails_without_success(now):
+                    return
                 inbox.take()
                 self.out.put_mark(now)
                 self.offer_next()
             elif inbox.closed:
-                self.end(now)
+                if not self.fails_without_success(now):
+                    self.end(now)
             else:
                 return
+
+    def fails_without_success(self, now: float) -> bool:
+        """At the end of an epoch or of the stream: fail the stage if every call has failed.
+
+        Otherwise a pipeline in which nothing works would end like one that had nothing to do. A stage of a path is not
+        judged here: it may have had one rare item (see ``Core.node_ended``).
+        """
+        seen, engine = self.seen, self.engine
+        num_before = (0, 0) if seen is None else seen
+        self.seen = num_successes, num_failures = self.num_successes, self.counters.num_failures
+        if (
+            num_failures == num_before[1]
+            or num_successes > num_before[0]
+            or self.may_all_fail
+            or self.block is not None
+            or engine.stage_failures  # not all of its input has come
+            or not engine.judges_stages
+            or (engine.is_resumed and seen is None)  # the successes may have been in the run before
+        ):
+            return False
+        newest = self.failures[-1] if self.failures else None
+        engine.fail(self, no_success(self.info, num_failures - num_before[1], newest), now)
+        return True
+
+    def error_if_only_failed(self) -> Exception | None:
+        num_failures = self.counters.num_failures
+        if not num_failures or self.num_successes or self.may_all_fail:
+            return None
+        return no_success(self.info, num_failures, self.failures[-1] if self.failures else None)
+
+    @property
+    def num_successes(self) -> int:
+        """Number of calls that gave a result, ``None`` and substitutes included."""
+        return self.num_counted_calls - self.counters.num_failures + self.counters.num_substituted
 
     def offer_next(self) -> None:
         """Offer the items behind a mark, which were not ready when they arrived, now that it has been forwarded."""

@@ -11,7 +11,6 @@ from collections import deque
 from typing import Any
 
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import log_failure
 from spdl.pipeline._engine._remote_calls import Collected
 from spdl.pipeline._engine._ticket import Ticket
 
@@ -79,10 +78,8 @@ class GeneratorStage(CallStage):
     def settle_outputs(self, ticket: Ticket, outputs: Collected) -> None:
         ticket.exhausted = True
         ticket.result = outputs
-        if outputs.error is not None and not ticket.cancelled:
-            ticket.error = log_failure(
-                self.engine.report_failure, self.info, ticket.origin, ticket.value, outputs.error, self.location
-            )
+        if outputs.error is not None:
+            self.settle_error(ticket, outputs.error)
 
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
@@ -97,7 +94,8 @@ class GeneratorStage(CallStage):
             self.num_ends += 1
             self.counters.other_time += now - ticket.started
         elif self.account(ticket, now):
-            self.add_output(ticket, result)
+            self.add_output(ticket, result if ticket.error is None else ticket.result)
+            ticket.result = None
         if self.ended:  # the call's error failed the stage
             return
         if ticket.outputs:
@@ -108,11 +106,8 @@ class GeneratorStage(CallStage):
             self.pump(now)  # in input order, the end of the oldest call lets the next one emit
         self.after_call(now)
 
-    def count_failure(self, ticket: Ticket) -> None:
-        assert ticket.error is not None
-        self.counters.num_failures += 1
-        self.failures.append(ticket.error)
-        self.engine.note_failure(ticket.error)
+    def release_failed(self, ticket: Ticket) -> None:
+        """The end of its branch does."""
 
     @property
     def num_counted_calls(self) -> int:

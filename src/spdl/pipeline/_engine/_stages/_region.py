@@ -13,13 +13,13 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from spdl._errors import WorkerError
-from spdl._reports import add_note, shown
+from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import FailureRecord, Limit
+from spdl.pipeline._engine._failures import Failure, FailureRecord, no_success
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, SourcePosition, describe, roots_of
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
+from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, StageCounts, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 
 from ._region_state import Held, Order, WorkerState
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._origin import Origin, Root
     from spdl.pipeline._info import StageInfo
+    from spdl.pipeline._limits import Limit
 
 __all__ = ["MAX_TRANSFERS", "RegionStage"]
 
@@ -64,7 +65,9 @@ class RegionStage(Node):
         "out",
         "output_size",
         "pumping",
+        "seen",
         "sends_places",
+        "stages",
         "transfers",
         "workers",
     )
@@ -101,6 +104,9 @@ class RegionStage(Node):
         # received transfers, each with the value of ``num_put`` at which it is emitted
         self.transfers: deque[tuple[WorkerState, int]] = deque()
         self.num_counted = 0
+        #: Calls of each stage inside that succeeded and failed; and the same before this epoch, ``None`` in the first.
+        self.stages: list[list[int]] = []
+        self.seen: list[list[int]] | None = None
         self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
@@ -231,7 +237,12 @@ class RegionStage(Node):
         origin = self.describe_origin(index, failed.origin)
         where = f"source position {shown(origin)}, item {failed.item}, in {who} of {self.info}"
         add_note(error, f"in pipeline stage {failed.stage}, {where}")
-        return FailureRecord(failed.stage, origin, failed.item, error, self.roots_in(index, failed.origin))
+        roots = self.roots_in(index, failed.origin)
+        record = FailureRecord(
+            failed.stage, origin, failed.item, error, attempts_of(error), failed.seconds, failed.outcome, roots
+        )
+        self.engine.watch_failure(Failure(failed.stage, roots[0] if len(roots) == 1 else roots, None, record, who))
+        return record
 
     def roots_in(self, index: int, origin: Any) -> tuple[Root, ...]:
         """Return the positions that an item in a worker comes from. Not under the lock: see ``take_report``."""
@@ -271,6 +282,11 @@ class RegionStage(Node):
         worker.num_calls = report.num_calls
         counters.success_time += report.busy - worker.busy
         worker.busy = report.busy
+        counters.num_substituted += report.num_substituted - worker.num_substituted
+        worker.num_substituted = report.num_substituted
+        counters.num_lost += report.num_lost - worker.num_lost
+        worker.num_lost = report.num_lost
+        self.add_stages(worker, report)
         self.give_credits()
         if self.count_failures(records, now):
             return
@@ -281,6 +297,31 @@ class RegionStage(Node):
             worker.ended = True
             self.end_if_done(now)
         self.lane.offer()
+
+    def add_stages(self, worker: WorkerState, report: Report) -> None:
+        """Add up, over all workers, how the calls of each stage inside have ended."""
+        if not self.stages:
+            self.stages = [[0, 0] for _ in report.stages]
+        before = worker.stages or (StageCounts(0, 0),) * len(report.stages)
+        for sums, now, then in zip(self.stages, report.stages, before, strict=True):
+            sums[0] += now.num_successes - then.num_successes
+            sums[1] += now.num_failures - then.num_failures
+        worker.stages = report.stages
+
+    def fails_without_success(self, now: float) -> bool:
+        """At the end of an epoch or of the stream: fail if every call of a stage inside has failed, in all workers."""
+        seen, engine = self.seen, self.engine
+        stages = self.stages
+        before = [[0, 0] for _ in stages] if seen is None else seen
+        self.seen = [list(sums) for sums in stages]
+        if engine.stage_failures or not engine.judges_stages or (engine.is_resumed and seen is None):
+            return False
+        for sums, then in zip(stages, before, strict=False):
+            if sums[1] > then[1] and sums[0] == then[0]:
+                newest = self.failures[-1] if self.failures else None
+                engine.fail(self, no_success(self.info, sums[1] - then[1], newest), now)
+                return True
+        return False
 
     def origin_of(self, worker: WorkerState, descent: Descent) -> Origin:
         origins: list[Origin] = []
@@ -350,13 +391,14 @@ class RegionStage(Node):
 
     def pass_mark(self, now: float) -> None:
         """Emit the mark when every worker has reached it. A worker that is away has no items before it."""
-        if not self.awaited:
+        if not self.awaited and not self.fails_without_success(now):
             self.num_put += 1
             self.out.put_mark(now)
             self.gather(now)
 
     def end_if_done(self, now: float) -> None:
-        if self.end_sent and all(worker.ended for worker in self.workers):
+        is_done = self.end_sent and not self.ended and all(worker.ended for worker in self.workers)
+        if is_done and not self.fails_without_success(now):
             self.end(now)
 
     def end(self, now: float) -> None:

@@ -8,7 +8,7 @@ from spdl.pipeline._engine._failures import short_repr
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Branch, Origin
-    from spdl.pipeline._engine._region_workers import Then
+    from spdl.pipeline._engine._region_workers import StageCounts, Then
 
 __all__ = ["Held", "Order", "WorkerState"]
 
@@ -43,7 +43,10 @@ class WorkerState:
         "num_credits",
         "num_dropped",
         "num_inward",
+        "num_lost",
         "num_outward",
+        "num_substituted",
+        "stages",
     )
 
     def __init__(self, generation: int) -> None:
@@ -56,6 +59,9 @@ class WorkerState:
         self.ended = False
         self.num_dropped = 0
         self.num_calls = 0
+        self.num_substituted = 0
+        self.num_lost = 0
+        self.stages: tuple[StageCounts, ...] = ()
         self.busy = 0.0
 
 

@@ -13,11 +13,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from spdl._reports import add_note
+from spdl._reports import note_attempts
 
+from ._attempt import limited
 from ._call import WrongParameters, begin
+from ._timed import in_time
 
 if TYPE_CHECKING:
+    from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Retry
 
 __all__ = ["RemoteRetried", "retried"]
@@ -27,23 +30,39 @@ _END: Final = object()
 _JITTER: Final = random.SystemRandom()
 
 
-def retried(op: Callable[[Any], Any], kind: str, retry: Retry, stopped: threading.Event) -> Callable[[Any], Any]:
+def retried(
+    op: Callable[[Any], Any], kind: str, retry: Retry, info: StageInfo, stopped: threading.Event
+) -> Callable[[Any], Any]:
     """Return ``op`` with retries.
 
     Args:
         op: User's op.
         kind: Kind of the op: ``"sync"``, ``"generator"``, ``"async"`` or ``"async_generator"``.
         retry: Retry policy.
+        info: The stage.
         stopped: Event that interrupts delays; the call then fails with the exception of its last attempt.
     """
     policy = _Policy(retry)
     if kind == "async":
-        return lambda item: _retry_async(op, item, policy)
+        call = _limited_async(lambda item: begin(op, item), retry, info)
+        return lambda item: _retry_async(call, item, policy)
     if kind == "async_generator":
-        return lambda item: _retry_async_generator(op, item, policy)
+
+        async def begin_one(item: Any) -> tuple[Any, Any]:
+            generator = begin(op, item)
+            try:
+                return await anext(generator, _END), generator
+            except BaseException:
+                await generator.aclose()
+                raise
+
+        call = _limited_async(begin_one, retry, info)
+        return lambda item: _retry_async_generator(call, item, policy)
     if kind == "generator":
-        return lambda item: _retry_generator(op, item, policy, stopped.wait)
-    return lambda item: _retry(op, item, policy, stopped.wait)
+        first = _limited(_begin_generator(op), retry, str(info))
+        return lambda item: _retry_generator(first, item, policy, stopped.wait)
+    limited_op = _limited(op, retry, str(info))
+    return lambda item: _retry(limited_op, item, policy, stopped.wait)
 
 
 class RemoteRetried:
@@ -52,17 +71,29 @@ class RemoteRetried:
     A stop cannot interrupt the delays there.
     """
 
-    def __init__(self, op: Callable[[Any], Any], kind: str, retry: Retry) -> None:
-        self.op, self.kind, self.retry = op, kind, retry
+    def __init__(self, op: Callable[[Any], Any], kind: str, retry: Retry, stage: str) -> None:
+        self.op, self.kind, self.retry, self.stage = op, kind, retry, stage
 
     def __call__(self, item: Any) -> Any:
-        call = _retry_generator if self.kind == "generator" else _retry
-        return call(self.op, item, _Policy(self.retry), _sleep)
+        policy = _Policy(self.retry)
+        if self.kind == "generator":
+            first = _limited(_begin_generator(self.op), self.retry, self.stage)
+            return _retry_generator(first, item, policy, _sleep)
+        return _retry(_limited(self.op, self.retry, self.stage), item, policy, _sleep)
 
 
 def _sleep(seconds: float) -> bool:
     time.sleep(seconds)
     return False
+
+
+def _limited(call: Callable[[Any], Any], retry: Retry, stage: str) -> Callable[[Any], Any]:
+    return call if retry.timeout_per_attempt is None else limited(call, retry.timeout_per_attempt, stage)
+
+
+def _limited_async(call: Callable[[Any], Any], retry: Retry, info: StageInfo) -> Callable[[Any], Any]:
+    seconds = retry.timeout_per_attempt
+    return call if seconds is None else lambda item: in_time(call(item), seconds, info)
 
 
 class _Policy:
@@ -71,10 +102,9 @@ class _Policy:
 
     def delay_after(self, attempt: int, exc: Exception) -> float | None:
         """Return the delay before the next attempt in seconds; ``None``: no more attempts, ``exc`` is the outcome."""
-        if self.retry.covers(exc) and attempt < self.retry.attempts:
+        if attempt < self.retry.attempts and self.retry.covers(exc):
             return self.retry.delay_before(attempt + 1, _JITTER.random)
-        if attempt > 1:
-            add_note(exc, f"attempt {attempt} of {self.retry.attempts}; those before failed too")
+        note_attempts(exc, attempt, self.retry.attempts)
         return None
 
 
@@ -90,26 +120,29 @@ def _retry(op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[
         attempt += 1
 
 
-def _retry_generator(
-    op: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[[float], bool]
-) -> Iterator[Any]:
-    """Retry only before the first output: emitted outputs cannot be revoked."""
-
+def _begin_generator(op: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
     def begin_one(item: Any) -> tuple[Any, Any]:
         generator = iter(op(item))
         return next(generator, _END), generator
 
+    return begin_one
+
+
+def _retry_generator(
+    begin_one: Callable[[Any], Any], item: Any, policy: _Policy, wait: Callable[[float], bool]
+) -> Iterator[Any]:
+    """Retry only before the first output: emitted outputs cannot be revoked."""
     first, generator = _retry(begin_one, item, policy, wait)
     if first is not _END:
         yield first
         yield from generator
 
 
-async def _retry_async(op: Callable[[Any], Any], item: Any, policy: _Policy) -> Any:
+async def _retry_async(call: Callable[[Any], Any], item: Any, policy: _Policy) -> Any:
     attempt = 1
     while True:
         try:
-            return await begin(op, item)
+            return await call(item)
         except WrongParameters:
             raise
         except Exception as exc:
@@ -120,11 +153,7 @@ async def _retry_async(op: Callable[[Any], Any], item: Any, policy: _Policy) -> 
         attempt += 1
 
 
-async def _retry_async_generator(op: Callable[[Any], Any], item: Any, policy: _Policy) -> AsyncIterator[Any]:
-    async def begin_one(item: Any) -> tuple[Any, Any]:
-        generator = begin(op, item)
-        return await anext(generator, _END), generator
-
+async def _retry_async_generator(begin_one: Callable[[Any], Any], item: Any, policy: _Policy) -> AsyncIterator[Any]:
     first, generator = await _retry_async(begin_one, item, policy)
     try:
         while first is not _END:

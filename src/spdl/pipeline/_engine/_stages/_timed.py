@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import StageTimeoutError
-from spdl.pipeline._engine._failures import log_failure
 
-from ._call import CallStage, begin
+from ._call import CallStage, Settled, begin
 from ._generator import GeneratorStage
 from ._ordered import OrderedCallStage
 
@@ -40,14 +39,13 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
     """Fail the item of a call that timed out. Not under the lock; runs on the deadlines thread."""
     stage: Any = ticket.stage
     engine = stage.engine
-    record = None
-    if not stage.cancelled:
-        record = log_failure(engine.report_failure, stage.info, ticket.origin, ticket.value, error, stage.location)
+    settled = Settled(None) if stage.cancelled else stage.settle_failure(ticket, error)
     must_start = False
     with engine.lock:
         try:
             # The thread that runs the call may still write to the ticket, so the fields are overwritten here.
-            ticket.result, ticket.error, ticket.fatal, ticket.exhausted = None, record, None, True
+            ticket.result, ticket.exhausted = None, True
+            ticket.error, ticket.substitute, ticket.fatal = settled
             generator, ticket.generator = ticket.generator, None  # it is running, so no other thread may close it
             stage.finish(ticket, engine.clock())
             ticket.generator = generator

@@ -1,0 +1,78 @@
+"""``FailureWatcher``: tells the user's callback and the quarantine file of each failed item."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from spdl._reports import log, shown
+from spdl.pipeline._engine._stages import CustomMergeStage
+from spdl.pipeline._info import StageInfo
+from spdl.pipeline._provenance._origin import BatchOrigin, leaves_of
+
+from ._event import FailureEvent
+
+if TYPE_CHECKING:
+    from spdl.pipeline._engine import Engine
+    from spdl.pipeline._engine._failures import Failure
+
+    from ._writing import QuarantineFile
+
+__all__ = ["FailureWatcher"]
+
+_LOG = logging.getLogger("spdl.pipeline")
+#: A stage as text: ``<pipeline_id>:<stage_id>:<name>``, with its concurrency behind it.
+_STAGE: Final = re.compile(r"\d+:[^:]*:(.*?)(\[\d+\])?", re.DOTALL)
+
+
+class FailureWatcher:
+    """Called for each failed item, on the thread that learns of it. Never under the engine's lock; never raises."""
+
+    def __init__(
+        self, engine: Engine, callback: Callable[[FailureEvent], Any] | None, file: QuarantineFile | None
+    ) -> None:
+        self._engine = engine
+        self._callback = callback
+        self._file = file
+        self._knows_origins = not any(isinstance(node, CustomMergeStage) for node in engine.nodes)
+        self._was_logged = False  # that the callback raised
+
+    def __call__(self, failure: Failure) -> None:
+        record = failure.record
+        event = FailureEvent(
+            failure.item,
+            _name_of(failure.stage),
+            record.error,
+            record.attempts,
+            record.seconds,
+            self._origin_of(failure),
+            record.outcome,
+            record.item_repr,
+            failure.worker,
+        )
+        if self._file is not None:
+            self._file.write(event)
+        if self._callback is not None:
+            try:
+                self._callback(event)
+            except BaseException as exc:  # noqa: BLE001 - the user's, and nobody is there to catch it
+                if not self._was_logged:
+                    self._was_logged = True
+                    text = "on_failure=%s raised; it is called again, and further errors of it are not logged"
+                    log(_LOG, logging.ERROR, text, shown(self._callback), exc_info=exc)
+
+    def _origin_of(self, failure: Failure) -> BatchOrigin | None:
+        if not self._knows_origins or failure.origin == ():
+            return None
+        with self._engine.lock:
+            place = self._engine.places.of(failure.origin)
+        return BatchOrigin(tuple(dict.fromkeys(leaves_of(place))), (), place)
+
+
+def _name_of(stage: StageInfo | str) -> str:
+    if isinstance(stage, StageInfo):
+        return stage.stage_name
+    found = _STAGE.fullmatch(stage)
+    return stage if found is None else found[1]
