@@ -51,16 +51,18 @@ class LoadFailure:
         index: Position among the sources.
         source: The source, as given.
         error: The exception.
+        name: Name of the source, if ``load_image_batch`` was given ``names``.
     """
 
     index: int
     source: Any
     error: Exception
+    name: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Memory views and mappings cannot be pickled; their bytes can.
         source = bytes(self.source) if isinstance(self.source, memoryview | mmap.mmap) else self.source
-        return LoadFailure, (self.index, source, self.error)
+        return LoadFailure, (self.index, source, self.error, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ._arguments import MAX_PIXELS, as_max_pixels, as_sources
 from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
+from ._names import as_names, with_names
 from ._outcomes import report_failures, with_ffmpeg_on_demand
 from ._pictures import load_pictures
 
@@ -33,7 +34,7 @@ _FITTED_ONLY = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
 _TRANSFORM_ONLY = frozenset(("out", "num_threads", "seeds", "replay", "on_failure", "spares"))
-_COMMON = frozenset(("strict", "storage", "max_pixels"))
+_COMMON = frozenset(("strict", "storage", "max_pixels", "names"))
 
 
 @overload
@@ -51,6 +52,7 @@ def load_image_batch(
     strict: bool = True,
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
+    names: Iterable[str | None] | None = None,
 ) -> "CPUBuffer": ...
 @overload
 def load_image_batch(
@@ -67,6 +69,7 @@ def load_image_batch(
     strict: bool = True,
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
+    names: Iterable[str | None] | None = None,
 ) -> CUDABuffer: ...
 @overload
 def load_image_batch(
@@ -82,6 +85,7 @@ def load_image_batch(
     spares: Iterable[Source] = (),
     storage: Any = None,
     max_pixels: int = MAX_PIXELS,
+    names: Iterable[str | None] | None = None,
 ) -> "CPUBuffer": ...
 @traced
 def load_image_batch(
@@ -113,6 +117,8 @@ def load_image_batch(
             The result is a view of it and keeps it alive. Without it, memory is allocated.
         strict: Whether to raise if any image is missing (its source failed and no spare replaced it). If not, see
             ``on_failure``.
+        names: A name for each source, or ``None`` for those that need none. Errors, the log and ``failures`` have it in
+            place of ``Bytes: 0x…``, so that sources in memory can be told apart.
         max_pixels: Largest number of pixels allowed per image. Larger images fail with ``ImageTooLargeError`` before
             memory is allocated. The default is Pillow's limit.
         width: Width of the batch, in pixels. ``None``: that of the images; if the height is given, 0 and ``None`` let
@@ -213,6 +219,7 @@ def _load_fitted(
     strict: bool = True,
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
+    names: Iterable[str | None] | None = None,
 ) -> "CPUBuffer | CUDABuffer":
     """The form with width and height."""
     check_arguments(demux_config, decode_config, filter_desc)
@@ -222,6 +229,7 @@ def _load_fitted(
     sources = as_sources("srcs", srcs)
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
+    given_names = as_names(names, len(sources))
     is_plain = demux_config is None and decode_config is None and isinstance(filter_desc, Default)
     without_filters = is_plain and width is not None and height is not None and pix_fmt in PIX_FMTS
     if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
@@ -239,7 +247,7 @@ def _load_fitted(
         assert height is not None
         assert pix_fmt is not None
         buffer = _load_without_filters(
-            native_sources, sources, fetched, width, height, pix_fmt, memory, limit, orient=orient
+            native_sources, sources, fetched, width, height, pix_fmt, memory, limit, given_names, orient=orient
         )
         report_failures(
             buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1
@@ -249,11 +257,12 @@ def _load_fitted(
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
     outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, max_pixels=limit, orient=orient)
     outcomes = [fetched.outcome(index, outcome) for index, outcome in enumerate(outcomes)]
-    failures = tuple(
+    failed = [
         LoadFailure(index, source, outcome)
         for index, (source, outcome) in enumerate(zip(sources, outcomes, strict=True))
         if isinstance(outcome, Exception)
-    )
+    ]
+    failures = with_names(failed, given_names)
     report_failures(failures, len(sources), len(failures), most_missing=0 if strict else len(sources) - 1)
     frames = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
@@ -270,6 +279,7 @@ def _load_without_filters(
     pix_fmt: str,
     storage: Any,
     max_pixels: int,
+    names: list[str | None] | None,
     *,
     orient: bool,
 ) -> "CPUBuffer":
@@ -293,7 +303,7 @@ def _load_without_filters(
             fallback_loader=fallback_loader,
         )
 
-    failures = tuple(fetched.failure(failure) for failure in with_ffmpeg_on_demand(load))
+    failures = with_names([fetched.failure(each) for each in with_ffmpeg_on_demand(load)], names)
     if failures:
         _native.core.keep_slots(buffer, list(_origins(len(sources), failures)))
     _set_outcome(buffer, len(sources), failures)

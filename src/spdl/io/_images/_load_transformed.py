@@ -15,6 +15,7 @@ from spdl.io._types import LoadFailure, Source
 from ._applied import AppliedTransform, Plan, plan_of
 from ._arguments import MAX_PIXELS, as_integer, as_max_pixels, as_sources, require_several, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
+from ._names import as_names, with_names
 from ._outcomes import report_failures, with_ffmpeg_on_demand
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def load_transformed(
     spares: Iterable[Source] = (),
     storage: Any = None,
     max_pixels: int = MAX_PIXELS,
+    names: Iterable[str | None] | None = None,
 ) -> "CPUBuffer":
     """``load_image_batch`` with a transform; documented there."""
     if not isinstance(transform, ImageTransform):
@@ -47,6 +49,7 @@ def load_transformed(
     sources = as_sources("srcs", srcs)
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
+    given_names = as_names(names, len(sources))
     num_threads = as_integer("num_threads", num_threads)
     if num_threads < 0:
         raise ValueError(f"num_threads must be >= 0, got {num_threads}")
@@ -67,6 +70,7 @@ def load_transformed(
     # With "zero", all images may be missing: ranks that run in step need a batch of the same size. With "drop", one
     # image at least must be left.
     most_missing = 0 if strict else len(sources) - (on_failure == "drop")
+    batch.failures = with_names(batch.failures, given_names)
     report_failures(batch.failures, len(sources), len(batch.empty), most_missing=most_missing)
     return batch.finish(on_failure)
 

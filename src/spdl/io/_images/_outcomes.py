@@ -1,6 +1,7 @@
 """Shared by all functions that load a batch: loading FFmpeg on demand, reporting failures."""
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -50,15 +51,9 @@ def report_failures(
     """
     for failure in failures:
         if failure.index < num_sources:
-            log(
-                _LG,
-                logging.ERROR,
-                "%s %d of a batch of %d: %s",
-                kind.capitalize(),
-                failure.index,
-                num_sources,
-                failure.error,
-            )
+            which = f"{failure.index}" if failure.name is None else f"{failure.index} ({failure.name})"
+            text = "%s %s of a batch of %d: %s"
+            log(_LG, logging.ERROR, text, kind.capitalize(), which, num_sources, failure.error)
         else:
             log(
                 _LG,
@@ -70,11 +65,23 @@ def report_failures(
             )
     if num_missing > most_missing:
         raise BatchLoadError(_summary(failures, num_sources, num_missing, kind), failures=failures)
+    if num_missing:
+        _count_lost(num_missing)
+
+
+def _count_lost(number: int) -> None:
+    """Count the missing parts in the statistics of the pipeline whose thread this is, if it is one's."""
+    note_lost = getattr(threading.current_thread(), "note_lost", None)
+    if note_lost is not None:
+        note_lost(number)
 
 
 def _summary(failures: Sequence[LoadFailure], num_sources: int, num_missing: int, kind: str) -> str:
     shown = 3
-    lines = [f"  [{failure.index}] {failure.error}" for failure in failures[:shown]]
+    lines = [
+        f"  [{failure.index}] {'' if failure.name is None else f'{failure.name}: '}{failure.error}"
+        for failure in failures[:shown]
+    ]
     if len(failures) > shown:
         lines.append(f"  and {len(failures) - shown} more, in .failures")
     return "\n".join([f"Failed to load some {kind}s. ({num_missing} of {num_sources})", *lines])
