@@ -1,4 +1,4 @@
-"""The command line: ``spdl load`` and ``spdl doctor``. Uses only public names of the other packages."""
+"""The command line: ``spdl load``, ``doctor`` and ``quarantine``. Uses only public names of the other packages."""
 
 from spdl._cli._exits import CommandError as CommandError
 from spdl._cli._exits import ExitCode as ExitCode

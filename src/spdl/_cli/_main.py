@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from spdl import __version__
-from spdl._cli import _doctor, _load_options, _stats_report
+from spdl._cli import _doctor, _load_options, _quarantine, _stats_report
 from spdl._cli._exits import CommandError, ExitCode
 
 __all__ = ["main"]
@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _load_options.add_parser(commands)
     _doctor.add_parser(commands)
     _stats_report.add_parser(commands)
+    _quarantine.add_parser(commands)
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as exit_:  # argparse has printed its message
@@ -33,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _doctor.doctor(as_json=arguments.json)
         if arguments.command == "report":
             return _stats_report.report(arguments.files, arguments.output)
+        if arguments.command == "quarantine":
+            return _quarantine.quarantine(arguments)
         options = _load_options.LoadOptions.of(arguments)
         # Imported late, so that --help and --version are fast and need no native part.
         from spdl._cli._load import load

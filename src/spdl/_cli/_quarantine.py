@@ -1,0 +1,182 @@
+"""``spdl quarantine``: show a file of failed items, try them again, list what to exclude."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spdl._cli._exits import CommandError, ExitCode
+
+__all__ = ["add_parser", "quarantine"]
+
+#: Width of a line of the table.
+_WIDTH = 100
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "quarantine",
+        help="work with the items that failed",
+        description="Work with the file that build(quarantine=FILE) wrote: one line for each failed item.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    show = actions.add_parser("show", help="how many items failed, by stage and error")
+    retry = actions.add_parser("retry", help="call a function on the keys, and say which succeed now")
+    exclude = actions.add_parser("exclude", help="the keys of the failed items, one a line")
+    for action in (show, retry, exclude):
+        action.add_argument("file", metavar="FILE", help="the quarantine file")
+    retry.add_argument("op", metavar="MODULE:CALLABLE", help="function of a key, such as mypackage.data:load")
+    retry.add_argument("--jobs", "-j", type=int, default=4, metavar="N", help="calls at once (default: %(default)s)")
+    retry.add_argument("--out", metavar="FILE", help="write the lines of the items that still fail to this file")
+    exclude.add_argument("--stage", metavar="NAME", help="only failures of this stage")
+    exclude.add_argument("--error", metavar="CLASS", help="only failures with an exception of this class")
+    exclude.add_argument("--out", metavar="FILE", help="write to this file instead of the standard output")
+
+
+def quarantine(arguments: argparse.Namespace) -> int:
+    """Run the command. Returns its exit code.
+
+    Raises:
+        CommandError: The file cannot be read, or the function cannot be found.
+    """
+    lines = _read(arguments.file)
+    if arguments.action == "show":
+        return _show(arguments.file, lines)
+    if arguments.action == "exclude":
+        return _exclude(lines, arguments.stage, arguments.error, arguments.out)
+    return _retry(lines, _function(arguments.op), arguments.jobs, arguments.out)
+
+
+def _read(path: str) -> list[Any]:
+    from spdl.pipeline import read_quarantine  # late: --help needs no pipeline
+
+    try:
+        return read_quarantine(path)
+    except OSError as exc:
+        raise CommandError(f"cannot read {path}: {exc.strerror or exc}", ExitCode.PATH_UNREADABLE) from None
+
+
+def _show(path: str, lines: list[Any]) -> int:
+    if not lines:
+        print(f"{path}: no failed items")
+        return ExitCode.OK
+    groups = Counter((line.stage, line.error) for line in lines)
+    newest = {(line.stage, line.error): line for line in lines}
+    stages = max(len("stage"), *(len(stage) for stage, _ in groups))
+    errors = max(len("error"), *(len(error) for _, error in groups))
+    counts = max(len("failures"), *(len(f"{number:,}") for number in groups.values()))
+    print(f"{'failures':>{counts}}  {'stage':<{stages}}  {'error':<{errors}}  newest")
+    for (stage, error), number in sorted(groups.items(), key=lambda each: (-each[1], each[0])):
+        last = newest[stage, error]
+        what = f"{_plain(last.key)}: " if last.key is not None else ""
+        text = f"{number:>{counts},}  {stage:<{stages}}  {error:<{errors}}  {what}{_plain(last.message)}"
+        print(text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...")
+    keys = {line.key for line in lines if line.key is not None}
+    batches = sum(len(line.keys) > 1 for line in lines)
+    print(
+        f"{len(lines):,} failures, {len(keys):,} different keys" + (f", {batches:,} whole batches" if batches else "")
+    )
+    return ExitCode.OK
+
+
+def _exclude(lines: list[Any], stage: str | None, error: str | None, out: str | None) -> int:
+    chosen = [
+        line
+        for line in lines
+        if line.key is not None and (stage is None or line.stage == stage) and (error is None or line.error == error)
+    ]
+    # A key per line, so a text with a line break in it cannot be written.
+    keys = dict.fromkeys(str(line.key) for line in chosen)
+    _write([key for key in keys if "\n" not in key], out)
+    num_others = sum(line.key is None for line in lines)
+    if num_others:
+        print(f"spdl quarantine: {num_others:,} failures without a key of their own are left out", file=sys.stderr)
+    return ExitCode.OK
+
+
+def _retry(lines: list[Any], op: Callable[[Any], Any], jobs: int, out: str | None) -> int:
+    from spdl.pipeline import FailureEvent, PipelineBuilder
+
+    keys = list(dict.fromkeys(line.key for line in lines if line.key is not None))
+    failed: dict[Any, BaseException] = {}
+
+    def note(event: FailureEvent) -> None:
+        failed[event.item] = event.error
+
+    if jobs < 1:
+        raise CommandError(f"--jobs must be >= 1, got {jobs}", ExitCode.USAGE)
+    done: list[Any] = []
+
+    def run(key: Any) -> Any:
+        op(key)
+        return (key,)
+
+    builder = PipelineBuilder().add_source(keys).pipe(run, concurrency=jobs, output_order="input", max_failures=-1)
+    pipeline = builder.add_sink().build(num_threads=jobs, on_failure=note)
+    with _quiet(), pipeline.auto_stop():
+        done = [key for (key,) in pipeline]
+    for key in done:
+        print(f"ok     {_plain(key)}")
+    for key, error in failed.items():
+        text = f"fails  {_plain(key)}: {type(error).__name__}: {_plain(error)}"
+        print(text if len(text) <= 2 * _WIDTH else text[: 2 * _WIDTH - 3] + "...")
+    print(f"{len(done):,} of {len(keys):,} succeed now, {len(failed):,} still fail")
+    if out is not None:
+        _write([line.line for line in lines if line.key is None or line.key in failed], out)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _quiet() -> Any:
+    """Errors are printed here, not logged."""
+    import logging
+    from contextlib import contextmanager
+
+    @contextmanager
+    def quiet() -> Any:
+        logger = logging.getLogger("spdl.pipeline")
+        was_disabled, logger.disabled = logger.disabled, True
+        try:
+            yield
+        finally:
+            logger.disabled = was_disabled
+
+    return quiet()
+
+
+def _function(name: str) -> Callable[[Any], Any]:
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise CommandError(f"{name!r} must be MODULE:CALLABLE, such as mypackage.data:load", ExitCode.USAGE)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as ``python -m`` does
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as exc:
+        raise CommandError(f"cannot find {name}: {exc}", ExitCode.USAGE) from None
+    if not callable(found):
+        raise CommandError(f"{name} cannot be called: it is {found!r}", ExitCode.USAGE)
+    return found  # type: ignore[no-any-return]
+
+
+def _plain(value: object) -> str:
+    """On one line, and of characters that any terminal can show."""
+    text = str(value).encode(errors="backslashreplace").decode()
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _write(lines: Iterable[str], out: str | None) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    if out is None:
+        sys.stdout.write(text.encode(errors="backslashreplace").decode())
+        return
+    try:
+        with open(out, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as exc:
+        raise CommandError(f"cannot write {out}: {exc.strerror or exc}", ExitCode.FAILED) from None
