@@ -4,14 +4,15 @@ import copy
 import inspect
 import logging
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from os import PathLike, fspath
 from typing import Any, Generic, Literal, TypeVar
 
 from spdl._numbers import as_int, as_timeout
 from spdl._reports import add_note, log, shown
-from spdl.pipeline import Pipeline, PipelineBuilder, PipelineFailure, PipelineStats, Verdict
+from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineFailure, PipelineStats, Verdict
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._stall_options import check_stall_options
-from spdl.pipeline.defs import Aggregator, Op, OutputOrder, Pipe
+from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Pipe, Retry, as_retry, validate_max_failures
 
 from ._holding import Holding, hold
 from ._losses import Losses
@@ -73,6 +74,16 @@ class DataLoader(Generic[Source, Output]):
         stall_timeout: Seconds for which nothing may move while the consumer waits; then a report is logged, or raised.
             As in :func:`~spdl.pipeline.build_pipeline`.
         stall_action: ``"log"``, or ``"raise"`` for :class:`~spdl.pipeline.StallError`.
+        max_failures: Maximum number of failed calls of all functions in an iteration (``int``; negative: no limit),
+            maximum share of them (:class:`~fractions.Fraction`), or maximum share of the newest calls of each function
+            (:class:`~spdl.pipeline.Rate`). When it is exceeded, the iteration raises.
+        retry: Maximum number of attempts of ``preprocessor`` and ``aggregator`` per item, or a
+            :class:`~spdl.pipeline.defs.Retry`.
+        call_timeout: Maximum time of a call of ``preprocessor`` and ``aggregator`` in seconds, with all attempts. A
+            call that takes longer fails; see ``timeout`` of :func:`~spdl.pipeline.defs.Pipe`.
+        quarantine: File to which a line is appended for each failed item; see
+            :func:`~spdl.pipeline.build_pipeline`.
+        on_failure: Function that is called with a :class:`~spdl.pipeline.FailureEvent` for each failed item.
 
     Attributes:
         state_dict: Returns where the newest iteration is, at any moment: before the first one, between two batches, at
@@ -85,12 +96,15 @@ class DataLoader(Generic[Source, Output]):
 
     If ``preprocessor`` raises, the item is logged and dropped. If ``aggregator`` or ``transfer_fn`` raises, the whole
     batch with all its items is. An epoch that has lost items or batches logs one warning at its end with their numbers:
-    it has fewer batches than ``len()``, and in distributed training this process makes fewer steps than the others.
+    it has fewer batches than ``len()``, and in distributed training this process makes fewer steps than the others. If
+    every call of a function fails, the iteration ends with :class:`~spdl.pipeline.PipelineFailure`.
 
     Raises:
         ValueError: An argument is out of range, ``src`` cannot be iterated, or the loader cannot be resumed exactly.
         TypeError: An argument is of the wrong type.
-        PipelineFailure: While iterating: ``src`` raised. The items before it come first.
+        PipelineFailure: While iterating: ``src`` raised, more calls failed than ``max_failures`` allows, or every call
+            of a function failed. The items before it come first.
+        OSError: While iterating: the quarantine file cannot be opened.
         TimeoutError: While iterating: no output came in time. The pipeline ends.
     """
 
@@ -115,6 +129,11 @@ class DataLoader(Generic[Source, Output]):
         resumable: bool | Literal["best-effort"] = False,
         stall_timeout: float | None = None,
         stall_action: Literal["log", "raise"] = "log",
+        max_failures: MaxFailures = -1,
+        retry: int | Retry | None = None,
+        call_timeout: float | None = None,
+        quarantine: str | PathLike[str] | None = None,
+        on_failure: Callable[[FailureEvent], Any] | None = None,
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
@@ -125,6 +144,13 @@ class DataLoader(Generic[Source, Output]):
         self._buffer_size = buffer_size
         self._num_threads = num_threads
         self._timeout = timeout
+        self._max_failures = validate_max_failures(max_failures)
+        self._retry = as_retry(retry)
+        self._call_timeout = as_timeout("call_timeout", call_timeout, positive=True)
+        self._quarantine = None if quarantine is None else fspath(quarantine)
+        if on_failure is not None and not callable(on_failure):
+            raise TypeError(f"on_failure must be a function of a FailureEvent, got {on_failure!r}")
+        self._on_failure = on_failure
         self._output_order: OutputOrder = output_order
         if not isinstance(rng, bool):
             raise TypeError(f"rng must be a bool, got {rng!r}")
@@ -276,7 +302,10 @@ class DataLoader(Generic[Source, Output]):
 
     def _options(self, op: Op | None, name: str) -> dict[str, Any]:
         """Return what the stage of a function has besides its order and concurrency."""
-        return {"rng": name} if self._rng and _takes_rng(op) else {}
+        options: dict[str, Any] = {"rng": name} if self._rng and _takes_rng(op) else {}
+        if name != "transfer_fn":
+            options |= {"retry": self._retry, "timeout": self._call_timeout}
+        return options
 
     def _losses(self, stats: PipelineStats) -> Losses:
         """The failures of the functions in a finished epoch."""
@@ -313,8 +342,11 @@ class DataLoader(Generic[Source, Output]):
         """A pipeline for an iteration."""
         pipeline = self._make_builder().build(
             num_threads=self._num_threads,
+            max_failures=self._max_failures,
             resumable=self._resumable,
             seed=self._seed,
+            on_failure=self._on_failure,
+            quarantine=self._quarantine,
             stall_timeout=self._stall_timeout,
             stall_action=self._stall_action,
         )

@@ -25,6 +25,9 @@ from ._torch.resuming._progress import Mark, Progress
 if TYPE_CHECKING:
     import torch
 
+    from spdl.pipeline.defs import MaxFailures, Retry
+
+    from ._torch._tolerance import Tolerance
     from ._torch.choosing._choosing import Choice
     from ._torch.resuming._documents import Begun, Loaded
     from ._torch.resuming._indices import Indices
@@ -68,6 +71,8 @@ def get_pytorch_dataloader(
     stall_timeout: float | None = None,
     stall_action: Literal["log", "raise"] = "log",
     workers: Workers | None = None,
+    max_failures: "MaxFailures | None" = None,
+    retry: "int | Retry | None" = None,
 ) -> "PyTorchDataLoader[Any]":
     """Make a loader with the arguments of ``torch.utils.data.DataLoader``.
 
@@ -114,6 +119,14 @@ def get_pytorch_dataloader(
         workers: Kind of workers. ``"thread"``: threads that share the dataset; nothing is pickled. ``"process"``:
             processes, each with a copy of the dataset, as torch's workers. ``"auto"``: the faster of the two, measured
             on the first batches; the result is logged and kept in :attr:`PyTorchDataLoader.choice`.
+        max_failures: How many batches of an epoch may fail: a number (negative: any), the share of all batches
+            (:class:`~fractions.Fraction`), or that of the newest (:class:`~spdl.pipeline.Rate`). Until that is
+            exceeded, a batch whose dataset or collate function raises is logged and dropped; then
+            :class:`~spdl.pipeline.FailureLimitError` is raised, and at the end of an epoch without any batch
+            :class:`~spdl.pipeline.PipelineFailure`. ``None``: the exception of each such batch is raised, or, without
+            ``workers``, all are dropped.
+        retry: Maximum number of attempts for each sample of a map-style dataset, or a
+            :class:`~spdl.pipeline.defs.Retry`.
 
     Raises:
         ValueError: An argument is out of range, excludes another, or is not supported by this kind of worker; the
@@ -438,6 +451,13 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
     return ProcessRun(plan)
 
 
+def _tolerance_of(loader: PyTorchDataLoader[Any]) -> "Tolerance":
+    from ._torch._tolerance import Tolerance  # imports the engine, which few loaders need
+
+    assert loader.max_failures is not None
+    return Tolerance(loader.max_failures, f"get_pytorch_dataloader({type(loader.dataset).__name__})")
+
+
 class _Epoch(Iterator[T]):
     """One pass over the loader: the result of ``iter(loader)``."""
 
@@ -461,14 +481,23 @@ class _Epoch(Iterator[T]):
             capacity = 0 if in_flight is None else (loader.prefetch_factor or 2) * loader.num_workers
             self._counts = EpochCounts(loader.num_workers, in_flight, capacity)
             loader._read_stats = self._counts.stats
+        self._tolerance = None if loader.max_failures is None else _tolerance_of(loader)
 
     def __next__(self) -> T:
+        tolerance = self._tolerance
         if self._batches is None:
+            if tolerance is not None and tolerance.failure is not None:
+                raise tolerance.failure
             raise StopIteration
         try:
-            batch = next(self._batches) if self._counts is None else self._counts.take(self._batches)
+            reads = self._batches if self._counts is None else self._counts.reading(self._batches)
+            batch = next(reads) if tolerance is None else tolerance.next(reads)
         except StopIteration:
             self._progress.has_ended = True
+            raise
+        except Exception:
+            if tolerance is not None and tolerance.failure is not None:
+                self.close()
             raise
         self._num_taken += 1
         if self._reported_length is not None and self._num_taken > self._reported_length:

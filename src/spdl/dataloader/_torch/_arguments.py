@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from spdl._numbers import as_timeout
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._stall_options import check_stall_options
+
+if TYPE_CHECKING:
+    from spdl.pipeline.defs import MaxFailures, Retry
 
 __all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "ResolvedArguments", "Workers", "is_iterable", "resolve"]
 
@@ -46,6 +49,8 @@ class Arguments:
     stall_timeout: float | None
     stall_action: Literal["log", "raise"]
     workers: Workers | None
+    max_failures: "MaxFailures | None"
+    retry: "int | Retry | None"
 
 
 @dataclass(kw_only=True)
@@ -60,6 +65,7 @@ class ResolvedArguments(Arguments):
     multiprocessing_context: BaseContext | None
     pin_memory_device: str
     in_order: bool
+    retry: "Retry | None"
 
 
 class InfiniteSampler:
@@ -83,6 +89,7 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
         TypeError: ``multiprocessing_context`` is neither a context nor the name of one, or torch's samplers raise it.
     """
     _check_snapshots(given)
+    given = _check_failures(given)
     check_stall_options(given.stall_timeout, given.stall_action)
     if given.stall_timeout is not None and given.workers not in ("thread", "auto"):
         raise ValueError("stall_timeout is for threads: pass workers='thread', or use timeout with worker processes")
@@ -99,6 +106,26 @@ def _check_snapshots(given: Arguments) -> None:
         raise TypeError(f"snapshot_every_n_steps must be an int, got {every!r}")
     if every < 1:
         raise ValueError(f"snapshot_every_n_steps must be >= 1, got {every}")
+
+
+def _check_failures(given: Arguments) -> Arguments:
+    if given.max_failures is not None:
+        from spdl.pipeline.defs import validate_max_failures  # late: few loaders need it
+
+        validate_max_failures(given.max_failures)
+    if given.retry is None:
+        return given
+    from spdl.pipeline.defs import as_retry
+
+    retry = as_retry(given.retry)
+    if is_iterable(given.dataset):
+        raise ValueError(
+            "retry needs a map-style dataset: an IterableDataset that has raised cannot be asked for the same sample "
+            "again; try again inside it"
+        )
+    if retry is not None and retry.timeout_per_attempt is not None:
+        raise ValueError("timeout_per_attempt of retry is not supported by this loader; limit the time in the dataset")
+    return replace(given, retry=retry)
 
 
 def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:

@@ -1,11 +1,15 @@
-"""Loads the samples of a batch by index and collates them, for every kind of worker. Imports nothing from spdl."""
+"""Loads the samples of a batch by index and collates them, for every kind of worker. Imports little of spdl."""
 
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Protocol
 
-__all__ = ["DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_samples"]
+from spdl._reports import note_attempts
+
+__all__ = ["Attempts", "DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_sample", "fetch_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +19,59 @@ class DrawnSeed:
     value: int
 
 
-def fetch_samples(dataset: Any, indices: Any) -> Any:
-    """The samples at ``indices``: the result of ``dataset.__getitems__`` if it exists, else a list."""
+class Attempts(Protocol):
+    """When to try a call again: ``spdl.pipeline.defs.Retry``."""
+
+    @property
+    def attempts(self) -> int: ...
+
+    def covers(self, error: BaseException, /) -> bool: ...
+
+    def delay_before(self, attempt: int, random: Callable[[], float], /) -> float: ...
+
+
+#: Has no state, so it changes no numbers that users draw.
+_JITTER: Final = random.SystemRandom()
+
+
+def fetch_sample(dataset: Any, index: Any, retry: Attempts | None = None) -> Any:
+    """The sample at ``index``, with other attempts if it fails."""
+    return dataset[index] if retry is None else _try(dataset.__getitem__, index, retry)
+
+
+def fetch_samples(dataset: Any, indices: Any, retry: Attempts | None = None) -> Any:
+    """The samples at ``indices``: the result of ``dataset.__getitems__`` if it exists, else a list.
+
+    With ``retry``, there are other attempts for the calls that fail: for each sample, or for all that are one call.
+    """
     getitems = getattr(dataset, "__getitems__", None)
     if getitems:
-        return getitems(indices)
-    return [dataset[index] for index in indices]
+        return getitems(indices) if retry is None else _try(getitems, indices, retry)
+    if retry is None:
+        return [dataset[index] for index in indices]
+    return [_try(dataset.__getitem__, index, retry) for index in indices]
 
 
-def fetch(dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[Any], Any]) -> Any:
+def _try(get: Callable[[Any], Any], key: Any, retry: Attempts) -> Any:
+    attempt = 1
+    while True:
+        try:
+            return get(key)
+        except Exception as exc:
+            if attempt >= retry.attempts or not retry.covers(exc):
+                note_attempts(exc, attempt, retry.attempts)
+                raise
+        attempt += 1
+        time.sleep(retry.delay_before(attempt, _JITTER.random))
+
+
+def fetch(
+    dataset: Any,
+    indices: Any,
+    is_batched: bool,
+    collate_fn: Callable[[Any], Any],
+    retry: Attempts | None = None,
+) -> Any:
     """The batch for one element of the batch sampler, or the sample for one of the sampler.
 
     Raises:
@@ -31,7 +79,8 @@ def fetch(dataset: Any, indices: Any, is_batched: bool, collate_fn: Callable[[An
         Exception: Dataset or collate function raised it.
     """
     try:
-        return collate_fn(fetch_samples(dataset, indices) if is_batched else dataset[indices])
+        fetched = fetch_samples(dataset, indices, retry) if is_batched else fetch_sample(dataset, indices, retry)
+        return collate_fn(fetched)
     except StopIteration as exc:
         raise RuntimeError("the dataset or the collate function raised StopIteration") from exc
 

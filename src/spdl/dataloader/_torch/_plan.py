@@ -34,8 +34,11 @@ class Plan(ResolvedArguments):
 
     @property
     def drops_failures(self) -> bool:
-        """Whether a batch that fails is logged and dropped, as in SPDL 0.8; otherwise its exception is raised."""
-        return self.workers is None
+        """Whether a batch that fails is logged and dropped, as in SPDL 0.8; otherwise its exception is raised.
+
+        With ``max_failures`` it is raised too, and the loader decides.
+        """
+        return self.workers is None and self.max_failures is None
 
 
 class Run(Protocol):

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from spdl._reports import add_note
-from spdl.dataloader._torch._fetching import fetch_samples
+from spdl.dataloader._torch._fetching import fetch_sample, fetch_samples
 from spdl.dataloader._torch._plan import Plan
 from spdl.dataloader._torch.resuming._progress import Recorded
 
@@ -195,7 +195,7 @@ class PieceLoader:
         error = None
         try:
             if whole is None and not plan.is_batched:
-                return self._finish(plan.dataset[piece.value])
+                return self._finish(fetch_sample(plan.dataset, piece.value, plan.retry))
             samples = None
             if whole is None or not whole.has_failed_before(piece.position):
                 samples = self._fetch(piece.value)
@@ -215,7 +215,7 @@ class PieceLoader:
 
     def _fetch(self, indices: Any) -> Any:
         began = perf_counter()
-        samples = fetch_samples(self.plan.dataset, indices)
+        samples = fetch_samples(self.plan.dataset, indices, self.plan.retry)
         if isinstance(samples, list) and samples:
             taken = (perf_counter() - began) / len(samples)
             known = self.seconds_per_sample

@@ -1,0 +1,100 @@
+"""``Tolerance``: how many batches of an epoch may fail: ``get_pytorch_dataloader(max_failures=...)``."""
+
+import logging
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from spdl._reports import describe_exception, log, text_of
+from spdl.dataloader._losses import Losses
+from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, PipelineFailure
+from spdl.pipeline._limits import Limit, RateLimit
+from spdl.pipeline.defs import MaxFailures, Rate
+
+__all__ = ["Tolerance"]
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+
+class Tolerance:
+    """Takes the batches of one epoch, and drops those that fail, up to a limit.
+
+    Errors of the workers and of the engine (``PipelineError``) are no failures of a batch: they are raised.
+
+    Args:
+        limit: Limit on the failures.
+        loader: Loader, for messages.
+    """
+
+    def __init__(self, limit: MaxFailures, loader: str) -> None:
+        self._given = limit
+        self._limit = RateLimit(limit) if isinstance(limit, Rate) else Limit(limit, is_own=True)
+        self._is_limited = not (isinstance(limit, int) and limit < 0)
+        share = limit.share if isinstance(limit, Rate) else limit
+        self._may_all_fail = isinstance(limit, Fraction | Rate) and share == 1
+        self._loader = loader
+        self._num_calls = 0
+        self._losses = Losses()
+        #: Ends the epoch; raised whenever a batch is asked for.
+        self.failure: Exception | None = None
+
+    def next(self, batches: Iterator[Any]) -> Any:
+        """The next batch that has not failed.
+
+        Raises:
+            StopIteration: There are no more.
+            FailureLimitError: More have failed than may.
+            PipelineFailure: The epoch has ended, and all have failed.
+        """
+        losses = self._losses
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                self._end()
+                raise
+            except PipelineError:
+                raise
+            except Exception as exc:  # noqa: BLE001 - of the dataset, or the collate function
+                self._num_calls += 1
+                losses.num_single += 1
+                losses.last = exc
+                self._check(exc)
+                text = "%s dropped a batch: %s"
+                log(_LOG, logging.ERROR, text, self._loader, text_of(exc), exc_info=exc)
+                continue
+            self._num_calls += 1
+            if losses.num_single and not isinstance(self._given, int):
+                self._check(losses.last)
+            return batch
+
+    def _check(self, cause: BaseException | None) -> None:
+        num_failures, num_calls = self._losses.num_single, self._num_calls
+        if not self._is_limited or not self._limit.exceeded(num_failures, num_calls):
+            return
+        self.failure = FailureLimitError(
+            f"{num_failures} of {num_calls} batches of {self._loader} failed, which exceeds max_failures={self._given}",
+            stage=self._loader,
+            num_failures=num_failures,
+            num_calls=num_calls,
+            limit=self._given,
+        )
+        raise self.failure from cause
+
+    def _end(self) -> None:
+        num_failures, error = self._losses.num_single, self._losses.last
+        if not num_failures:
+            return
+        if num_failures == self._num_calls and not self._may_all_fail:
+            assert error is not None
+            failure = NoSuccessError(
+                f"all {num_failures} batches of {self._loader} failed; the newest error: {describe_exception(error)}",
+                stage=self._loader,
+                num_failures=num_failures,
+            )
+            failure.__cause__ = error
+            self.failure = PipelineFailure([(self._loader, failure)])
+            raise self.failure
+        assert error is not None
+        text = "%s: %d of %d batches were dropped in this epoch, because they failed (last: %s)"
+        log(_LOG, logging.WARNING, text, self._loader, num_failures, self._num_calls, describe_exception(error))
