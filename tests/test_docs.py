@@ -3,7 +3,8 @@
 Every block fenced as ``python`` is run, the blocks of one file in order as one program, in a folder that holds nothing
 but ``photos/`` with a few JPEGs and ``clips/`` with ``video.mp4`` (H.264 and AAC), ``speech.wav`` and ``music.flac``,
 two seconds each. A block fenced as ``python no-run`` is only compiled, and a document with blocks fenced as
-``python torch`` is only run where torch is installed. The program keeps the line numbers of the document, so that a
+``python torch`` is only run where torch is installed. What a block fenced as ``python output`` prints is the block
+fenced as ``text`` behind it. The program keeps the line numbers of the document, so that a
 traceback points into it.
 """
 
@@ -54,14 +55,32 @@ def blocks_of(text: str) -> list[Block]:
     return found
 
 
+#: Printed before and after what a block with output prints, on the line of its fence and on the one below it.
+MARKS = "=== output of line {} ===", "=== end of it ==="
+
+
 def program_of(blocks: list[Block]) -> str:
     """The blocks to run as one program, each on the lines it has in its document."""
     lines: list[str] = []
     for block in blocks:
         if block.info[:1] == ("python",) and "no-run" not in block.info:
             lines += [""] * (block.line - 1 - len(lines))
+            if "output" in block.info:
+                lines[-1] = f"print({MARKS[0].format(block.line)!r})"
             lines += block.text.splitlines()
+            if "output" in block.info:
+                lines += [f"print({MARKS[1]!r})"]
     return "\n".join(lines) + "\n"
+
+
+def outputs_of(blocks: list[Block]) -> dict[int, str]:
+    """What the blocks with output are to print, by the lines that they begin on."""
+    found = {}
+    for block, behind in zip(blocks, [*blocks[1:], Block((), 0, "")], strict=True):
+        if "output" in block.info:
+            assert behind.info == ("text",), f"what the block on line {block.line} prints must be behind it"
+            found[block.line] = behind.text
+    return found
 
 
 DOCUMENTS = [
@@ -106,6 +125,9 @@ def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     ended = run_file(script, folder=folder)
     said = ended.stderr.replace(str(script), str(document.relative_to(ROOT)))
     assert ended.returncode == 0, f"the code of {document.relative_to(ROOT)} fails:\n{said}"
+    for line, expected in outputs_of(blocks).items():
+        printed = ended.stdout.partition(MARKS[0].format(line))[2].partition(MARKS[1])[0]
+        assert printed.strip("\n") == expected.strip("\n"), f"{document.relative_to(ROOT)}, line {line}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
