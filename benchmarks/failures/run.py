@@ -1,0 +1,65 @@
+"""What does a failed item cost, and what does each way of being told of it add?
+
+Every second item fails, in one thread; the log is off, because its handlers would be most of the time. The difference to
+``skip`` is what a callback, a substitute or a line in the quarantine file adds per failure. Required: a line adds at
+most 50 us. ::
+
+    python -m benchmarks.failures.run [--quick]
+"""
+
+import argparse
+import json
+import logging
+import statistics
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from spdl.pipeline import PipelineBuilder
+
+__all__ = ["main"]
+
+
+def refuse_odd(item: int) -> int:
+    if item % 2:
+        raise ValueError(f"item {item} is odd")
+    return item
+
+
+def seconds_per_failure(num_items: int, pipe: dict[str, Any], build: dict[str, Any]) -> float:
+    """Run a pipeline and return its time, divided by the number of failures."""
+    builder = PipelineBuilder().add_source(range(num_items)).pipe(refuse_odd, **pipe).add_sink(100)
+    pipeline = builder.build(num_threads=1, **build)
+    began = perf_counter()
+    with pipeline.auto_stop():
+        for _ in pipeline:
+            pass
+    return (perf_counter() - began) / (num_items // 2)
+
+
+def main() -> None:
+    """Measure the ways in turn, and print the median of what each adds."""
+    parser = argparse.ArgumentParser(description="What a failed item costs.")
+    parser.add_argument("--quick", action="store_true", help="few items, to see that it runs")
+    quick = parser.parse_args().quick
+    logging.disable(logging.CRITICAL)
+    num_items, num_rounds = (2_000, 3) if quick else (20_000, 9)
+    with tempfile.TemporaryDirectory() as folder:
+        ways: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+            "skip": ({}, {}),
+            "substitute": ({"on_error": lambda item, error: -item}, {}),
+            "on_failure": ({}, {"on_failure": lambda event: None}),
+            "quarantine": ({}, {"quarantine": Path(folder) / "bad.jsonl"}),
+        }
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(num_rounds):
+            for way, (pipe, build) in ways.items():
+                times[way].append(1e6 * seconds_per_failure(num_items, pipe, build))
+    medians = {way: statistics.median(measured) for way, measured in times.items()}
+    added = {way: round(median - medians["skip"], 1) for way, median in medians.items()}
+    print(json.dumps({"us_per_failure": {way: round(each, 1) for way, each in medians.items()}, "added": added}))
+
+
+if __name__ == "__main__":
+    main()
