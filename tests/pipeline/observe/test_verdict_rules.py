@@ -199,6 +199,17 @@ def test_gil_advice_for_short_calls() -> None:
     assert verdict.predicted_rate == verdict.rate
 
 
+def test_cpus_that_others_use_are_not_promised() -> None:
+    """On a busy machine, the bound is what is left, and the verdict says who has the rest."""
+    one = stage("decode", limit=4, fill=0.25, cpu=1.0, held=1.0)
+    verdict = verdict_of(facts(one, cpus_used=1.0, cpus_outside=6.0))
+    assert verdict.predicted_rate == pytest.approx(200.0, rel=0.05)
+    assert verdict.next_bound == "CPU, of which other processes use 6.0 of 8"
+    full = verdict_of(facts(one, cpus_used=1.0, cpus_outside=7.5))
+    assert full.predicted_rate == full.rate
+    assert "pipe(decode, executor=ProcessPoolExecutor(8)" in full.advice
+
+
 def test_gil_held_elsewhere_advice() -> None:
     """If the pipeline does not hold the GIL, it is the pipeline that moves."""
     verdict = verdict_of(facts(stage(gil=0.5), gil_held=0.9, gil_elsewhere=0.8))

@@ -41,7 +41,7 @@ def bounds_of(facts: Facts, without_gil: StageFacts | None = None) -> list[Bound
     cpus_used = facts.cpus_used + calls * _CROSSING_CPU
     found = [
         Bound("consumer", "the consumer", _over(rate, 1.0 - facts.wait)),
-        Bound("cpu", f"CPU, {_number(facts.cpus)} of {facts.machine_cpus}", _over(rate, cpus_used / facts.cpus)),
+        Bound("cpu", _cpus(facts), _over(rate, cpus_used / (facts.cpus_left if facts.is_loaded else facts.cpus))),
     ]
     if facts.has_gil and facts.gil_held is not None:
         held = facts.gil_held
@@ -64,6 +64,12 @@ def lowest(bounds: list[Bound], *without: str) -> Bound | None:
 
 def _over(rate: float, share: float) -> float:
     return rate / share if share > _LEAST else inf
+
+
+def _cpus(facts: Facts) -> str:
+    if facts.is_loaded:
+        return f"CPU, of which other processes use {facts.cpus_outside:.1f} of {facts.machine_cpus}"
+    return f"CPU, {_number(facts.cpus)} of {facts.machine_cpus}"
 
 
 def _number(cpus: float) -> str:

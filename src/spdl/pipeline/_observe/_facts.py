@@ -16,6 +16,8 @@ __all__ = ["Facts", "StageFacts", "facts_of"]
 
 #: As many observations of a thread are taken for shares of a stage.
 _ENOUGH_SAMPLES = 20
+#: Share of the machine that other processes use, from which on it is not ours alone.
+_LOADED = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,16 @@ class Facts:
     #: Share of the time in which the sink's buffer had items.
     sink_occupied: float = 0.0
     state: str = "running"
+
+    @property
+    def cpus_left(self) -> float:
+        """CPUs that this process may use and that other processes leave to it; at least what it uses."""
+        return min(self.cpus, max(self.cpus_used, self.machine_cpus - self.cpus_outside, 0.01))
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether other processes use so much of the machine that its CPUs are not ours to count on."""
+        return self.cpus_outside >= _LOADED * self.machine_cpus
 
     @property
     def limiting(self) -> StageFacts | None:

@@ -28,8 +28,6 @@ _IO = 0.7
 _CPU = 0.7
 _CPUS_USED = 0.9
 _FULL = 0.8
-#: Other processes use so much of the machine that its CPUs are not ours to count on.
-_OUTSIDE = 0.15
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
 _MOST = 4
 #: A move to other processes is proposed for a gain of this factor.
@@ -98,7 +96,7 @@ def decide(facts: Facts) -> Found:
         )
     shares = stage.shares
     is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus
-    is_loaded = facts.cpus_outside >= _OUTSIDE * facts.machine_cpus
+    is_loaded = facts.is_loaded
     # Time in a CPU's queue that other processes cause says nothing of the call.
     io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
     if shares.queue >= _QUEUE and shares.queue > shares.gil:
@@ -265,7 +263,7 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     if stage.runs_on == "source":
         advice = "do less in the source: let it give positions or paths, and do the work in a stage"
         return _Change(advice, predicted, _name(bound))
-    if predicted < _WORTH_IT * facts.rate:
+    if predicted < _WORTH_IT * facts.rate and not facts.is_loaded:
         advice = f"{native}, or give it more at once: its calls are too short for other processes"
         return _Change(advice, facts.rate, _name(bound))
     advice = (
