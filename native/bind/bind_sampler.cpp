@@ -42,7 +42,8 @@ Returns:
     The number of looks; of them, those at which the GIL was held, and those at which it was held by a thread that works
     for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of observations of a
     thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in another system
-    call, and holding the GIL; with the CPU seconds of its assigned threads.)";
+    call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU seconds of measured
+    calls that ran alone, and of those that ran beside others of the stage.)";
 
 // ------------------------------------------------------------------------------------------------ learning the GIL
 //
@@ -190,7 +191,8 @@ const GilPlace& known_gil() {
 nb::tuple read(const Samples& samples) {
   nb::list stages;
   for (const StageSamples& each : samples.stages) {
-    stages.append(nb::make_tuple(each.num, each.running, each.gil, each.lock, each.io, each.held, each.cpu));
+    stages.append(nb::make_tuple(each.num, each.running, each.gil, each.lock, each.io, each.held, each.cpu,
+                                 each.num_alone, each.cpu_alone, each.num_beside, each.cpu_beside));
   }
   return nb::make_tuple(samples.num_ticks, samples.gil_held, samples.gil_elsewhere, samples.cpu, stages);
 }
@@ -238,8 +240,8 @@ void register_sampler(nb::module_& module) {
           "forget", [](Owner& self, int native_id) { self.sampler.forget(native_id); }, "native_id"_a,
           "The call of an adopted thread has ended, nobody knows when.")
       .def("read", [](const Owner& self) { return read(self.sampler.read()); },
-           nb::sig("def read(self) -> tuple[int, int, int, float, list[tuple[int, int, int, int, "
-                                        "int, int, float]]]"),
+           nb::sig("def read(self) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float, int, "
+                   "float, int, float]]]"),
            kReadDoc)
       .def(
           "close", [](Owner& self) { self.sampler.close(); },

@@ -23,17 +23,36 @@ namespace spdl {
 namespace {
 
 constexpr int kNone = -1;
+// CPU time is measured of calls that take longer, and of one in so many of the others: the clock is a system call.
+constexpr double kLongCall = 200e-6;
+constexpr int kMeasuredEvery = 32;
 
 struct Slot {
   explicit Slot(pid_t thread) : tid(thread) {}
 
   const pid_t tid;
   std::atomic<int> stage = kNone;
+  // Of its own thread.
+  int num_unmeasured = 0;  // as many calls are not measured
+  bool is_measured = false;
+  int num_running = 0;  // calls of the stage when this one began, with this one
+  std::uint64_t number = 0;  // of this call, among those of the stage
+  double cpu_began = 0;
   // The rest: under the state's mutex.
   bool is_assigned = false;
   std::atomic<bool> is_adopted = false;  // read without the mutex as well
   std::optional<double> last_cpu;
   StageSamples adopted;  // what was seen since it was adopted
+};
+
+// What calls cost, for one stage. A lost update changes nothing that matters.
+struct Costs {
+  std::atomic<int> num_running = 0;
+  std::atomic<std::uint64_t> num_begun = 0;
+  std::atomic<std::uint64_t> num_alone = 0;
+  std::atomic<std::uint64_t> ns_alone = 0;
+  std::atomic<std::uint64_t> num_beside = 0;
+  std::atomic<std::uint64_t> ns_beside = 0;
 };
 
 // The slot of this thread, in the sampler that it used last.
@@ -79,7 +98,7 @@ void add(StageSamples& to, const StageSamples& more) {
 // Belongs to the sampler and to its thread, whichever lives longer.
 struct Sampler::State {
   State(std::size_t num_stages, const GilPlace& place)
-      : id(num_samplers.fetch_add(1) + 1), gil(place), generation(fork_generation()) {
+      : id(num_samplers.fetch_add(1) + 1), gil(place), generation(fork_generation()), costs(num_stages) {
     samples.stages.resize(num_stages);
   }
 
@@ -166,6 +185,8 @@ struct Sampler::State {
   const GilPlace gil;
   const std::uint32_t generation;
 
+  std::vector<Costs> costs;  // one for each stage
+
   mutable std::mutex mutex;
   std::vector<std::shared_ptr<Slot>> slots;
   Samples samples;
@@ -214,12 +235,40 @@ void Sampler::enter(std::size_t stage) {
     slot.adopted = {};
   }
   slot.stage.store(static_cast<int>(stage), std::memory_order_relaxed);
+  Costs& costs = state.costs[stage];
+  slot.num_running = costs.num_running.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.number = costs.num_begun.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.is_measured = slot.num_unmeasured-- <= 0;
+  if (slot.is_measured) {
+    slot.cpu_began = this_cpu_time();
+  }
 }
 
 void Sampler::leave() noexcept {
-  if (own.sampler == state_->id) {
-    own.slot->stage.store(kNone, std::memory_order_relaxed);
+  if (own.sampler != state_->id) {
+    return;
   }
+  Slot& slot = *own.slot;
+  const int stage = slot.stage.exchange(kNone, std::memory_order_relaxed);
+  if (stage == kNone || slot.num_running == 0) {
+    return;
+  }
+  Costs& costs = state_->costs[static_cast<std::size_t>(stage)];
+  const int num_running = costs.num_running.fetch_sub(1, std::memory_order_relaxed);
+  if (slot.is_measured) {
+    const double cpu = this_cpu_time() - slot.cpu_began;
+    slot.num_unmeasured = cpu < kLongCall ? kMeasuredEvery : 0;
+    const auto ns = static_cast<std::uint64_t>(cpu * 1e9);
+    const bool none_began = costs.num_begun.load(std::memory_order_relaxed) == slot.number;
+    if (slot.num_running == 1 && num_running == 1 && none_began) {
+      costs.num_alone.fetch_add(1, std::memory_order_relaxed);
+      costs.ns_alone.fetch_add(ns, std::memory_order_relaxed);
+    } else if (slot.num_running > 1 && num_running > 1) {
+      costs.num_beside.fetch_add(1, std::memory_order_relaxed);
+      costs.ns_beside.fetch_add(ns, std::memory_order_relaxed);
+    }
+  }
+  slot.num_running = 0;
 }
 
 void Sampler::assign(pid_t tid, std::size_t stage) {
@@ -269,6 +318,14 @@ Samples Sampler::read() const {
     if (slot->is_adopted && stage != kNone) {
       add(samples.stages[static_cast<std::size_t>(stage)], slot->adopted);
     }
+  }
+  for (std::size_t stage = 0; stage < samples.stages.size(); ++stage) {
+    const Costs& costs = state_->costs[stage];
+    StageSamples& to = samples.stages[stage];
+    to.num_alone = costs.num_alone;
+    to.cpu_alone = static_cast<double>(costs.ns_alone) * 1e-9;
+    to.num_beside = costs.num_beside;
+    to.cpu_beside = static_cast<double>(costs.ns_beside) * 1e-9;
   }
   return samples;
 }

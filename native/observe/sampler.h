@@ -35,6 +35,12 @@ struct StageSamples {
   std::uint64_t io = 0;       // in another system call, or waiting for memory
   std::uint64_t held = 0;     // holding the GIL
   double cpu = 0;             // CPU time of its assigned threads, in seconds
+  // Calls that ran while no other call of the stage did, and those that ran beside others: how many were measured, and
+  // their CPU time in seconds. Calls take longer beside others if they share caches and memory bandwidth.
+  std::uint64_t num_alone = 0;
+  double cpu_alone = 0;
+  std::uint64_t num_beside = 0;
+  double cpu_beside = 0;
 };
 
 struct Samples {

@@ -1,10 +1,11 @@
 #include "observe/thread_state.h"
 
+#include <time.h>
+
 #ifdef __linux__
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +14,12 @@
 #endif
 
 namespace spdl {
+
+double this_cpu_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 #ifdef __linux__
 

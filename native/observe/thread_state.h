@@ -36,6 +36,9 @@ std::optional<ThreadState> state_of(pid_t tid, std::uintptr_t gil_word) noexcept
 // CPU time of a thread of this process, in seconds; nothing if it has ended.
 std::optional<double> cpu_time_of(pid_t tid) noexcept;
 
+// CPU time of the calling thread, in seconds.
+double this_cpu_time() noexcept;
+
 // Copies a word of this process; nothing if the address is not mapped. The memory may be freed at any moment.
 std::optional<std::uintptr_t> read_word(std::uintptr_t address) noexcept;
 

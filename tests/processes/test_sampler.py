@@ -30,6 +30,10 @@ class Seen(NamedTuple):
     io: int
     held: int
     cpu: float
+    num_alone: int
+    cpu_alone: float
+    num_beside: int
+    cpu_beside: float
 
 
 @contextmanager
@@ -252,3 +256,30 @@ def test_the_interpreter_may_exit_while_it_samples() -> None:
         """
     )
     ended.check("done")
+
+
+def test_calls_alone_and_beside_others_are_told_apart() -> None:
+    """A call counts as alone if no other of its stage ran, as beside if others ran at its begin and at its end."""
+    with sampler() as made:
+        made.enter(0)
+        made.leave()
+        alone = Seen(*made.read()[4][0])
+        assert (alone.num_alone, alone.num_beside) == (1, 0)
+        is_inside, may_leave = threading.Event(), threading.Event()
+
+        def work() -> None:
+            made.enter(1)
+            is_inside.set()
+            may_leave.wait()
+            made.leave()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        is_inside.wait()
+        with busy(made, 1, spin):  # its call is longer than that of the other thread, or shorter
+            seen(made, 1, least=5)
+        may_leave.set()
+        thread.join()
+        beside = Seen(*made.read()[4][1])
+        assert (beside.num_alone, beside.num_beside) == (0, 1)
+        assert beside.cpu_beside > 0

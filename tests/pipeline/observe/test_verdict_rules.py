@@ -19,6 +19,7 @@ def stage(
     score: float = 1.0,
     runs_on: Place = "pool",
     num_calls: int = 1000,
+    slowdown: float | None = None,
     **shares: float,
 ) -> StageFacts:
     """A stage; what is not given of its shares is I/O."""
@@ -33,6 +34,7 @@ def stage(
         load=fill * limit,
         score=score,
         shares=StageShares(name, **named, io=io, held=held),
+        slowdown=slowdown,
     )
 
 
@@ -104,6 +106,16 @@ CASES = {
     ),
     "quota": (facts(stage(cpu=1.0, limit=2), cpus=1.5, cpus_used=1.45), "cpu", "op"),
     "cpu by others": (facts(stage(cpu=0.9, queue=0.1), cpus_used=4, cpus_outside=4), "unsure", "op"),
+    # memory
+    "memory": (facts(stage(cpu=1.0, limit=8, slowdown=1.5), cpus_used=7.5), "memory", "op"),
+    "memory, CPUs free": (facts(stage(cpu=0.9, slowdown=1.3)), "memory", "op"),
+    "no slower beside others": (facts(stage(cpu=1.0, limit=8, slowdown=1.2), cpus_used=7.5), "cpu", "op"),
+    "slower because of others": (
+        facts(stage(cpu=0.9, queue=0.1, slowdown=2.0), cpus_used=4, cpus_outside=4),
+        "unsure",
+        "op",
+    ),
+    "slower, but it waits": (facts(stage(cpu=0.2, slowdown=2.0)), "io", "op"),
     # the source
     "source": (facts(stage("src", runs_on="source", limit=1), WAITING), "source", "src"),
     "source with native code": (facts(stage("src", runs_on="source", limit=1, cpu=1.0), WAITING), "source", "src"),

@@ -281,7 +281,9 @@ class Sampler:
     def forget(self, native_id: int) -> None:
         """The call of an adopted thread has ended, nobody knows when."""
 
-    def read(self) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float]]]:
+    def read(
+        self,
+    ) -> tuple[int, int, int, float, list[tuple[int, int, int, int, int, int, float, int, float, int, float]]]:
         """
         What was seen so far.
 
@@ -289,7 +291,8 @@ class Sampler:
             The number of looks; of them, those at which the GIL was held, and those at which it was held by a thread that works
             for no stage; CPU seconds of the threads that call ``enter``; and for each stage the number of observations of a
             thread, and how many of them found it running, waiting for the GIL, waiting for another lock, in another system
-            call, and holding the GIL; with the CPU seconds of its assigned threads.
+            call, and holding the GIL; the CPU seconds of its assigned threads; and the number and the CPU seconds of measured
+            calls that ran alone, and of those that ran beside others of the stage.
         """
 
     def close(self) -> None:

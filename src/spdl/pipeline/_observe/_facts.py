@@ -16,6 +16,8 @@ __all__ = ["Facts", "StageFacts", "facts_of"]
 
 #: As many observations of a thread are taken for shares of a stage.
 _ENOUGH_SAMPLES = 20
+#: As many calls must have run alone, and beside others, to be compared.
+_ENOUGH_CALLS = 10
 #: Share of the machine that other processes use, from which on it is not ours alone.
 _LOADED = 0.15
 
@@ -31,6 +33,8 @@ class StageFacts:
     load: float  #: calls that run at once, on average
     score: float  #: share of the time in which it was neither starved nor blocked
     shares: StageShares
+    #: CPU time of calls that run beside others over that of calls that run alone; ``None``: too few ran alone.
+    slowdown: float | None = None
 
     @property
     def fill(self) -> float:
@@ -107,11 +111,9 @@ def facts_of(stats: PipelineStats) -> Facts:
     window = stats if measured is None or stats.since is None else stats - stats.since
     elapsed = window.elapsed
     shares = _shares_of(window, measured)
-    stages = tuple(
-        _stage_of(window, k, shares[k])
-        for k, stage in enumerate(window.stages)
-        if stage.runs_on not in ("engine", "sink")
-    )
+    numbers = [k for k, stage in enumerate(window.stages) if stage.runs_on not in ("engine", "sink")]
+    samples = measured.stages if measured is not None and measured.num_looks else ()
+    stages = tuple(_stage_of(window, k, shares[k], samples[k] if samples else StageSamples()) for k in numbers)
     estimated_cpus = sum(stage.cpus for stage in stages)
     is_sampled = measured is not None and measured.num_looks > 0
     seconds = measured.seconds if measured is not None else 0.0
@@ -141,7 +143,7 @@ def facts_of(stats: PipelineStats) -> Facts:
     )
 
 
-def _stage_of(window: PipelineStats, number: int, shares: StageShares) -> StageFacts:
+def _stage_of(window: PipelineStats, number: int, shares: StageShares, samples: StageSamples) -> StageFacts:
     stage = window.stages[number]
     elapsed = max(window.elapsed, 1e-9)
     return StageFacts(
@@ -152,7 +154,14 @@ def _stage_of(window: PipelineStats, number: int, shares: StageShares) -> StageF
         load=stage.busy / elapsed,
         score=max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0,
         shares=shares,
+        slowdown=_slowdown(samples),
     )
+
+
+def _slowdown(samples: StageSamples) -> float | None:
+    if min(samples.num_alone, samples.num_beside) < _ENOUGH_CALLS or samples.cpu_alone <= 0:
+        return None
+    return (samples.cpu_beside / samples.num_beside) / (samples.cpu_alone / samples.num_alone)
 
 
 def _shares_of(window: PipelineStats, measured: Measured | None) -> list[StageShares]:

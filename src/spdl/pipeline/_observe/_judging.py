@@ -27,6 +27,7 @@ _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
 _CPUS_USED = 0.9
+_SLOWDOWN = 1.3
 _FULL = 0.8
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
 _MOST = 4
@@ -106,6 +107,8 @@ def decide(facts: Facts) -> Found:
             return Found("oversubscribed", _hungriest(facts))
     if facts.has_gil and (shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD):
         return Found("gil", _gil_holder(facts, stage))
+    if _shares_memory(facts, stage):
+        return Found("memory", stage)
     if is_cpu_full and io < _IO:
         return Found("cpu", _hungriest(facts))
     if stage.runs_on == "source":
@@ -124,6 +127,14 @@ def decide(facts: Facts) -> Found:
         f"{stage.name} is the slowest stage, but it uses only {_percent(stage.fill)} of its slots while the consumer "
         f"waits {_percent(facts.wait)} of the time",
     )
+
+
+def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
+    """Whether its calls take more CPU time beside others, for no other reason."""
+    shares, slowdown = stage.shares, stage.slowdown
+    if slowdown is None or facts.is_loaded:
+        return False
+    return slowdown >= _SLOWDOWN and shares.cpu >= _CPU and shares.queue < _QUEUE and shares.gil < _GIL
 
 
 def _missing(facts: Facts) -> str:
@@ -326,7 +337,7 @@ def _what(facts: Facts, cause: Cause, stage: StageFacts) -> str:
     if cause == "source":
         return f"the source is slow: next() takes {_percent(stage.load)} of the time"
     if cause == "memory":
-        return f"{name} is bound by memory: its calls take more CPU time the more of them run"
+        return f"{name} is bound by memory: its calls take {stage.slowdown:.1f} times the CPU time beside others"
     return f"{name} is limited by its number of calls at once: {_slots(facts, stage)}, while CPUs are free"
 
 

@@ -24,6 +24,10 @@ class StageSamples:
     io: int = 0  #: in another system call, asleep, or waiting for memory
     held: int = 0  #: holding the GIL
     cpu: float = 0.0  #: CPU seconds of the threads that belong to this stage alone
+    num_alone: int = 0  #: measured calls that ran while no other call of the stage did
+    cpu_alone: float = 0.0  #: their CPU seconds
+    num_beside: int = 0  #: measured calls that ran beside others of the stage
+    cpu_beside: float = 0.0
 
     def __sub__(self, earlier: StageSamples) -> StageSamples:
         return _difference(self, earlier)
@@ -56,7 +60,7 @@ class Measured:
 
 #: Sums; everything else is as it is now.
 _SUMS = {"num", "running", "gil", "lock", "io", "held", "cpu", "seconds", "own_cpu", "machine_cpu", "num_looks"}
-_SUMS |= {"gil_held", "gil_elsewhere", "pool_cpu"}
+_SUMS |= {"gil_held", "gil_elsewhere", "pool_cpu", "num_alone", "cpu_alone", "num_beside", "cpu_beside"}
 
 
 def _difference(later: R, earlier: R) -> R:
