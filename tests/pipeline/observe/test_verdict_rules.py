@@ -68,6 +68,7 @@ CASES = {
     "too few calls": (facts(num_calls=199, seconds=9.9), "unsure", None),
     "few calls, but long": (facts(num_calls=20, seconds=10.0), "io", "op"),
     "no calls": (facts(stage(fill=0.0)), "unsure", None),
+    "nothing came out": (facts(num_items=0, rate=0.0, num_calls=3), "unsure", "op"),
     # the consumer comes first, whatever else is wrong
     "consumer": (facts(wait=0.01), "consumer", None),
     "consumer, GIL held": (facts(stage(cpu=1.0, held=0.9), wait=0.01), "consumer", None),
@@ -151,6 +152,9 @@ def test_unsure_says_what_is_missing() -> None:
     assert "a verdict needs 5 s and 200 calls, or 10 s; measured are 2.0 s and 50 calls" in text
     assert "call verdict(seconds=5)" in text
     assert "measure a longer run" in str(verdict_of(facts(seconds=2.0, state="ended")))
+    stuck = verdict_of(facts(num_items=0, rate=0.0, num_calls=3))
+    assert "nothing came out in 10.0 s, while calls of op ran" in stuck.reason
+    assert "they hang, or take longer" in stuck.advice
     other = verdict_of(facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5))
     assert "other processes use 5.0 of 8 CPUs" in other.reason
     assert other.predicted_rate is None
@@ -212,12 +216,14 @@ def test_gil_advice_for_short_calls() -> None:
 
 
 def test_cpus_that_others_use_are_not_promised() -> None:
-    """On a busy machine, the bound is what is left, and the verdict says who has the rest."""
-    one = stage("decode", limit=4, fill=0.25, cpu=1.0, held=1.0)
-    verdict = verdict_of(facts(one, cpus_used=1.0, cpus_outside=6.0))
-    assert verdict.predicted_rate == pytest.approx(200.0, rel=0.05)
-    assert verdict.next_bound == "CPU, of which other processes use 6.0 of 8"
-    full = verdict_of(facts(one, cpus_used=1.0, cpus_outside=7.5))
+    """On a busy machine, the bound is what is left, or half of all, and the verdict says who has the rest."""
+    one = stage("decode", limit=4, fill=0.5, cpu=1.0, held=1.0)
+    verdict = verdict_of(facts(one, cpus=8.0, cpus_used=2.0, cpus_outside=3.0))
+    assert verdict.predicted_rate == pytest.approx(250.0, rel=0.05)
+    assert verdict.next_bound == "CPU, of which other processes use 3.0 of 8"
+    half = verdict_of(facts(one, cpus_used=2.0, cpus_outside=7.5))
+    assert half.predicted_rate == pytest.approx(200.0, rel=0.05)
+    full = verdict_of(facts(one, cpus_used=4.0, cpus_outside=4.0))
     assert full.predicted_rate == full.rate
     assert "pipe(decode, executor=ProcessPoolExecutor(8)" in full.advice
 

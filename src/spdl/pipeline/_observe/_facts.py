@@ -81,8 +81,11 @@ class Facts:
 
     @property
     def cpus_left(self) -> float:
-        """CPUs that this process may use and that other processes leave to it; at least what it uses."""
-        return min(self.cpus, max(self.cpus_used, self.machine_cpus - self.cpus_outside, 0.01))
+        """CPUs that this process may use and that other processes leave to it.
+
+        At least half of them: the system divides CPUs among those that want them, and serves first who wants little.
+        """
+        return min(self.cpus, max(self.cpus_used, self.machine_cpus - self.cpus_outside, self.cpus / 2))
 
     @property
     def is_loaded(self) -> bool:

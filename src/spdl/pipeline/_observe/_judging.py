@@ -95,6 +95,8 @@ def decide(facts: Facts) -> Found:
         return Found(
             "unsure", missing="it is not known what the calls do: they run in other processes, or have not run"
         )
+    if not facts.num_items:
+        return Found("unsure", stage, f"nothing came out in {facts.seconds:.1f} s, while {_in_flight(stage)}")
     shares = stage.shares
     is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus
     is_loaded = facts.is_loaded
@@ -146,6 +148,10 @@ def _missing(facts: Facts) -> str:
         f"a verdict needs {MIN_SECONDS:g} s and {MIN_CALLS} calls, or {2 * MIN_SECONDS:g} s; measured are "
         f"{facts.seconds:.1f} s and {facts.num_calls} calls"
     )
+
+
+def _in_flight(stage: StageFacts) -> str:
+    return "the source was in next()" if stage.runs_on == "source" else f"calls of {stage.name} ran"
 
 
 def _is_full(facts: Facts, stage: StageFacts) -> bool:
@@ -285,11 +291,13 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
 
 
 def _way_to_know(facts: Facts, found: Found) -> str:
+    if not facts.num_items and found.stage is not None:
+        return "see with py-spy or faulthandler where these calls are: they hang, or take longer than the measurement"
     if facts.seconds < MIN_SECONDS or facts.num_calls < MIN_CALLS:
         if facts.state in ("ended", "failed"):
             return "measure a longer run: call verdict() before it, and again at its end"
         return f"ask again later, or call verdict(seconds={MIN_SECONDS:g})"
-    if "other processes" in found.missing:
+    if "other processes use" in found.missing:
         return "measure again when the machine is free, or give this process CPUs of its own"
     return "look at the shares of this verdict and at stats()"
 
