@@ -69,8 +69,10 @@ RULES = [
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.metrics", allows=(P,)),
     Rule("spdl.__main__", allows=("spdl._cli",)),
-    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader")),
-    Rule("spdl._cli", allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.dataloader", "spdl.metrics")),
+    Rule(
+        "spdl._cli",
+        allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader", "spdl.metrics"),
+    ),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),

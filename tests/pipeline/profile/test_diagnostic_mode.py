@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spdl.pipeline import Pipeline, PipelineBuilder
+from spdl.pipeline import Pipeline, PipelineBuilder, run_pipeline_in_subprocess
 from tests.support.child import run_child
 
 
@@ -35,6 +35,16 @@ def test_start_and_stop_do_nothing(pipeline: Pipeline[Any]) -> None:
         assert pipeline.stats().state == "new"
         with pytest.raises(SystemExit):
             pipeline.get_item()
+
+
+def test_pipeline_for_another_process_is_profiled_in_this_one(
+    pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the program ends, and not the other process."""
+    builder = PipelineBuilder().add_source(range(10)).aggregate(5).add_sink()
+    with pytest.raises(SystemExit):
+        next(iter(run_pipeline_in_subprocess(builder)))
+    assert "aggregate(op=collate(5), drop_last=False): 3 items" in capsys.readouterr().out
 
 
 def test_number_of_items_is_checked_when_the_pipeline_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

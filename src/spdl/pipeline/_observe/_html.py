@@ -112,13 +112,15 @@ def _tile(value: str, name: str) -> str:
 
 
 def _verdict(document: Document) -> str:
-    said = [document["verdict"]] if document["verdict"] else []
-    if not said and document["limiting"] is not None:
+    said = document["verdict"] or ""
+    if document["limiting"] is not None:
         stages = {stage["id"]: stage["name"] for stage in document["stages"]}
-        is_last = document["limiting"] == document["stages"][-1]["id"]
-        name = "the consumer: it takes longer than the pipeline" if is_last else stages[document["limiting"]]
-        said = [f"Limiting stage: {name}"]
-    return f'<div class="verdict">{escape(said[0])}</div>' if said else ""
+        name = stages[document["limiting"]]
+        if document["limiting"] == document["stages"][-1]["id"]:
+            said = f"{said}\nLimiting stage: the consumer. It takes longer than the pipeline."
+        elif name not in said:
+            said = f"{said}\nLimiting stage: {name}"
+    return f'<div class="verdict">{escape(said.strip())}</div>' if said else ""
 
 
 _HEADER = (

@@ -16,6 +16,7 @@ from spdl.pipeline._builder import PipelineBuilder
 from spdl.pipeline._resume._exactness import check_exact
 from spdl.pipeline._seeding import check_seeded
 from spdl.pipeline._stall_options import check_stall_options
+from spdl.pipeline.config import is_diagnostic_mode_enabled
 from spdl.pipeline.defs import MaxFailures, MergeConfig, PipelineConfig, PlacementConfig, validate_max_failures
 
 from ._iterate import iterate_in_subprocess, iterate_resumably
@@ -122,6 +123,11 @@ def run_pipeline_in_subprocess(
         "on_failure": on_failure,
         "quarantine": None if quarantine is None else os.path.abspath(quarantine),
     }
+    if is_diagnostic_mode_enabled():
+        # The first read profiles the stages and ends the program, so it has to be read in this process.
+        from spdl.pipeline._build import build_pipeline
+
+        return build_pipeline(config)
     kwargs["initializer"] = [take_along(), *_as_sequence(kwargs.get("initializer"))]
     workers = MovedWorkers()
     try:
