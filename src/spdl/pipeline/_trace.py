@@ -59,7 +59,6 @@ def traced(engine: Engine, path: str, every: int) -> Iterator[None]:
         writer.start()
         yield
     finally:
-        tracer.end()
         writer.finish()
 
 
@@ -92,9 +91,11 @@ class _Writer:
         self.thread.start()
 
     def finish(self) -> None:
-        if os.getpid() != self.pid:  # the child of a fork left the ``with``: the file is its parent's
+        if os.getpid() != self.pid:
+            # The child of a fork left the ``with``: the file is its parent's, and a thread may have held the lock.
             self.file.close()
             return
+        self.tracer.end()
         self.is_over.set()
         self.thread.join()
         self._write_notes()

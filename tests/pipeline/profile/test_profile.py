@@ -13,6 +13,7 @@ import pytest
 
 from spdl.pipeline import (
     Pipeline,
+    PipelineBuilder,
     ProfileHook,
     ProfileResult,
     ProfileResults,
@@ -305,6 +306,20 @@ def test_hook_that_returns_no_context_manager_is_an_error() -> None:
 
     with pytest.raises(TypeError, match="@contextmanager missing"):
         profile_pipeline(described([1], Aggregate(1)), 1, hook=Wrong())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"hook": 3}, "hook must be a ProfileHook, got"), ({"callback": 3}, "callback must be callable")],
+)
+def test_wrong_arguments_are_errors_before_anything_runs(given: dict[str, Any], words: str) -> None:
+    """The source is not touched."""
+    source = Recorder(range(3))
+    with pytest.raises(TypeError, match=words):
+        profile_pipeline(described(source, Aggregate(1)), **given)
+    with pytest.raises(TypeError, match=r"pass builder\.get_config\(\)"):
+        profile_pipeline(PipelineBuilder())  # type: ignore[arg-type] # on purpose
+    assert source.num_taken == 0
 
 
 def test_defaults_of_pipelines_are_not_used() -> None:

@@ -93,12 +93,18 @@ def profile_pipeline(
     Raises:
         RuntimeError: A source has no items, or every call of a stage failed; the last failure is the cause.
         ValueError: ``num_inputs`` is less than 1.
+        TypeError: An argument has the wrong type.
     """
     num_inputs = as_int("num_inputs", num_inputs)
     if num_inputs < 1:
         raise ValueError(f"num_inputs must be >= 1, got {num_inputs}")
     if not isinstance(cfg, PipelineConfig):
         raise TypeError(f"cfg must be a PipelineConfig, got {type(cfg).__qualname__}: pass builder.get_config()")
+    for method in ("stage_profile_hook", "pipeline_profile_hook"):
+        if hook is not None and not callable(getattr(hook, method, None)):
+            raise TypeError(f"hook must be a ProfileHook, got an object of type {type(hook).__qualname__}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable or None, got an object of type {type(callback).__qualname__}")
     if os.environ.get("LOCAL_RANK", "").strip() not in ("", "0"):
         return ProfileResults()
     hook = _config.get_default_profile_hook() if hook is None else hook
