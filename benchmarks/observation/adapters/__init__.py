@@ -1,0 +1,1 @@
+"""One module per contestant; ``benchmarks/_contest/calls.py`` describes them."""
