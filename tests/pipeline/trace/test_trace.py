@@ -18,6 +18,12 @@ from spdl.pipeline.defs import Aggregator, Merge, Pipe, PipelineConfig, SinkConf
 from tests.support.child import run_child
 
 
+@pytest.fixture(autouse=True)
+def all_steps_of_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are too short to be noted."""
+    monkeypatch.setattr("spdl.pipeline._engine._traced._SHORT_STEP", 0.0)
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
@@ -184,6 +190,20 @@ def test_trace_begins_and_ends_while_the_pipeline_runs(tmp_path: Path) -> None:
     consumed = [[name for name in slices(tmp_path / file, "sink") if name != "wait"] for file in ("a.json", "b.json")]
     assert consumed == [["2", "3"], ["4", "5"]]
     assert pipeline._engine.tracer is None
+
+
+def test_short_steps_of_a_source_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of the stages are not."""
+    monkeypatch.setattr("spdl.pipeline._engine._traced._SHORT_STEP", 1e9)
+    run(source(3).pipe(same), tmp_path / "t.json")
+    assert slices(tmp_path / "t.json", "src") == []
+    assert slices(tmp_path / "t.json", "same") == ["0", "1", "2"]
+
+
+def test_names_of_stages_may_have_any_characters(tmp_path: Path) -> None:
+    """Also those that mean something in JSON or in a format."""
+    run(source(3).pipe(same, name='50 %d "\\ é'), tmp_path / "t.json")
+    assert slices(tmp_path / "t.json", '50 %d "\\ é') == ["0", "1", "2"]
 
 
 def test_two_traces_at_once_are_refused(tmp_path: Path) -> None:

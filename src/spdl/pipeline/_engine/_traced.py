@@ -33,6 +33,9 @@ __all__ = ["Note", "Tracer", "label_of", "root_of"]
 _MOST_NOTES: Final = 50_000
 
 
+#: Shorter steps of a source, in seconds, are not noted: they would be a third of most traces, and show nothing.
+_SHORT_STEP: Final = 10e-6
+
 #: Something that began and ended, by ``perf_counter``: node, begin, end, item (``None``: the consumer waited),
 #: and the class of the exception of the call. A plain tuple, because one is made per call.
 Note: TypeAlias = "tuple[Node, float, float, Origin | None, str | None]"
@@ -172,7 +175,8 @@ def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
         before, total = tracer.source_times[self], self.counters.other_time
         tracer.source_times[self] = total
         origin = cls.next_origin(self)
-        tracer.add(self, now - (total - before), now, origin)
+        if total - before >= _SHORT_STEP:
+            tracer.add(self, now - (total - before), now, origin)
         return origin
 
     return {"next_origin": next_origin}
