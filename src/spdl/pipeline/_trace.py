@@ -70,14 +70,14 @@ class _Writer:
         self.file = file
         self.pid = os.getpid()
         base = int(time.time()) // BASE_PERIOD * BASE_PERIOD
-        self.offset = (time.time_ns() - base * 10**9 - time.perf_counter_ns()) / 1e3  # us, of perf_counter
+        self.offset = (_unix_time_of_zero() - base * 10**9) / 1e3  # us, of perf_counter
         self.base = base
         self.is_over = threading.Event()
         self.has_failed = False
         self.tracks = [_Tracks(node, number) for number, node in enumerate(self._in_order())]
         self.of_node = {tracks.node: tracks for tracks in self.tracks}
         self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
-        self.first_flow = tracer.engine.pipeline_id << 48
+        self.first_flow = (tracer.engine.pipeline_id << 48) + 1  # 0 is no flow
         self.num_tracks = 0
         self.filled: dict[Node, int] = {}
         self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
@@ -151,7 +151,7 @@ class _Writer:
         if origin is not None:
             name = label_of(origin)
             if (root := root_of(origin)) is not None:
-                more = f',"bind_id":"{self.first_flow + (root[0] << 40) + root[1]:x}"{tracks.ways}'
+                more = f',"bind_id":"{self.first_flow + (root[0] << 40) + root[1]:#x}"{tracks.ways}'
         if error is not None:
             more += f',"cname":"terrible","args":{{"error":{json.dumps(error)}}}'
         return (
@@ -167,7 +167,7 @@ class _Writer:
         category = tracks.category.replace("%", "%%")
         tracks.templates.append(
             f'{{"ph":"X","name":"%d","cat":{category},"pid":{self.pid},"tid":{number},'
-            f'"ts":%.3f,"dur":%.3f,"bind_id":"%x"{tracks.ways}}},\n'
+            f'"ts":%.3f,"dur":%.3f,"bind_id":"0x%x"{tracks.ways}}},\n'
         )
         name = tracks.name if nth == 0 else f"{tracks.name} #{nth + 1}"
         lines.append(self._meta("thread_name", number, {"name": name}))
@@ -221,3 +221,15 @@ class _Tracks:
         else:
             ends[best] = ended
         return best
+
+
+def _unix_time_of_zero() -> float:
+    """Return what Unix time was, in nanoseconds, when ``perf_counter`` was 0.
+
+    The thread may be interrupted between two readings of clocks; the closest ones of several count.
+    """
+    found: list[tuple[int, float]] = []
+    for _ in range(5):
+        before, now, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+        found.append((after - before, now - (before + after) / 2))
+    return min(found)[1]
