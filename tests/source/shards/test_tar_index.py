@@ -302,6 +302,42 @@ def test_a_store_is_read_by_ranges(tmp_path: Path) -> None:
     assert len(TarIndex.of(store, "train/shard-{000000..000001}.tar")) == 3
 
 
+def test_only_shards_that_changed_are_read_again(tmp_path: Path) -> None:
+    """What is known of the others is taken from the old index, whatever else came or went before them."""
+    files = {path.name: path.read_bytes() for path in write_shards(tmp_path, [3, 0, 2, 4])}
+    odd = [("README", b"?"), ("x.png", b"1"), ("x.Json", b"2"), ("y.png", b"")]
+    store = MemoryStore({**files, "shard-000009.tar": tar_of(odd)})
+    TarIndex.of(store)
+    del store.objects["shard-000000.tar"]
+    store.put("shard-000002.tar", tar_of([("new.txt", b"new")]))
+    store.put("another.tar", tar_of([("first.txt", b"first")]))
+    store.reads.clear()
+    index = TarIndex.of(store)
+    assert {path for path, _, _ in store.reads} == {str(index.path), "shard-000002.tar", "another.tar"}
+    built = TarIndex.build(store)
+    assert (list(index), index.shards, index.fingerprint) == (list(built), built.shards, built.fingerprint)
+
+
+def test_several_may_build_at_once(tmp_path: Path) -> None:
+    """All get the same, one file is left, and it is whole."""
+    write_shards(tmp_path, [3, 2])
+    barrier = threading.Barrier(4)
+    found: list[TarIndex] = []
+
+    def build() -> None:
+        barrier.wait()
+        found.append(TarIndex.of(tmp_path))
+
+    threads = [threading.Thread(target=build) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({index.fingerprint for index in found}) == 1
+    assert len(list(tmp_path.iterdir())) == 3
+    assert list(TarIndex.open(str(found[0].path))) == list(found[0])
+
+
 def test_large_files_of_a_store_are_not_read(tmp_path: Path) -> None:
     """Building reads windows; what is larger is passed over."""
     large = bytes(9 << 20)

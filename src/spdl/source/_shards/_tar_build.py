@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, Final
@@ -165,8 +165,13 @@ def _scan(file: StoredFile, store: RangeStore, window: int) -> TarTable:
     return found
 
 
-def build_index(shards: FoundShards, num_threads: int) -> bytes:
+def build_index(shards: FoundShards, num_threads: int, known: Callable[[StoredFile], TarTable | None]) -> bytes:
     """Read the headers of all archives, and make the contents of the file of their index.
+
+    Args:
+        shards: The archives.
+        num_threads: How many to read at a time.
+        known: Gives what is in an archive, if that is known already.
 
     Raises:
         ShardError: One of them is damaged; the other ones are not waited for.
@@ -176,7 +181,7 @@ def build_index(shards: FoundShards, num_threads: int) -> bytes:
     store = shards.store or LocalFiles()
     window = _LOCAL_WINDOW if shards.store is None else _STORE_WINDOW
     with ThreadPoolExecutor(min(num_threads, len(shards.files)), "spdl-index") as pool:
-        begun = [pool.submit(_scan, file, store, window) for file in shards.files]
+        begun = [pool.submit(lambda file: known(file) or _scan(file, store, window), file) for file in shards.files]
         try:
             tables = [each.result() for each in begun]
         except BaseException:

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import index as as_index
 from typing import Any, Final, NamedTuple, SupportsIndex
 from zlib import crc32
@@ -19,7 +19,7 @@ from spdl.source._errors import ShardError, StaleIndexError
 from spdl.source._index_file import decode_index, encode_index, open_file
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named, write_whole
 
-from ._tar_build import KIND, FoundShards, build_index, find_shards
+from ._tar_build import KIND, FoundShards, TarTable, build_index, find_shards
 from ._tar_headers import BLOCK
 
 __all__ = ["Shard", "TarIndex", "TarSample"]
@@ -141,7 +141,8 @@ class TarIndex(Sequence[dict[str, Any]]):
     ) -> TarIndex:
         """Open the index beside the shards, or build it and save it there, if there is none or the shards have changed.
 
-        Several processes may do so at once: each saves the whole file under another name and renames it.
+        Of an index that is out of date, what is in it of shards that are as they were is taken, and only the others are
+        read. Several processes may do so at once: each saves the whole file under another name and renames it.
 
         Args:
             where: As for :meth:`build`.
@@ -159,11 +160,12 @@ class TarIndex(Sequence[dict[str, Any]]):
         """
         shards = find_shards(where, pattern)
         path = os.fspath(saved_as) if saved_as is not None else shards.default_name()
+        old = None
         try:
-            found = cls._opened(path, shards.store)
-            found._check(shards.files)
+            old = cls._opened(path, shards.store)
+            old._check(shards.files)
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
-            found = cls._built(shards, as_int("num_threads", num_threads))
+            found = cls._built(shards, as_int("num_threads", num_threads), old)
             try:
                 found.save(path)
             except (OSError, RuntimeError) as error:
@@ -172,7 +174,8 @@ class TarIndex(Sequence[dict[str, Any]]):
                     "again the next time. saved_as= names another place",
                     stacklevel=2,
                 )
-        return found
+            return found
+        return old
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, store: RangeStore | None = None) -> TarIndex:
@@ -205,8 +208,14 @@ class TarIndex(Sequence[dict[str, Any]]):
         return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path)
 
     @classmethod
-    def _built(cls, shards: FoundShards, num_threads: int) -> TarIndex:
-        return cls(memoryview(build_index(shards, num_threads)), shards.store, None)
+    def _built(cls, shards: FoundShards, num_threads: int, old: TarIndex | None = None) -> TarIndex:
+        places = {} if old is None else {old._facts_of(shard): place for place, shard in enumerate(old._shards)}
+
+        def known(file: StoredFile) -> TarTable | None:
+            place = None if old is None else places.get(old._facts_of(file))
+            return None if old is None or place is None else old._table_of(place, file)
+
+        return cls(memoryview(build_index(shards, num_threads, known)), shards.store, None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file, or to the store that has the shards. It is replaced as a whole.
@@ -236,6 +245,22 @@ class TarIndex(Sequence[dict[str, Any]]):
             self._checksum = decode_index(KIND, self._data, name)[2]
         self._path = name
 
+    def _facts_of(self, file: StoredFile | Shard) -> tuple[str, int, str | None]:
+        """By which a shard is known again."""
+        return (file.path if self._local is None else os.path.abspath(file.path)), file.size, file.etag
+
+    def _table_of(self, place: int, file: StoredFile) -> TarTable:
+        """What is in one shard."""
+        first, stop = self._first_samples[place : place + 2]
+        files = range(self._first_files[first], self._first_files[stop])
+        table = TarTable(file, skipped=dict(self._shards[place].skipped))
+        table.keys = [self.key(number) for number in range(first, stop)]
+        table.num_files = array("Q", (end - start for start, end in pairwise(self._first_files[first : stop + 1])))
+        table.blocks = array("Q", self._blocks[files.start : files.stop])
+        table.sizes = array("Q", self._sizes[files.start : files.stop])
+        table.extensions = [self._extensions[kind] for kind in self._kinds[files.start : files.stop]]
+        return table
+
     def _check(self, files: list[StoredFile]) -> None:
         """Compare with the shards as they are now."""
         path = self._path or _MEMORY
@@ -245,7 +270,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         for shard, file in zip(self._shards, files, strict=False):
             if reason is not None:
                 break
-            if os.path.abspath(shard.path) != os.path.abspath(file.path):
+            if self._facts_of(shard)[0] != self._facts_of(file)[0]:
                 reason = f"it has {shard.path!r} where {file.path!r} is"
             elif shard.size != file.size:
                 reason = f"{shard.path!r} had {shard.size} bytes and has {file.size}"
