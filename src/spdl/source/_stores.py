@@ -225,7 +225,7 @@ def _facts(info: StoredInfo) -> StoredFile:
     return StoredFile(info.path, info.size, info.etag)
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes | memoryview[int]) -> None:
     """Write a file under another name, and rename it: whoever opens it finds the old one or the new one, whole.
 
     Raises:

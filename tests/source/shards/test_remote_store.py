@@ -33,9 +33,10 @@ def test_an_index_reads_from_it(store: Any, tmp_path: Path) -> None:
     assert sorted(map(str, map(named.read, ShardOrder(named)))) == sorted(map(str, index))
     location = index.locate(7)
     assert location.split(store.read(location)) == pickle.loads(pickle.dumps(index))[7]
+    index.save(tmp_path / "own.index")
     (tmp_path / "shard-000000.tar").write_bytes(tar_of([("k.txt", b"new")]))
     with pytest.raises(StaleIndexError, match="shard-000000"):
-        TarIndex.open(str(index.path), store=store)
+        TarIndex.open(tmp_path / "own.index", store=store)
 
 
 def test_a_stream_reads_from_it(store: Any, tmp_path: Path) -> None:

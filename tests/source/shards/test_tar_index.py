@@ -295,10 +295,8 @@ def test_a_store_is_read_by_ranges(tmp_path: Path) -> None:
     store.reads.clear()
     again = TarIndex.of(store, "train/*.tar")
     assert store.reads == [(str(index.path), 0, len(store.objects[str(index.path)]))]
-    assert list(again) == list(TarIndex.open(str(index.path), store=store))
+    assert list(again) == list(index) == list(pickle.loads(pickle.dumps(index)))
     store.put("train/shard-000000.tar", tar_of([("new.txt", b"new")]))
-    with pytest.raises(StaleIndexError, match="shard-000000"):
-        TarIndex.open(str(index.path), store=store)
     assert len(TarIndex.of(store, "train/shard-{000000..000001}.tar")) == 3
 
 
@@ -336,6 +334,25 @@ def test_several_may_build_at_once(tmp_path: Path) -> None:
     assert len({index.fingerprint for index in found}) == 1
     assert len(list(tmp_path.iterdir())) == 3
     assert list(TarIndex.open(str(found[0].path))) == list(found[0])
+
+
+def test_an_index_of_a_store_can_be_a_local_file(tmp_path: Path) -> None:
+    """Where the store may only be read; it is opened by name too."""
+    (path,) = write_shards(tmp_path, [3])
+    store = MemoryStore({path.name: path.read_bytes()})
+    index = TarIndex.of(store, saved_as=tmp_path / "own.index")
+    assert (list(store.objects), index.path) == ([path.name], str(tmp_path / "own.index"))
+    store.reads.clear()
+    again = TarIndex.of(store, saved_as=tmp_path / "own.index")
+    assert store.reads == []
+    opened = TarIndex.open(tmp_path / "own.index", store=store)
+    assert list(again) == list(opened) == list(index) == list(pickle.loads(pickle.dumps(opened)))
+    store.put(path.name, tar_of([("new.txt", b"new")]))
+    with pytest.raises(StaleIndexError, match="shard-000000"):
+        TarIndex.open(tmp_path / "own.index", store=store)
+    store.put = None  # type: ignore[assignment,method-assign]
+    with pytest.warns(UserWarning, match=r"cannot save the index .* has no method put.*saved_as= names another place"):
+        assert len(TarIndex.of(store)) == 1
 
 
 def test_large_files_of_a_store_are_not_read(tmp_path: Path) -> None:

@@ -79,9 +79,12 @@ class TarIndex(Sequence[dict[str, Any]]):
     Made by :meth:`of`, :meth:`build` and :meth:`open`.
     """
 
-    def __init__(self, data: memoryview[int], store: RangeStore | None, path: str | None) -> None:
+    def __init__(
+        self, data: memoryview[int], store: RangeStore | None, path: str | None, *, is_stored: bool = False
+    ) -> None:
         self._data = data
         self._path = path
+        self._is_stored = is_stored  # the path is one in the store
         self._store = store
         self._local = LocalFiles() if store is None else None
         where = path or _MEMORY
@@ -147,8 +150,8 @@ class TarIndex(Sequence[dict[str, Any]]):
         Args:
             where: As for :meth:`build`.
             pattern: As for :meth:`build`.
-            saved_as: Path of the index. ``None``: a name beginning with ``.spdl-`` in the folder of the first shard. Of
-                a store: a path in it.
+            saved_as: Path of a local file for the index, also of shards in a store. ``None``: beside the first shard,
+                in the same store, under a name that begins with ``.spdl-``.
             num_threads: How many shards to read at a time, if it has to be built.
 
         Returns:
@@ -160,14 +163,18 @@ class TarIndex(Sequence[dict[str, Any]]):
         """
         shards = find_shards(where, pattern)
         path = os.fspath(saved_as) if saved_as is not None else shards.default_name()
+        is_stored = shards.store is not None and saved_as is None
         old = None
         try:
-            old = cls._opened(path, shards.store)
+            old = cls._opened(path, shards.store, is_stored=is_stored)
             old._check(shards.files)
         except (FileNotFoundError, PermissionError, ShardError):  # some stores deny what is not there
             found = cls._built(shards, as_int("num_threads", num_threads), old)
             try:
-                found.save(path)
+                if is_stored:
+                    found._put(path)
+                else:
+                    found.save(path)
             except (OSError, RuntimeError) as error:
                 warnings.warn(
                     f"cannot save the index of {len(shards.files)} shards as {path!r} ({error}): it will be built "
@@ -182,15 +189,15 @@ class TarIndex(Sequence[dict[str, Any]]):
         """Open a saved index, and check that the shards are as they were when it was built.
 
         Args:
-            path: Of the index.
-            store: Where index and shards are; ``None``: local files. Shards are looked for in the folder of the index.
+            path: Of the index, a local file. (That beside the shards of a store is opened by :meth:`of`.)
+            store: Where the shards are. ``None``: local files, found from the folder of the index.
 
         Raises:
             FileNotFoundError: There is no such file.
             ShardError: It is damaged, or no index.
             StaleIndexError: A shard has changed or is gone.
         """
-        found = cls._opened(os.fspath(path), store)
+        found = cls._opened(os.fspath(path), store, is_stored=False)
         try:
             files = list_named(store or LocalFiles(), [shard.path for shard in found._shards])
         except FileNotFoundError as error:
@@ -201,11 +208,11 @@ class TarIndex(Sequence[dict[str, Any]]):
         return found
 
     @classmethod
-    def _opened(cls, path: str, store: RangeStore | None) -> TarIndex:
-        if store is None:
-            return cls(open_file(path), None, path)
+    def _opened(cls, path: str, store: RangeStore | None, *, is_stored: bool) -> TarIndex:
+        if store is None or not is_stored:
+            return cls(open_file(path), store, path)
         size = list_named(store, [path])[0].size
-        return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path)
+        return cls(memoryview(bytes(store.read(FilePart(path, 0, size)))), store, path, is_stored=True)
 
     @classmethod
     def _built(cls, shards: FoundShards, num_threads: int, old: TarIndex | None = None) -> TarIndex:
@@ -218,32 +225,35 @@ class TarIndex(Sequence[dict[str, Any]]):
         return cls(memoryview(build_index(shards, num_threads, known)), shards.store, None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file, or to the store that has the shards. It is replaced as a whole.
+        """Write the index to a local file, which is replaced as a whole.
 
         Local shards are noted by where they are from there, so a folder with its index can be moved. (A copy has other
         times of change, so its index is built again.)
 
         Raises:
             OSError: It cannot be written.
-            TypeError: The store has no ``put``.
         """
         name = os.fspath(path)
-        if self._store is not None:
-            put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
-            if put is None:
-                raise TypeError(f"the store must have a method put(path, data) to save an index in it: {self._store!r}")
-            put(name, bytes(self._data))
-        else:
+        if self._store is None:
             description, columns, _ = decode_index(KIND, self._data, self._path or _MEMORY)
             folder = os.path.dirname(os.path.abspath(name))
             for row, shard in zip(description["shards"], self._shards, strict=True):
                 row[0] = os.path.relpath(shard.path, folder)
             kept = {name: array(column.format, column) for name, column in columns.items()}
-            data = encode_index(KIND, description, kept)
-            write_whole(name, data)
-            self._data = memoryview(data)
-            self._checksum = decode_index(KIND, self._data, name)[2]
-        self._path = name
+            data = memoryview(encode_index(KIND, description, kept))
+        else:
+            data = self._data
+        write_whole(name, data)
+        self._data, self._path, self._is_stored = data, name, False
+        self._checksum = decode_index(KIND, data, name)[2]
+
+    def _put(self, path: str) -> None:
+        """Write the index to the store."""
+        put: Callable[[str, bytes], Any] | None = getattr(self._store, "put", None)
+        if put is None:
+            raise RuntimeError(f"{self._store!r} has no method put(path, data)")
+        put(path, bytes(self._data))
+        self._path, self._is_stored = path, True
 
     def _facts_of(self, file: StoredFile | Shard) -> tuple[str, int, str | None]:
         """By which a shard is known again."""
@@ -388,8 +398,8 @@ class TarIndex(Sequence[dict[str, Any]]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._path is None:
             return _restored, (bytes(self._data), self._store)
-        path = self._path if self._store is not None else os.path.abspath(self._path)
-        return _reopened, (type(self), path, self._store, self._checksum)
+        path = self._path if self._is_stored else os.path.abspath(self._path)
+        return _reopened, (type(self), path, self._store, self._is_stored, self._checksum)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"
@@ -399,8 +409,8 @@ def _restored(data: bytes, store: RangeStore | None) -> TarIndex:
     return TarIndex(memoryview(data), store, None)
 
 
-def _reopened(of: type[TarIndex], path: str, store: RangeStore | None, checksum: int) -> TarIndex:
-    found = of._opened(path, store)
+def _reopened(of: type[TarIndex], path: str, store: RangeStore | None, is_stored: bool, checksum: int) -> TarIndex:
+    found = of._opened(path, store, is_stored=is_stored)
     if found._checksum != checksum:
         raise StaleIndexError(
             f"the index {path!r} has been built again since it was sent to this process. Start again", shard=path
