@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._shards._order import ShardOrder as ShardOrder
     from ._shards._stream import ShardStream as ShardStream
     from ._shards._tar_index import TarIndex as TarIndex
-    from ._shards._tar_index import TarSample as TarSample
+    from ._shards._tar_sample import TarSample as TarSample
     from ._shuffle_buffer import ShuffleBuffer as ShuffleBuffer
     from ._stores import RangeStore as RangeStore
     from ._tables._hugging_face import HuggingFaceStream as HuggingFaceStream
@@ -72,7 +72,7 @@ _MODULE_OF = {
     "ShuffleBuffer": "._shuffle_buffer",
     "StaleIndexError": "._errors",
     "TarIndex": "._shards._tar_index",
-    "TarSample": "._shards._tar_index",
+    "TarSample": "._shards._tar_sample",
 }
 
 

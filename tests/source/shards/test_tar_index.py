@@ -336,6 +336,29 @@ def test_several_may_build_at_once(tmp_path: Path) -> None:
     assert list(TarIndex.open(str(found[0].path))) == list(found[0])
 
 
+def test_a_store_that_cannot_be_listed_is_asked_for_each_shard(tmp_path: Path) -> None:
+    """Such as a web server: names are given, and patterns are an error."""
+    (path,) = write_shards(tmp_path, [3])
+
+    class Unlisted(MemoryStore):
+        def list(self, pattern: str, /) -> list[Any]:
+            raise RuntimeError("cannot be listed")
+
+        def head(self, name: str) -> Any:
+            found = super().list(name)
+            if not found:
+                raise FileNotFoundError(name)
+            return found[0]
+
+    store = Unlisted({path.name: path.read_bytes()})
+    assert list(TarIndex.of(store, path.name)) == list(TarIndex.of(store, path.name))
+    assert len(store.objects) == 2
+    with pytest.raises(FileNotFoundError, match="missing"):
+        TarIndex.of(store, "missing.tar")
+    with pytest.raises(RuntimeError, match="cannot be listed"):
+        TarIndex.of(store, "*.tar")
+
+
 def test_an_index_of_a_store_can_be_a_local_file(tmp_path: Path) -> None:
     """Where the store may only be read; it is opened by name too."""
     (path,) = write_shards(tmp_path, [3])

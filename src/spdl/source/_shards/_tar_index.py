@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from operator import index as as_index
-from typing import Any, Final, NamedTuple, SupportsIndex
+from typing import Any, Final, SupportsIndex
 from zlib import crc32
 
 from spdl.source._arguments import as_int
@@ -21,44 +21,11 @@ from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, li
 
 from ._tar_build import KIND, FoundShards, TarTable, build_index, find_shards
 from ._tar_headers import BLOCK
+from ._tar_sample import Shard, TarSample, cut_off
 
-__all__ = ["Shard", "TarIndex", "TarSample"]
+__all__ = ["TarIndex"]
 
 _MEMORY: Final = "an index in memory"
-
-
-class Shard(NamedTuple):
-    """What an index knows of one archive."""
-
-    path: str
-    size: int  #: in bytes, when the index was built
-    etag: str | None  #: its version then: the ETag, or the time of the last change for a local file
-    num_samples: int
-    skipped: dict[str, int]  #: what is no part of a sample, by kind
-
-
-class TarSample(NamedTuple):
-    """Where a sample is: a part of a shard, which a store can read, and the files in it."""
-
-    path: str  #: of the shard
-    offset: int  #: of the first byte of its first file
-    length: int  #: up to the last byte of its last file
-    etag: str | None  #: the version of the shard when it was indexed; of a local file, its time of change
-    key: str  #: its name without extensions
-    files: tuple[tuple[str, int, int], ...]  #: of each: extension, start within the part, size
-
-    def split(self, data: bytes) -> dict[str, Any]:
-        """Get the files of this sample from its part of the shard, as :meth:`TarIndex.read` returns them.
-
-        Raises:
-            ShardError: These are fewer bytes.
-        """
-        if len(data) != self.length:
-            raise _cut_off(self, len(data))
-        found: dict[str, Any] = {"__key__": self.key, "__url__": self.path}
-        for extension, start, size in self.files:
-            found[extension] = bytes(data[start : start + size])
-        return found
 
 
 class TarIndex(Sequence[dict[str, Any]]):
@@ -373,7 +340,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         for extension, start, size in sample.files:
             data = read(sample.path, sample.offset + start, size, sample.etag)
             if len(data) != size:
-                raise _cut_off(sample, start + len(data))
+                raise cut_off(sample, start + len(data))
             found[extension] = data
         return found
 
@@ -420,12 +387,3 @@ def _reopened(of: type[TarIndex], path: str, store: RangeStore | None, is_stored
 
 def _decode(keys: memoryview[int], start: int, stop: int) -> str:
     return bytes(keys[start:stop]).decode("utf-8", "surrogateescape")
-
-
-def _cut_off(sample: TarSample, length: int) -> ShardError:
-    return ShardError(
-        f"cannot read sample {sample.key!r} of {sample.path!r}: it has {sample.length} bytes from byte {sample.offset} "
-        f"on, and {length} came. The shard is shorter than when it was indexed: build the index again",
-        shard=sample.path,
-        offset=sample.offset + length,
-    )
