@@ -45,12 +45,11 @@ class Attempts:
                 earlier failure as its cause.
         """
         deadline = self.clock() + self.seconds
+        left = self.seconds
         number = 1
-        last: RemoteError | None = None
         while True:
-            left = deadline - self.clock()
             try:
-                return request(max(min(left, self.seconds_each), 0.001))
+                return request(min(left, self.seconds_each))
             except RemoteError as error:
                 if not error._is_transient:
                     error.num_attempts = number
@@ -61,14 +60,14 @@ class Attempts:
             if number >= self.most or pause >= left:
                 raise self._final(last, number, is_late=pause >= left)
             self.sleep(pause)
+            left = max(deadline - self.clock(), 0.001)
             number += 1
 
     def _final(self, error: RemoteError, number: int, *, is_late: bool) -> RemoteError:
-        why = f"after {self.seconds:g} s and {number} attempts" if is_late else f"after {number} attempts"
-        text = f"{error} ({why.replace('1 attempts', '1 attempt') if number == 1 else why})"
-        final = type(error)(text, url=error.url, action=error.action)
-        if is_late and not isinstance(error, RemoteTimeoutError):
-            final = RemoteTimeoutError(text, url=error.url, action=error.action)
+        count = f"{number} attempt{'' if number == 1 else 's'}"
+        text = f"{error} (after {self.seconds:g} s and {count})" if is_late else f"{error} (after {count})"
+        kind = RemoteTimeoutError if is_late else type(error)
+        final = kind(text, url=error.url, action=error.action)
         final.num_attempts = number
         final.__cause__ = error.__cause__ or error
         return final

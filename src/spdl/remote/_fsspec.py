@@ -89,6 +89,9 @@ class FsspecClient:
             )
         return Fetched(data, info.size, info.etag)
 
+    def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
+        return self.fetch(path, None, etag=None, unless=None, most=most, seconds=seconds).data
+
     def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
         data = self.fetch(path, span, etag=None, unless=None, most=0, seconds=seconds).data
         assert data is not None

@@ -64,6 +64,7 @@ class ObstoreClient:
             self._client_options.setdefault("allow_http", True)
         # By time limit: obstore has limits per store, not per request.
         self._stores: dict[int, Any] = {}
+        self._usual: tuple[float, Any] = (0.0, None)  # of the last request
         self._store_for(32.0)  # wrong options fail here
 
     def fetch(
@@ -102,11 +103,7 @@ class ObstoreClient:
             raise self._translated(exc, "read", path, etag) from exc
         expected = size if span is None else min(span[1], size) - span[0]
         if len(data) != expected:
-            raise RemoteUnavailableError(
-                f"cannot read {self._name(path)}: {len(data)} bytes came instead of {expected}",
-                url=self._name(path),
-                action="read",
-            )
+            raise self._incomplete(path, len(data), expected)
         if span is not None and span[1] > size:
             raise RemoteRangeError(
                 f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {size}; make the index of"
@@ -115,6 +112,19 @@ class ObstoreClient:
                 action="read",
             )
         return Fetched(data, size, found)
+
+    def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
+        try:
+            result = self._library.get(self._store_for(seconds), path)
+            size = result.range[1]  # cheaper than `meta`
+            if size > most:
+                return None
+            data: Buffer = result.bytes()
+        except Exception as exc:  # see fetch
+            raise self._translated(exc, "read", path) from exc
+        if len(data) != size:  # type: ignore[arg-type]  # obstore's buffers have a length
+            raise self._incomplete(path, len(data), size)  # type: ignore[arg-type]
+        return data
 
     def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
         start, stop = span
@@ -154,6 +164,9 @@ class ObstoreClient:
 
     def _store_for(self, seconds: float) -> Any:
         """The store whose requests end within ``seconds``, and not much earlier: limits are powers of two."""
+        usual, store = self._usual
+        if seconds == usual:
+            return store
         power = math.floor(math.log2(max(seconds, 0.001)))
         store = self._stores.get(power)
         if store is None:
@@ -171,7 +184,14 @@ class ObstoreClient:
             except Exception as exc:  # see fetch
                 raise RemoteError(f"cannot open {self._url!r}: {_short(exc)}", url=self._url, action="open") from exc
             store = self._stores.setdefault(power, store)
+        self._usual = seconds, store
         return store
+
+    def _incomplete(self, path: str, found: int, expected: int) -> RemoteUnavailableError:
+        url = self._name(path)
+        return RemoteUnavailableError(
+            f"cannot read {url}: {found} bytes came instead of {expected}", url=url, action="read"
+        )
 
     def _name(self, path: str) -> str:
         return f"{self._url.rstrip('/')}/{path}"

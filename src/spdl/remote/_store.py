@@ -319,6 +319,10 @@ class RemoteStore:
                 if data is not None:
                     return data
             return self._unchanged(path, etag, lambda: self._get_cached(cache, path, etag))
+        if etag is None:
+            whole = self._request(lambda client, seconds: client.fetch_whole(path, most=PART, seconds=seconds))
+            if whole is not None:
+                return whole
         return self._unchanged(path, etag, lambda: self._get_plainly(path, etag))
 
     def _get_plainly(self, path: str, etag: str | None) -> "Buffer":
