@@ -14,7 +14,7 @@ from . import _server
 
 OURS = "spdl"
 _ADAPTERS = "benchmarks.remote.adapters"
-_TORCH_CONNECTOR = Environment("remote-peers", ("numpy", "torch==2.13.0", "s3torchconnector>=1.4"), is_optional=True)
+_TORCH_CONNECTOR = Environment("remote-peers", ("numpy", "torch==2.13.0", "s3torchconnector==1.5.0"), is_optional=True)
 
 PEERS = (
     Peer(OURS, f"{_ADAPTERS}.spdl_remote"),

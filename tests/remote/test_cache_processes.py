@@ -1,5 +1,6 @@
 """A cache whose processes are killed at any moment: every read is right, and nothing is left over its size."""
 
+import fcntl
 import os
 import random
 import signal
@@ -90,6 +91,28 @@ def test_temporary_file_of_a_killed_process_is_removed_when_room_is_needed(
     assert Path(written.path).exists()
     assert _bytes_in(folder) <= 500_000
     written.close()
+
+
+def test_cache_that_another_process_keeps_locked_is_passed_over(
+    server: ObjectServer,
+    s3: Callable[..., RemoteStore],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Reading goes on; what is there is used."""
+    folder = tmp_path / "cache"
+    server.objects = {"bucket/1": bytes(1000), "bucket/2": bytes(1000)}
+    store = s3(cache=DiskCache(folder, 20_000))
+    store.get("1")
+    monkeypatch.setattr("spdl.remote._space._PATIENCE", 0.0)
+    with open(folder / "account", "rb") as account:
+        fcntl.flock(account, fcntl.LOCK_EX)
+        assert store.get("2") == bytes(1000)
+    assert "locked" in caplog.text
+    server.requests.clear()
+    assert store.get("1") == bytes(1000)
+    assert server.requests == []
 
 
 def test_account_that_is_too_high_is_corrected(

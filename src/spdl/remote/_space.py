@@ -25,8 +25,10 @@ __all__ = ["Reserved", "Space"]
 _BLOCK = 4096
 #: After an eviction, the share of the limit that is filled at most, so that folders are rarely listed.
 _FILLED = 0.9
-#: How long another process may hold the lock: it may list millions of files.
-_PATIENCE = 60.0
+#: How long another process may hold the lock, in seconds: it may list many files.
+_PATIENCE = 10.0
+#: How long after that nobody waits for it again.
+_REST = 10.0
 _TEMPORARY = "tmp"
 _ACCOUNT = "account"
 
@@ -71,7 +73,8 @@ class Space:
 
     def __init__(self, folder: str, limit: int) -> None:
         self._folder, self._limit = folder, limit
-        self._pid, self._mutex = 0, threading.Lock()
+        self._mutex, self._pid = threading.Lock(), 0
+        self._busy_until = 0.0
 
     def reserve(self, num_bytes: int) -> Reserved | None:
         """A temporary file of that length; ``None``: it is larger than the limit.
@@ -140,7 +143,7 @@ class Space:
             path = os.path.join(self._folder, _ACCOUNT)
             account = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
-                _lock(account, path)
+                self._lock(account, path)
                 try:
                     yield account
                 finally:
@@ -148,11 +151,28 @@ class Space:
             finally:
                 os.close(account)
 
+    def _lock(self, account: int, path: str) -> None:
+        """Wait for the lock, but not for ever: a stopped process may hold it."""
+        deadline = time.monotonic() + _PATIENCE
+        pause = 0.0005
+        while True:
+            try:
+                return fcntl.flock(account, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                now = time.monotonic()
+                if now < self._busy_until:
+                    raise TimeoutError(f"another process has locked {path!r}") from None
+                if now >= deadline:
+                    self._busy_until = now + _REST
+                    raise TimeoutError(f"another process has locked {path!r} for {_PATIENCE:g} s") from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+
     def _mutex_of_process(self) -> threading.Lock:
         # A lock that another thread held during a fork stays locked in the child.
         pid = os.getpid()
         if self._pid != pid:
-            self._pid, self._mutex = pid, threading.Lock()
+            self._mutex, self._pid = threading.Lock(), pid  # in this order, for other threads
         return self._mutex
 
 
@@ -163,20 +183,6 @@ def _charged(num_bytes: int) -> int:
 def _read_account(account: int) -> int | None:
     text = os.pread(account, 8, 0)
     return int.from_bytes(text, "little") if len(text) == 8 else None
-
-
-def _lock(descriptor: int, path: str) -> None:
-    """Wait for the lock, but not for ever: a stopped process may hold it."""
-    deadline = time.monotonic() + _PATIENCE
-    pause = 0.0005
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"another process has locked {path!r} for {_PATIENCE:g} s") from None
-        time.sleep(pause)
-        pause = min(2 * pause, 0.05)
 
 
 def _remove_abandoned(path: str) -> bool:
