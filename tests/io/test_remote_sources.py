@@ -18,9 +18,11 @@ from spdl.io import (
     OpenError,
     demux_config,
     load_audio,
+    load_audio_batch,
     load_image,
     load_image_batch,
     load_video,
+    probe,
     to_numpy,
 )
 from spdl.remote import DiskCache, RemoteNotFoundError, RemoteObject, RemoteStore
@@ -156,6 +158,29 @@ def test_video_and_audio_are_loaded_from_a_bucket(bucket: ObjectServer) -> None:
     assert np.array_equal(to_numpy(load_audio("s3://bucket/s.flac")), to_numpy(load_audio(sound)))
     with Demuxer("s3://bucket/v.mp4") as demuxer:
         assert len(demuxer.demux_video()) > 0
+
+
+def test_sounds_are_resampled_from_a_bucket(bucket: ObjectServer) -> None:
+    """One, and a batch in which one is missing and one is damaged; ``probe`` takes URLs too."""
+    sound = clip("tones.flac", *tones())
+    bucket.objects |= {"bucket/s.flac": sound.read_bytes(), "bucket/bad": b"no media"}
+    url = "s3://bucket/s.flac"
+    options: dict[str, Any] = {"sample_rate": 4000, "num_samples": 1000}
+    assert np.array_equal(
+        to_numpy(load_audio(url, (0.5, 0.9), **options)), to_numpy(load_audio(sound, (0.5, 0.9), **options))
+    )
+    sources: list[Any] = [url, "s3://bucket/gone", sound, "s3://bucket/bad"]
+    batch = load_audio_batch(sources, start=0.25, num_channels=1, strict=False, **options)
+    expected = load_audio_batch([sound, sound], start=0.25, num_channels=1, **options)
+    assert np.array_equal(to_numpy(batch), to_numpy(expected))
+    gone, bad = batch.failures
+    assert (gone.index, gone.source, type(gone.error)) == (1, "s3://bucket/gone", RemoteNotFoundError)
+    assert (bad.index, "s3://bucket/bad" in str(bad.error), "0x" in str(bad.error)) == (3, True, False)
+    audio = probe(url).audio
+    assert audio is not None
+    assert audio.sample_rate == 8000
+    with pytest.raises(RemoteNotFoundError):
+        load_audio("s3://bucket/gone", **options)
 
 
 def test_errors_name_the_url(bucket: ObjectServer) -> None:

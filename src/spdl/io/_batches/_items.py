@@ -11,6 +11,8 @@ from spdl.io._images._arguments import as_integer, as_sources, require_word
 from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
 from spdl.io._images._seeds import sample_seeds
+from spdl.io._media._config import DemuxConfig, as_remote_config
+from spdl.io._remote import Fetched, fetch_all, is_remote
 from spdl.io._source import as_native_sources
 from spdl.io._types import Excerpt, LoadFailure, Source
 
@@ -44,12 +46,13 @@ class Statuses:
         object.__setattr__(self, "num_threads", number)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sources:
-    """The sources of a batch as given, and in the form for native code."""
+    """The sources of a batch as given, and in the form for native code, once those in object stores are fetched."""
 
     given: list[Source]
     native: list[Any]
+    fetched: Fetched | None = None
 
     def __len__(self) -> int:
         return len(self.given)
@@ -66,6 +69,22 @@ class Sources:
         if not given:
             raise ValueError("srcs must have at least one source, got none")
         return Sources(given, as_native_sources(given))
+
+    def restrict(self, config: DemuxConfig | None) -> DemuxConfig | None:
+        """The options for opening them; if one is in an object store, they may name no files of this machine."""
+        if config is None or not any(map(is_remote, self.given)):
+            return config
+        return as_remote_config(config)
+
+    def fetch(self, num_threads: int) -> None:
+        """Fetch those in object stores. ``native`` has empty data for one that cannot be read."""
+        self.fetched = fetch_all(self.given, num_threads)
+        self.native = as_native_sources(self.fetched.sources)
+
+    def failures(self, found: tuple[LoadFailure, ...]) -> tuple[LoadFailure, ...]:
+        """The failures that native code found, with the errors and names of what was fetched."""
+        fetched = self.fetched
+        return found if fetched is None else tuple(map(fetched.failure, found))
 
 
 def as_seeds(
@@ -146,7 +165,9 @@ def finish(
         BatchLoadError: Too many items are missing.
     """
     core = _native.core
+    sources.fetch(statuses.num_threads)
     failures, parts = load(list(range(len(sources))))
+    failures = sources.failures(failures)
     most_missing = 0 if statuses.strict else len(sources) - (statuses.on_failure == "drop")
     report_failures(failures, len(sources), len(failures), most_missing=most_missing, kind=kind)
     excerpts = [None if part is None else Excerpt(*part) for part in parts]

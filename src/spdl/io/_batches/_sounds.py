@@ -113,7 +113,7 @@ def load_audio_batch(
             seeds=numbers if is_random else None,
             sample_rate=rate,
             dtype=element,
-            demux=demux_fields(demux_config),
+            demux=demux_fields(sources.restrict(demux_config)),
             decode=decode_fields(decode_config),
             num_threads=statuses.num_threads,
         )

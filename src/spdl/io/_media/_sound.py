@@ -4,10 +4,11 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
-from spdl.io._source import as_native_source
+from spdl.io._remote import is_remote
+from spdl.io._source import as_native_source, open_source
 from spdl.io._types import Source
 
-from ._config import DecodeConfig, DemuxConfig, decode_fields, demux_fields
+from ._config import DecodeConfig, DemuxConfig, as_remote_config, decode_fields, demux_fields
 from ._demux import stream_of
 
 if TYPE_CHECKING:
@@ -36,15 +37,24 @@ def load_sound(
     name: str | None,
 ) -> "CPUBuffer":
     """``load_audio`` without a filter description; documented there."""
+    as_native_source(src)  # raises for what is not a source, before anything is fetched
+    numbers: dict[str, Any] = {
+        "num_samples": None if num_samples is None else as_num_samples(num_samples),
+        "sample_rate": 0 if sample_rate is None else as_sample_rate(sample_rate),
+        "num_channels": 0 if num_channels is None else as_num_channels(num_channels),
+    }
+    element = "float32" if dtype is None else as_sound_dtype(dtype)
+    index = stream_of(stream)
+    if demux_config is not None and is_remote(src):
+        demux_config = as_remote_config(demux_config)
+    source, name = open_source(src, name)
     return _native.media.load_sound(
-        as_native_source(src),
+        source,
         name=name,
         window=window,
-        num_samples=None if num_samples is None else as_num_samples(num_samples),
-        sample_rate=0 if sample_rate is None else as_sample_rate(sample_rate),
-        num_channels=0 if num_channels is None else as_num_channels(num_channels),
-        dtype="float32" if dtype is None else as_sound_dtype(dtype),
-        stream=stream_of(stream),
+        **numbers,
+        dtype=element,
+        stream=index,
         demux=demux_fields(demux_config),
         decode=decode_fields(decode_config),
     )
