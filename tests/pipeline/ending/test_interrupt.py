@@ -143,6 +143,34 @@ with pipeline.auto_stop():
     _check_left_at_once(ended)
 
 
+def test_ctrl_c_says_at_once_what_is_waited_for_where_the_log_shows_no_warnings() -> None:
+    """Then on stderr, with the age of the call; and a Ctrl-C is told sooner than a stop that takes its time."""
+    ended = run_child(f"""{_START}
+import logging, sys, threading
+from spdl.pipeline._engine import _joining
+
+hurry(3600)
+_joining._SILENT_SECONDS = 3600
+logging.getLogger("spdl.pipeline").setLevel(logging.ERROR)
+
+class PressAgain:
+    def write(self, text):
+        print(text, end="", flush=True)
+        interrupt_when_blocked()
+    def flush(self): pass
+
+sys.stderr = PressAgain()
+pipeline = PipelineBuilder().add_source(range(9)).pipe(block, name="stuck").add_sink().build()
+with pipeline.auto_stop():
+    reach()
+    interrupt_when_blocked()
+    for item in pipeline: pass
+""")
+    assert ended.returncode == -2, ended
+    assert ":stuck: item 0, running for " in ended.stdout, ended
+    assert "Press Ctrl-C again to abandon them" in ended.stdout, ended
+
+
 def test_ctrl_c_says_what_the_exit_waits_for_and_the_second_leaves_at_once() -> None:
     """The same for a script that never stops its pipeline."""
     ended = run_child(f"""{_START}{_PATIENT}

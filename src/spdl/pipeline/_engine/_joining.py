@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,8 @@ _LOG = logging.getLogger("spdl.pipeline")
 
 #: A join that takes longer logs what it waits for, in seconds.
 _SILENT_SECONDS = 0.5
+#: The same after Ctrl-C: whoever has pressed it wants to know at once. Most calls return sooner.
+_INTERRUPTED_SECONDS = 0.1
 #: How long to wait for a source that is blocked in ``next``, in seconds.
 _SHORT_TIMEOUT = 1.0
 
@@ -89,7 +92,8 @@ class Joining:
         self.began = perf_counter()
         self.deadline = self.began + timeout
         self.short_deadline = self.deadline  # for what may be abandoned soon, without a report
-        self.notice = self.began + _SILENT_SECONDS  # when to log it
+        silent = min(_SILENT_SECONDS, _INTERRUPTED_SECONDS) if _is_interrupted() else _SILENT_SECONDS
+        self.notice = self.began + silent  # when to log it
 
     def begin(self) -> None:
         """Called when the lanes are started."""
@@ -121,8 +125,13 @@ class Joining:
             return False
         text = "pipeline %d is stopping and waits up to %.3g s for calls that have not returned:\n%s"
         if threading.current_thread() is threading.main_thread():
-            calls.append("  Ctrl-C abandons them at once.")
-        log(_LOG, logging.WARNING, text, self.pipeline_id, self.deadline - self.began, "\n".join(calls))
+            again = " again" if _is_interrupted() else ""
+            calls.append(f"  Press Ctrl-C{again} to abandon them and leave at once.")
+        values = self.pipeline_id, self.deadline - self.began, "\n".join(calls)
+        log(_LOG, logging.WARNING, text, *values)
+        if _is_interrupted() and not _LOG.isEnabledFor(logging.WARNING):
+            with suppress(Exception):  # no stderr
+                print(text % values, file=sys.stderr, flush=True)
         return True
 
     def has_ended(self, thread: EngineThread | None, until: float | None = None) -> bool:
@@ -146,6 +155,16 @@ class Joining:
             return
         ticket, stack = thread.ticket, stack_of(thread.ident)
         self.stuck.append(Stuck(thread.name, "(none)", stack) if ticket is None else stuck_in(ticket, stack))
+
+
+def _is_interrupted() -> bool:
+    """Whether the join is due to a Ctrl-C: one that is being handled, or one that has ended the program."""
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
 
 
 def running_on(ticket: Ticket | None, thread_id: int | None = None, stack: str = "") -> list[RunningCall]:
