@@ -73,6 +73,12 @@ RULES = [
         "spdl._cli",
         allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader", "spdl.metrics"),
     ),
+    Rule("spdl._monitor"),  # how one process shows another what it does; knows no pipelines
+    Rule("spdl.debug", lazily=("spdl.pipeline",)),
+        allows=(
+            *("spdl._monitor", "spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote"),
+            *("spdl.dataloader", "spdl.metrics"),
+        ),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
@@ -122,6 +128,7 @@ RULES = [
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._live"),
+    Rule(f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_live", "_observe", "_stalls")), "spdl._monitor", C)),
     Rule(f"{P}._trace", allows=(f"{P}._engine",)),
     Rule(f"{P}._stall_options"),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
@@ -130,7 +137,7 @@ RULES = [
     Rule(
         f"{P}._pipeline",
         allows=(f"{P}._observer", f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
-        lazily=(f"{P}._info", f"{P}._resume", f"{P}._provenance", f"{P}._trace"),
+        lazily=(f"{P}._info", f"{P}._resume", f"{P}._monitoring", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.
     *(Rule(f"{P}.{of}", allows=(P, C, "spdl._errors")) for of in ("_build", "_assemble")),
@@ -248,6 +255,9 @@ SHARED = {
     ("spdl.pipeline", "spdl._processes"): "stages, regions and whole pipelines run in child processes",
     ("spdl.dataloader._torch", "spdl._processes"): "worker processes of loaders, and the batches that leave them",
     ("spdl.pipeline", "spdl._errors"): "its errors",
+    ("spdl.pipeline", "spdl._monitor"): "the socket on which pipelines are looked at",
+    ("spdl._cli", "spdl._monitor"): "the other end of that socket",
+    ("spdl.debug", f"{P}._monitoring"): "the same report, without a socket",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
     ("spdl.source", "spdl._random"): "replacements of items are chosen by the same generator",
     ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",

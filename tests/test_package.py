@@ -23,6 +23,7 @@ PUBLIC = (
     "spdl.source.imagenet",
     "spdl.source.local_directory",
     "spdl.resume",
+    "spdl.debug",
     "spdl.metrics",
     "spdl.remote",
     "spdl.dataloader",

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from spdl import __version__
-from spdl._cli import _doctor, _load_options, _quarantine, _stats_report
+from spdl._cli import _doctor, _load_options, _quarantine, _stats_report, _watch
 from spdl._cli._exits import CommandError, ExitCode
 
 __all__ = ["main"]
@@ -24,12 +24,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     _doctor.add_parser(commands)
     _stats_report.add_parser(commands)
     _quarantine.add_parser(commands)
+    _watch.add_parsers(commands)
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as exit_:  # argparse has printed its message
         return exit_.code if isinstance(exit_.code, int) else ExitCode.USAGE
     name = f"spdl {arguments.command}"
     try:
+        if arguments.command in ("top", "stats", "dump"):
+            return _watch.watch(arguments)
         if arguments.command == "doctor":
             return _doctor.doctor(as_json=arguments.json)
         if arguments.command == "report":

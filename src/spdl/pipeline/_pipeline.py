@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -28,6 +29,7 @@ from ._observer import Observer
 
 if TYPE_CHECKING:
     from ._info import StageInfo
+    from ._monitoring import Monitor
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
     from ._resume._state import Resuming
@@ -135,6 +137,31 @@ class Pipeline(Generic[T]):
                 "entered; the pipeline is finished"
             )
         self._observer.on_started()
+        if os.environ.get("SPDL_MONITOR", "0") not in ("", "0"):
+            from ._monitoring import monitor_for_ever  # imported late: few pipelines need it
+
+            monitor_for_ever()
+
+    def monitor(self) -> Monitor:
+        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process, until the result is closed.
+
+        They show all pipelines of the process. Nothing runs until somebody asks. The socket is a file in
+        ``$XDG_RUNTIME_DIR/spdl`` or in a folder of this user in the directory for temporary files; only processes of
+        the same user are answered, and they can change nothing. The environment variable ``SPDL_MONITOR=1`` does the
+        same for the whole run, and for pipelines in child processes.
+
+        .. code-block:: python
+
+            with pipeline.monitor(), pipeline.auto_stop():
+                for batch in pipeline:
+                    ...
+
+        Raises:
+            RuntimeError: There is no place for the socket.
+        """
+        from ._monitoring import monitor  # imported late: few pipelines need it
+
+        return monitor()
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Stop the pipeline and join its threads. Does nothing if it was not started or is already stopped.

@@ -1,0 +1,221 @@
+"""``spdl top``, ``spdl stats`` and ``spdl dump``: look at the pipelines of a running process."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from spdl._cli._exits import CommandError, ExitCode
+from spdl._monitor._client import Connection, connect, living
+from spdl._monitor._places import MonitorError
+
+if TYPE_CHECKING:
+    from spdl.pipeline import PipelineStats
+
+    SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
+
+__all__ = ["add_parsers", "ask_all", "screen", "watch"]
+
+_HOW = """\
+The process must have been started with SPDL_MONITOR=1 in its environment, or must have called pipeline.monitor().
+Processes of other users cannot be looked at. Nothing in the process changes.
+"""
+_INTERVAL = 1.0  # s between two screens
+
+
+def add_parsers(commands: SubParsers) -> None:
+    """Add ``top``, ``stats`` and ``dump`` to the commands of ``spdl``."""
+    for name, text in (
+        ("top", "show the pipelines of a running process: graph, rates, fills, failures and verdict, refreshed"),
+        ("stats", "show the statistics of the pipelines of a running process once"),
+        ("dump", "show what a running process does: its pipelines, the calls in flight, and the stacks"),
+    ):
+        parser = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.\n\n{_HOW}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument(
+            "pid", nargs="?", type=_pid, metavar="PID", help="the process (default: the only one that is monitored)"
+        )
+        if name == "stats":
+            parser.add_argument("--json", action="store_true", help="write one JSON object; times are in seconds")
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Run one of the commands."""
+    try:
+        pid = _only_process() if arguments.pid is None else arguments.pid
+        if arguments.command == "top":
+            return _top(pid)
+        answers = ask_all(pid, arguments.command)
+        if arguments.command == "dump":
+            _write("\n\n".join(f"{_heading(answer)}\n{answer['text']}" for answer in answers))
+        elif arguments.json:
+            first, *rest = answers
+            _write(json.dumps({**first, "processes": rest}, indent=1))
+        else:
+            _write("\n\n".join(screen(answers, {})))
+    except MonitorError as error:
+        raise CommandError(str(error), ExitCode.FAILED) from None
+    return ExitCode.OK
+
+
+def ask_all(pid: int, view: str) -> list[dict[str, Any]]:
+    """Return what a process shows, and those of its children that are monitored too."""
+    with ExitStack() as stack:
+        return list(_ask(stack.enter_context(connect(pid)), view, lambda child: stack.enter_context(connect(child))))
+
+
+def _ask(connection: Connection, view: str, reach: Callable[[int], Connection]) -> Iterator[dict[str, Any]]:
+    answer = connection.ask(view)
+    yield answer
+    for child in answer["children"]:
+        try:
+            yield from _ask(reach(child["pid"]), view, reach)
+        except MonitorError:  # it has no pipeline, or has ended
+            continue
+
+
+def _only_process() -> int:
+    found = living()
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise MonitorError(f"no process is monitored. {_HOW.splitlines()[0]}")
+    roots = set(found)
+    lines = []
+    for pid in found:
+        try:
+            with connect(pid) as connection:
+                answer = connection.ask("stats")
+        except MonitorError:
+            continue
+        roots -= {child["pid"] for child in answer["children"]}
+        lines.append((pid, f"  {pid}  {' '.join(answer['argv'])[:80]}"))
+    shown = [text for pid, text in lines if pid in roots]
+    if len(shown) == 1:
+        return next(pid for pid, _ in lines if pid in roots)
+    raise MonitorError("several processes are monitored; say which one:\n" + "\n".join(shown))
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+
+def screen(answers: list[dict[str, Any]], before: dict[tuple[int, int], PipelineStats]) -> list[str]:
+    """Return a block of text for each pipeline. Keeps the statistics in ``before``: the next ones are of the interval.
+
+    Args:
+        answers: What the processes show, the asked one first.
+        before: Earlier statistics by pid and number of the pipeline.
+    """
+    blocks = []
+    for answer in answers:
+        heading = _heading(answer)
+        if not answer["pipelines"]:
+            blocks.append(f"{heading}\nno pipeline has been started")
+        for pipeline in answer["pipelines"]:
+            stats = _stats_of(pipeline)
+            key = answer["pid"], pipeline["id"]
+            earlier, before[key] = before.get(key), stats
+            lines = [heading, f"pipeline {pipeline['id']}: {stats if earlier is None else _between(earlier, stats)}"]
+            if pipeline["verdict"] is not None:
+                lines.append(pipeline["verdict"]["text"])
+            lines += _failures(pipeline)
+            blocks.append("\n".join(lines))
+    return blocks
+
+
+def _between(earlier: PipelineStats, later: PipelineStats) -> PipelineStats:
+    """The interval. A pipeline that has moved little, or has ended, is shown as a whole."""
+    return later - earlier if later.elapsed > earlier.elapsed else later
+
+
+def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
+    from spdl.pipeline import PipelineStats, StageInfo, StageStats  # for those who need it: the first screen waits
+
+    names = {each.name for each in fields(StageStats) if each.init}
+    stages = tuple(
+        StageStats(
+            info=StageInfo(
+                pipeline["id"], stage["id"], stage["name"], stage["concurrency"] if stage["concurrency"] > 1 else None
+            ),
+            **{name: value for name, value in stage.items() if name in names and name != "failures"},
+        )
+        for stage in pipeline["stages"]
+    )
+    whole = {name: pipeline[name] for name in ("elapsed", "state", "num_threads", "num_items", "consumer_wait")}
+    return PipelineStats(stages=stages, **whole)
+
+
+def _heading(answer: dict[str, Any]) -> str:
+    return f"process {answer['pid']}: {' '.join(answer['argv'])[:80]}".rstrip(": ")
+
+
+def _failures(pipeline: dict[str, Any]) -> list[str]:
+    lines = []
+    for stage in pipeline["stages"]:
+        for failure in stage["failures"][-1:]:
+            text = f"{stage['name']} failed on {failure['item']}: {failure['error'].splitlines()[0]}"
+            lines.append(f"last failure: {text}"[:100])
+    return lines
+
+
+def _write(text: str) -> None:
+    # Names of files may have any character, and a terminal may not.
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+# ----------------------------------------------------------------------------------------------------------------- top
+
+
+def _top(pid: int) -> int:
+    try:
+        from rich.console import Group
+        from rich.live import Live
+        from rich.text import Text
+    except ImportError:
+        raise CommandError(
+            "needs the package rich: pip install 'spdl[top]'; `spdl stats` does without", ExitCode.FAILED
+        ) from None
+    before: dict[tuple[int, int], PipelineStats] = {}
+
+    def draw() -> Group:
+        blocks = screen(ask_all(pid, "stats"), before)
+        lines = [line for block in blocks for line in (*block.splitlines(), "")]
+        return Group(*(Text(line, style=_style(line), no_wrap=True, overflow="ellipsis") for line in lines))
+
+    try:
+        with Live(draw(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
+            while True:
+                time.sleep(_INTERVAL)
+                live.update(draw(), refresh=True)
+    except KeyboardInterrupt:
+        return ExitCode.OK
+    except MonitorError as error:
+        if not before:
+            raise
+        print(f"spdl top: {error}", file=sys.stderr)  # it was there: its end is no failure
+        return ExitCode.OK
+
+
+def _style(line: str) -> str:
+    if line.startswith("->"):
+        return "bold yellow"
+    if line.startswith("process"):
+        return "bold"
+    return "red" if line.startswith("last failure") else ""
+
+
+def _pid(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be the number of a process, got {text!r}")
+    return int(text)

@@ -1,0 +1,71 @@
+"""Where the sockets of monitored processes are: one file ``PID.sock`` in a folder that only its user can enter."""
+
+import os
+import re
+import stat
+import tempfile
+
+__all__ = ["MonitorError", "folders", "make_folder", "own_folder", "pids", "socket_of"]
+
+
+class MonitorError(RuntimeError):
+    """A process cannot be monitored."""
+
+
+def folders() -> list[str]:
+    """Return the folders to look in, the preferred one first. They need not exist."""
+    user = os.getuid()
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    found = [os.path.join(each, "spdl") for each in (runtime, f"/run/user/{user}") if each]
+    found += [os.path.join(each, f"spdl-{user}") for each in (tempfile.gettempdir(), "/tmp")]
+    return list(dict.fromkeys(found))
+
+
+def own_folder(path: str) -> bool:
+    """Whether a folder exists, belongs to this user, and lets nobody else in. A link does not count."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def make_folder() -> str:
+    """Return the folder for sockets of this process. Makes it if needed.
+
+    Raises:
+        MonitorError: Somebody else has a folder of that name, or it cannot be made.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    candidates = [os.path.join(runtime, "spdl")] if runtime else []
+    candidates.append(os.path.join(tempfile.gettempdir(), f"spdl-{os.getuid()}"))
+    problems = []
+    for path in candidates:
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        except OSError as exc:
+            problems.append(f"{path}: {exc.strerror}")
+            continue
+        if own_folder(path):
+            return path
+        problems.append(f"{path}: it must be a folder of this user with mode 0700")
+    raise MonitorError(f"cannot make a folder for the monitor's socket: {'; '.join(problems)}")
+
+
+def socket_of(pid: int, folder: str) -> str:
+    return os.path.join(folder, f"{pid}.sock")
+
+
+def pids() -> dict[int, str]:
+    """Return the paths of all sockets of this user by pid. Some may be left by processes that were killed."""
+    found: dict[int, str] = {}
+    for folder in folders():
+        if not own_folder(folder):
+            continue
+        for name in sorted(os.listdir(folder)):
+            match = re.fullmatch(r"(\d+)\.sock", name)
+            if match is not None:
+                found.setdefault(int(match[1]), os.path.join(folder, name))
+    return found

@@ -1,0 +1,206 @@
+"""``Server``: answers readers on a Unix socket, in a daemon thread that sleeps until somebody asks.
+
+A request is one word and a newline, the name of a view; the answer is one line of JSON. There are no other commands, so
+a reader can change nothing. Nothing waits for a reader: one that does not read what it asked for is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from spdl._reports import describe_exception, log
+
+from ._peers import is_same_user
+from ._places import MonitorError, make_folder, socket_of
+
+__all__ = ["Server"]
+
+_LOG = logging.getLogger("spdl.monitor")
+
+_LONGEST_REQUEST: Final = 64  # bytes
+_MOST_READERS: Final = 16
+#: An answer is not begun while so many bytes of earlier ones wait for the reader.
+_MOST_PENDING: Final = 1 << 20
+
+_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+class Server:
+    """Listens as soon as it is made.
+
+    Args:
+        views: What readers can ask for: functions without arguments that return values for JSON. Called on the
+            server's thread.
+        is_allowed: Whether the process at the other end of a connection may ask.
+
+    Raises:
+        MonitorError: There is no place for the socket.
+    """
+
+    def __init__(
+        self,
+        views: Mapping[str, Callable[[], Any]],
+        *,
+        is_allowed: Callable[[socket.socket], bool] = is_same_user,
+    ) -> None:
+        self._views = dict(views)
+        self._is_allowed = is_allowed
+        self.path, self._listener = _listen()
+        self._pid = os.getpid()
+        self._wake, self._woken = socket.socketpair()
+        self._readers: dict[socket.socket, _Reader] = {}
+        self._selector = selectors.DefaultSelector()
+        self._is_closed = False
+        for each in (self._listener, self._woken):
+            each.setblocking(False)
+            self._selector.register(each, selectors.EVENT_READ)
+        _servers.add(self)
+        self._thread = threading.Thread(target=self._serve, name="spdl-monitor", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Remove the socket, leave all readers, and wait for the thread. Idempotent. In a forked child: forget it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        _servers.discard(self)
+        if self._pid != os.getpid():
+            self.disown()
+            return
+        with suppress(OSError):
+            os.unlink(self.path)
+        with suppress(OSError):
+            self._wake.send(b"\0")
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def disown(self) -> None:
+        """In a forked child: close the descriptors. The file is the parent's."""
+        self._is_closed = True
+        self._close_descriptors()
+
+    def _close_descriptors(self) -> None:
+        for each in (*self._readers, self._listener, self._wake, self._woken):
+            each.close()
+        self._selector.close()
+
+    # -- the thread
+
+    def _serve(self) -> None:
+        try:
+            while not self._is_closed:
+                for key, events in self._selector.select():
+                    if key.fileobj is self._listener:
+                        self._accept()
+                    elif key.fileobj is not self._woken and (reader := self._readers.get(key.fileobj)):  # type: ignore[call-overload] # only sockets are registered
+                        self._handle(reader, events)
+        except Exception as exc:  # noqa: BLE001 - whatever happens here must not end the program
+            log(_LOG, logging.ERROR, "the monitor has failed; the pipelines go on", exc_info=exc)
+            with suppress(OSError):
+                os.unlink(self.path)
+        finally:
+            self._close_descriptors()
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # it has left already, or there are no descriptors left
+            return
+        if len(self._readers) >= _MOST_READERS or not self._is_allowed(connection):
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._readers[connection] = _Reader(connection)
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _handle(self, reader: _Reader, events: int) -> None:
+        try:
+            if events & selectors.EVENT_READ:
+                for request in reader.receive():
+                    self._answer(reader, request)
+            reader.send()
+        except OSError:  # it has left, or does not keep to the rules
+            self._selector.unregister(reader.connection)
+            del self._readers[reader.connection]
+            reader.connection.close()
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if reader.pending else 0)
+        self._selector.modify(reader.connection, wanted)
+
+    def _answer(self, reader: _Reader, request: str) -> None:
+        if len(reader.pending) > _MOST_PENDING:
+            raise OSError("the reader asks and does not read")
+        view = self._views.get(request)
+        if view is None:
+            answer: Any = {"error": f"unknown view; there are {', '.join(sorted(self._views))}"}
+        else:
+            try:
+                answer = view()
+            except Exception as exc:  # noqa: BLE001 - told to the reader
+                answer = {"error": describe_exception(exc)}
+        reader.pending += json.dumps(answer, default=str).encode() + b"\n"
+
+
+class _Reader:
+    """A process that has connected."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.received = b""
+        self.pending = bytearray()
+
+    def receive(self) -> list[str]:
+        """Return the requests that are complete. Raises ``OSError`` if it has left, or sends something else."""
+        try:
+            data = self.connection.recv(4096)
+        except BlockingIOError:
+            return []
+        if not data:
+            raise ConnectionResetError("the reader has left")
+        *lines, self.received = (self.received + data).split(b"\n")
+        if any(len(line) > _LONGEST_REQUEST for line in (*lines, self.received)):
+            raise OSError("the reader sends no requests")
+        return [line.decode("ascii", "replace").strip() for line in lines]
+
+    def send(self) -> None:
+        """Send what it takes at the moment."""
+        while self.pending:
+            try:
+                sent = self.connection.send(self.pending)
+            except BlockingIOError:
+                return
+            del self.pending[:sent]
+
+
+def _listen() -> tuple[str, socket.socket]:
+    path = socket_of(os.getpid(), make_folder())
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # of a process that was killed and had the same number
+        listener.bind(path)  # nobody else can enter the folder meanwhile
+        os.chmod(path, 0o600)
+        listener.listen(_MOST_READERS)
+    except OSError as exc:
+        listener.close()
+        raise MonitorError(f"cannot open the monitor's socket {path}: {exc.strerror or exc}") from exc
+    return path, listener
+
+
+def _disown_all() -> None:
+    for server in list(_servers):
+        server.disown()
+    _servers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)

@@ -1,0 +1,214 @@
+"""``SPDL_MONITOR`` and ``Pipeline.monitor``: what ``spdl top``, ``spdl stats`` and ``spdl dump`` read of this process.
+
+One server for all pipelines of the process. It is a daemon thread that sleeps until somebody asks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import multiprocessing
+import os
+import sys
+import threading
+from dataclasses import fields
+from multiprocessing.util import Finalize
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from spdl._monitor._places import MonitorError
+from spdl._monitor._server import Server
+from spdl._processes._child import living_children
+from spdl._reports import describe_exception, log, shown
+
+from ._live import LIVE
+from ._observe._dump import dump_as_json, dump_as_text, text_of_dump
+from ._stalls import moment_of
+
+if TYPE_CHECKING:
+    from ._observe import PipelineStats, StageStats
+    from ._observe._dump import Moment
+
+__all__ = ["Monitor", "dump_text", "monitor", "monitor_for_ever"]
+
+_LOG = logging.getLogger("spdl.monitor")
+#: Versions of the answers, for readers of another release.
+_VERSION = 1
+
+
+class Monitor:
+    """An open monitor of this process, see :meth:`Pipeline.monitor`. A context manager; leaving it closes it.
+
+    Attributes:
+        path: The socket, of mode 0600 in a folder of mode 0700.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._is_open = True
+
+    def close(self) -> None:
+        """Remove the socket, unless others have opened the monitor too. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            _shared.leave()
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Monitor at {self.path}, {'open' if self._is_open else 'closed'}>"
+
+
+class _Shared:
+    """The server of this process, and how many users it has."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._server: Server | None = None
+        self._pid = os.getpid()
+        self._num_users = 0
+        self._is_for_ever = False
+        self._has_exit_hook = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """In a forked child, which has none of the parent's."""
+        self.__dict__.update(_lock=threading.Lock(), _server=None, _num_users=0, _is_for_ever=False)
+        self.__dict__.update(_pid=os.getpid(), _has_exit_hook=False)
+
+    def enter(self, *, for_ever: bool = False) -> str:
+        with self._lock:
+            if self._server is None:
+                self._server = Server({"stats": _stats_view, "dump": _dump_view})
+                self._add_exit_hook()
+            self._num_users += not for_ever
+            self._is_for_ever = self._is_for_ever or for_ever
+            return self._server.path
+
+    def leave(self) -> None:
+        with self._lock:
+            self._num_users -= 1
+            if self._num_users > 0 or self._is_for_ever or self._server is None:
+                return
+            server, self._server = self._server, None
+        server.close()
+
+    def end(self) -> None:
+        """The interpreter exits."""
+        server, self._server = self._server, None
+        if server is not None and self._pid == os.getpid():
+            server.close()
+
+    def _add_exit_hook(self) -> None:
+        if self._has_exit_hook:
+            return
+        self._has_exit_hook = True
+        atexit.register(self.end)
+        if multiprocessing.parent_process() is not None:  # which does not run what is registered there
+            Finalize(None, self.end, exitpriority=10)
+
+
+_shared = _Shared()
+
+
+def monitor() -> Monitor:
+    """Open the monitor of this process. Raises ``MonitorError``."""
+    return Monitor(_shared.enter())
+
+
+def monitor_for_ever() -> None:
+    """The same because of ``SPDL_MONITOR``, until the process ends. A failure is logged."""
+    try:
+        _shared.enter(for_ever=True)
+    except MonitorError as exc:
+        log(_LOG, logging.WARNING, "SPDL_MONITOR is set, and %s", exc)
+
+
+def dump_text() -> str:
+    """Return what all pipelines of this process do right now, with the stacks."""
+    return dump_as_text(_moments())
+
+
+# -- views, on the server's thread
+
+
+def _dump_view() -> dict[str, Any]:
+    dump = dump_as_json(_moments())
+    return {**_process(), **dump, "text": text_of_dump(dump)}
+
+
+def _stats_view() -> dict[str, Any]:
+    return {**_process(), "pipelines": [_pipeline_as_json(pipeline) for pipeline in _shown()]}
+
+
+def _process() -> dict[str, Any]:
+    return {
+        "v": _VERSION,
+        "pid": os.getpid(),
+        "argv": [shown(arg, str) for arg in sys.argv],
+        "children": [{"pid": pid, "what": what} for pid, what in living_children()],
+    }
+
+
+def _shown() -> list[Any]:
+    """The pipelines that have not ended, or else the one that was started last."""
+    started = LIVE.started()
+    running = [each for each in started if each._engine.state.value in ("running", "stopping")]
+    return running or started[-1:]
+
+
+def _moments() -> list[Moment]:
+    return [moment_of(pipeline._engine) for pipeline in _shown()]
+
+
+def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
+    stats = pipeline.stats()
+    limiting = stats.limiting_stage
+    return {
+        "id": pipeline._engine.pipeline_id,
+        "elapsed": stats.elapsed,
+        "state": stats.state,
+        "num_threads": stats.num_threads,
+        "num_items": stats.num_items,
+        "rate": stats.rate,
+        "consumer_wait": stats.consumer_wait,
+        "limiting_stage": None if limiting is None else str(limiting.info),
+        "verdict": _verdict(pipeline),
+        "stages": [_stage_as_json(stage, stats) for stage in stats.stages],
+    }
+
+
+def _stage_as_json(stage: StageStats, stats: PipelineStats) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        each.name: getattr(stage, each.name) for each in fields(stage) if each.name not in ("info", "failures")
+    }
+    plain = {name: value for name, value in values.items() if value is None or isinstance(value, int | float | str)}
+    info = stage.info
+    return {
+        "name": info.stage_name,
+        "id": info.stage_id,
+        "concurrency": info.concurrency or 1,
+        **plain,
+        "failures": [
+            {"item": failure.item_repr, "error": describe_exception(failure.error)} for failure in stage.failures
+        ],
+    }
+
+
+def _verdict(pipeline: Any) -> dict[str, Any] | None:
+    """The verdict since somebody first asked for it."""
+    verdict: Any = pipeline.verdict()
+    return {
+        "stage": verdict.stage,
+        "cause": verdict.cause,
+        "advice": verdict.advice,
+        "predicted_rate": verdict.predicted_rate,
+        "text": str(verdict),
+    }
