@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final
 
 from ._peers import is_same_user
@@ -14,6 +16,7 @@ from ._places import MonitorError, pids
 __all__ = ["Connection", "connect", "living"]
 
 _TIMEOUT: Final = 10.0  # seconds that an answer may take: a dump asks child processes
+_PAUSE: Final = 0.01  # seconds between two attempts to connect
 _HOW: Final = (
     "start it with SPDL_MONITOR=1 in its environment, or call pipeline.monitor() in it; its pipeline must have begun"
 )
@@ -88,7 +91,7 @@ def connect(pid: int) -> Connection:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(_TIMEOUT)
-        sock.connect(path)
+        _connect(sock, path, pid)
         if not is_same_user(sock):
             raise MonitorError(f"the socket {path} is not yours")
     except OSError:
@@ -98,6 +101,20 @@ def connect(pid: int) -> Connection:
         sock.close()
         raise
     return Connection(pid, sock)
+
+
+def _connect(sock: socket.socket, path: str, pid: int) -> None:
+    deadline = monotonic() + _TIMEOUT
+    while True:
+        try:
+            sock.connect(path)
+            return
+        except BlockingIOError:  # others wait to be accepted
+            if monotonic() > deadline:
+                raise MonitorError(
+                    f"process {pid} accepts no readers: it is stopped, or native code holds the GIL"
+                ) from None
+            threading.Event().wait(_PAUSE)
 
 
 def _exists(pid: int) -> bool:

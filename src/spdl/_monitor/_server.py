@@ -189,7 +189,7 @@ def _listen() -> tuple[str, socket.socket]:
             os.unlink(path)  # of a process that was killed and had the same number
         listener.bind(path)  # nobody else can enter the folder meanwhile
         os.chmod(path, 0o600)
-        listener.listen(_MOST_READERS)
+        listener.listen(128)
     except OSError as exc:
         listener.close()
         raise MonitorError(f"cannot open the monitor's socket {path}: {exc.strerror or exc}") from exc
