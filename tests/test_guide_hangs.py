@@ -1,0 +1,31 @@
+"""docs/guides/hangs.md shows the report that its program prints."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.child import run_file
+from tests.test_docs import ROOT, blocks_of, program_of, put_media
+
+GUIDE = ROOT / "docs" / "guides" / "hangs.md"
+
+
+def without_times(text: str) -> str:
+    """Numbers that differ from run to run are all the same."""
+    return re.sub(r"\b\d[\d.]*( (ms|s|us)\b|%|/s|(?= items))", "#", re.sub(r"worker-\d+", "worker-#", text))
+
+
+@pytest.mark.slow
+def test_the_report_is_the_one_that_is_printed(tmp_path: Path) -> None:
+    """Each line that the guide shows is there, in this order; the guide leaves out others."""
+    blocks = blocks_of(GUIDE.read_text(encoding="utf-8"))
+    script = tmp_path / "hangs.py"
+    script.write_text(program_of(blocks), encoding="utf-8")
+    put_media(tmp_path / "reader")
+    ended = run_file(script, folder=tmp_path / "reader")
+    assert ended.returncode == 0, ended
+    printed = iter(without_times(ended.stdout).splitlines())
+    shown = next(block for block in blocks if block.info == ("text",))
+    for line in without_times(shown.text).splitlines():
+        assert line in printed, f"the guide shows a line that is not printed there:\n{line}\n{ended.stdout}"
