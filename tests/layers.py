@@ -279,6 +279,7 @@ SHARED = {
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
     ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
+    ("spdl.dataloader", f"{P}._monitoring"): "the monitor of the process, opened by a loader",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",
     ("spdl.dataloader", f"{IO}._devices"): "batches are moved ahead of the consumer as transfer_tensor_h2d moves them",
 }

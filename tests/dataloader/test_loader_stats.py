@@ -1,13 +1,15 @@
 """``stats()`` of the loaders: of the newest iteration, while it runs and when it is over."""
 
+import os
 import pickle
 import threading
 from typing import Any
 
 import pytest
 
+from spdl._monitor._client import connect
 from spdl.dataloader import DataLoader
-from spdl.pipeline import PipelineStateError, PipelineStats
+from spdl.pipeline import PipelineStateError, PipelineStats, StallError
 from tests.support.timeouts import TIMEOUT
 
 
@@ -111,3 +113,57 @@ def test_loader_of_torchs_kind_has_a_verdict(workers: str) -> None:
     assert (loader.stats().measured is not None) == (workers == "thread")
     assert loader.verdict().cause == "unsure"
     assert pickle.loads(pickle.dumps(loader)).verdict().cause == "unsure"
+
+
+def test_loaders_open_the_monitor(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pipelines are shown like any other."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+    loader: DataLoader[int, Any] = DataLoader(range(10), preprocessor=str, num_threads=1)
+    with loader.monitor():
+        assert len(list(loader)) == 10
+        with connect(os.getpid()) as connection:
+            assert connection.ask("stats")["pid"] == os.getpid()
+
+
+def test_a_stall_is_raised_in_the_consumer_of_a_loader() -> None:
+    """With the report, and without waiting for the call."""
+    gate = threading.Event()
+    loader: DataLoader[int, Any] = DataLoader(
+        range(3), preprocessor=lambda item: gate.wait(TIMEOUT), stall_timeout=0.05, stall_action="raise"
+    )
+    try:
+        with pytest.raises(StallError, match="calls in flight"):
+            next(iter(loader))
+    finally:
+        gate.set()
+
+
+class Blocking:
+    """A dataset whose samples never come."""
+
+    def __init__(self, gate: threading.Event) -> None:
+        self.gate = gate
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        self.gate.wait(TIMEOUT)
+        return index
+
+
+def test_a_stall_is_raised_in_the_consumer_of_a_loader_of_torchs_kind() -> None:
+    """With threads. Worker processes have a timeout."""
+    pytest.importorskip("torch")
+    from spdl.dataloader import get_pytorch_dataloader
+
+    gate = threading.Event()
+    options: Any = {"stall_timeout": 0.05, "stall_action": "raise"}
+    loader = get_pytorch_dataloader(Blocking(gate), num_workers=1, workers="thread", **options)
+    try:
+        with pytest.raises(StallError, match=":load"):
+            next(iter(loader))
+    finally:
+        gate.set()
+    with pytest.raises(ValueError, match="stall_timeout is for threads"):
+        get_pytorch_dataloader(Blocking(gate), num_workers=1, workers="process", **options)

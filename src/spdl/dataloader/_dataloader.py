@@ -5,7 +5,7 @@ import inspect
 import logging
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from spdl._numbers import as_int, as_timeout
 from spdl._reports import add_note, log, shown
@@ -17,6 +17,9 @@ from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Pipe, R
 from ._holding import Holding, hold
 from ._losses import Losses
 from ._states import LoaderStates
+
+if TYPE_CHECKING:
+    from spdl.pipeline._monitoring import Monitor
 
 __all__ = ["DataLoader"]
 
@@ -205,6 +208,12 @@ class DataLoader(Generic[Source, Output]):
         Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
         """
         return (self._observer or self._build()).stats()
+
+    def monitor(self) -> "Monitor":
+        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process; see :meth:`Pipeline.monitor`."""
+        from spdl.pipeline._monitoring import monitor  # imported late: few need it
+
+        return monitor()
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say what limits the newest iteration, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.

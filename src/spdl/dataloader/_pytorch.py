@@ -25,6 +25,7 @@ from ._torch.resuming._progress import Mark, Progress
 if TYPE_CHECKING:
     import torch
 
+    from spdl.pipeline._monitoring import Monitor
     from spdl.pipeline.defs import MaxFailures, Retry
 
     from ._torch._tolerance import Tolerance
@@ -322,6 +323,15 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         Can be called at any time, from any thread. See :meth:`spdl.pipeline.Pipeline.stats`.
         """
         return self._read_stats()
+
+    def monitor(self) -> "Monitor":
+        """Let ``spdl top``, ``spdl stats`` and ``spdl dump`` look at this process; see :meth:`Pipeline.monitor`.
+
+        Batches that worker processes load are no pipeline, and are not shown.
+        """
+        from spdl.pipeline._monitoring import monitor  # imported late: few need it
+
+        return monitor()
 
     def verdict(self, *, seconds: float | None = None) -> Verdict:
         """Say what limits the newest epoch, and what to change; see :meth:`spdl.pipeline.Pipeline.verdict`.
