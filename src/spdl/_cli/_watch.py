@@ -179,7 +179,7 @@ def _write(text: str) -> None:
 
 def _top(pid: int) -> int:
     try:
-        from rich.console import Group
+        from rich.console import Console, Group
         from rich.live import Live
         from rich.text import Text
     except ImportError:
@@ -194,7 +194,13 @@ def _top(pid: int) -> int:
         return Group(*(Text(line, style=_style(line), no_wrap=True, overflow="ellipsis") for line in lines))
 
     try:
-        with Live(draw(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
+        console = Console()
+        if not console.is_terminal:  # a file gets one screen after the other
+            while True:
+                console.print(draw())
+                sys.stdout.flush()
+                time.sleep(_INTERVAL)
+        with Live(draw(), console=console, auto_refresh=False, screen=True) as live:
             while True:
                 time.sleep(_INTERVAL)
                 live.update(draw(), refresh=True)
