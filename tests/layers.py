@@ -71,14 +71,13 @@ RULES = [
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule(
         "spdl._cli",
-        allows=("spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote", "spdl.dataloader", "spdl.metrics"),
-    ),
-    Rule("spdl._monitor"),  # how one process shows another what it does; knows no pipelines
-    Rule("spdl.debug", lazily=("spdl.pipeline",)),
         allows=(
             *("spdl._monitor", "spdl.pipeline", "spdl.source", "spdl.io", "spdl.remote"),
             *("spdl.dataloader", "spdl.metrics"),
         ),
+    ),
+    Rule("spdl._monitor"),  # how one process shows another what it does; knows no pipelines
+    Rule("spdl.debug", lazily=("spdl.pipeline",)),
     # inside the pipeline
     Rule(f"{P}._info"),
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),

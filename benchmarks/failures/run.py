@@ -1,7 +1,7 @@
 """What does a failed item cost, and what does each way of being told of it add?
 
-Every second item fails, in one thread; the log is off, because its handlers would be most of the time. The difference to
-``skip`` is what a callback, a substitute or a line in the quarantine file adds per failure. Required: a line adds at
+Every second item fails, in one thread; the log is off, because its handlers would be most of the time. The difference
+to ``skip`` is what a callback, a substitute or a line in the quarantine file adds per failure. Required: a line adds at
 most 50 us. ::
 
     python -m benchmarks.failures.run [--quick]
