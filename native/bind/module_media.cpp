@@ -29,6 +29,7 @@ NB_MODULE(_media, module) {
   spdl::bind::register_convert(module);
   spdl::bind::register_encoder(module);
   spdl::bind::register_muxer(module);
+  spdl::bind::register_clip(module);
   spdl::bind::register_sound(module);
   spdl::bind::register_still(module);
 }

@@ -19,6 +19,7 @@ void register_wav(nanobind::module_& module);
 
 // spdl.io.lib._media.
 void register_bsf(nanobind::module_& module);
+void register_clip(nanobind::module_& module);
 void register_convert(nanobind::module_& module);
 void register_decoder(nanobind::module_& module);
 void register_demuxer(nanobind::module_& module);

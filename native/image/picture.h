@@ -35,12 +35,18 @@ constexpr std::size_t padded(int width) noexcept {
   return (static_cast<std::size_t>(width) + kRowPadding - 1) / kRowPadding * kRowPadding + kRowPadding;
 }
 
+// Which YCbCr: the weights of the primaries in luma.
+enum class YcbcrMatrix { kBt601, kBt709 };
+
 struct Picture {
   ColorModel model = ColorModel::kGray;
   int num_components = 0;  // of colour
   bool has_alpha = false;         // one more component
   bool is_premultiplied = false;  // those of colour were multiplied by it
   std::array<Component, 4> components;
+  // Of YCbCr, for transforms whose colour is RGB or BGR; elsewhere it is BT.601 of full range, as JPEG's.
+  YcbcrMatrix matrix = YcbcrMatrix::kBt601;
+  bool is_limited_range = false;
 };
 
 // What the renderer needs from a decoder.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "image/stored_plan.h"
+#include "image/video_colours.h"
 
 namespace spdl {
 namespace {
@@ -171,7 +172,13 @@ ChannelRows Renderer::convert_row(const Picture& picture, const Transform& trans
     return rows;
   }
   ChannelRows rgb{};
-  to_rgb(picture.model, rows, width, rgb);
+  if (picture.model == ColorModel::kYCbCr && (picture.is_limited_range || picture.matrix != YcbcrMatrix::kBt601)) {
+    video_to_rgb(picture.matrix, picture.is_limited_range, rows[0], rows[1], rows[2], line(0, width), line(1, width),
+                 line(2, width), width);
+    rgb = {line(0, width), line(1, width), line(2, width), nullptr};
+  } else {
+    to_rgb(picture.model, rows, width, rgb);
+  }
   switch (transform.color) {
     case Color::kRgb:
       break;
@@ -287,7 +294,7 @@ void Renderer::write_transposed(const Picture& picture, const Transform& transfo
 }
 
 void Renderer::render(const Picture& decoded, Orientation orientation, const Plan& plan, const Transform& transform,
-                      std::uint8_t* slot) {
+                      std::uint8_t* slot, std::size_t plane_stride) {
   Picture picture = decoded;
   if (transform.exact && has_inks(picture)) {
     picture = to_light(picture);
@@ -317,7 +324,7 @@ void Renderer::render(const Picture& decoded, Orientation orientation, const Pla
   lines_.reserve(kNumLines * padded(width));
   std::fill_n(line(kFlatLine, width), padded(width), transform.color == Color::kRgba ? 255 : 128);
 
-  SlotWriter writer(transform, kernels_, packed_, slot);
+  SlotWriter writer(transform, kernels_, packed_, slot, plane_stride);
   const Rect rect = rect_on_canvas(plan, transform);
   writer.fill_around(rect);
   if (stored.is_transposed) {

@@ -26,10 +26,11 @@ class Renderer {
   explicit Renderer(const Kernels& kernels = best_kernels()) : kernels_(kernels) {}
 
   // Renders what `planes_wanted` asked for. `plan` is of the upright picture, `orientation` says how to get there. The
-  // slot has room for transform.bytes_per_image(); all of it is written.
+  // slot has room for transform.bytes_per_image(); all of it is written. `plane_stride`: with Layout::kNchw, how many
+  // elements the planes of the channels lie apart; 0: they follow each other.
   // Throws std::logic_error if the picture holds fewer samples than the plan needs: a bug of the caller.
   void render(const Picture& picture, Orientation orientation, const Plan& plan, const Transform& transform,
-              std::uint8_t* slot);
+              std::uint8_t* slot, std::size_t plane_stride = 0);
 
   // Frees scratch memory that is larger than that.
   void trim(std::size_t keep_bytes) noexcept;

@@ -7,8 +7,14 @@
 
 namespace spdl {
 
-SlotWriter::SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot)
-    : transform_(transform), kernels_(kernels), line_(line), slot_(slot) {
+SlotWriter::SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot,
+                       std::size_t plane_stride)
+    : transform_(transform),
+      kernels_(kernels),
+      line_(line),
+      slot_(slot),
+      plane_(plane_stride != 0 ? plane_stride
+                               : static_cast<std::size_t>(transform.width) * static_cast<std::size_t>(transform.height)) {
   if (transform.element == kUint8) {
     return;
   }
@@ -49,9 +55,8 @@ void SlotWriter::write(int y, int x, int count, const ChannelRows& rows) {
   const auto pixels = static_cast<std::size_t>(count);
   const std::size_t first = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
   if (transform_.layout == Layout::kNchw || channels == 1) {
-    const std::size_t plane = width * static_cast<std::size_t>(transform_.height);
     for (std::size_t i = 0; i < channels; ++i) {
-      put(rows[i], pixels, static_cast<int>(i), i * plane + first);
+      put(rows[i], pixels, static_cast<int>(i), i * plane_ + first);
     }
     return;
   }

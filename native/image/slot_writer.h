@@ -20,7 +20,9 @@ using ChannelRows = std::array<const std::uint8_t*, 4>;
 class SlotWriter {
  public:
   // The slot has room for transform.bytes_per_image(). `line` is scratch memory. All of them must outlive the writer.
-  SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot);
+  // `plane_stride`: as for Renderer::render.
+  SlotWriter(const Transform& transform, const Kernels& kernels, Buffer& line, std::uint8_t* slot,
+             std::size_t plane_stride = 0);
 
   // Writes `count` pixels of row `y` from column `x` on.
   void write(int y, int x, int count, const ChannelRows& rows);
@@ -40,6 +42,7 @@ class SlotWriter {
   const Kernels& kernels_;
   Buffer& line_;
   std::uint8_t* slot_;
+  std::size_t plane_;  // elements from one channel to the next, where each has a plane
   // What floating point elements are made with, for each channel and for all in turn.
   std::array<std::array<float, kPeriod>, 5> factors_;
   std::array<std::array<float, kPeriod>, 5> summands_;

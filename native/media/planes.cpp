@@ -32,8 +32,8 @@ bool is_gray_or_rgb(const AVPixFmtDescriptor& format) noexcept {
   return is_palette(format) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components <= 2;
 }
 
-// One plane for each component, one byte for each sample, and the matrix that the Renderer knows.
-bool is_plain_ycbcr(const AVPixFmtDescriptor& format, const AVFrame& frame) noexcept {
+// One plane for each component, and one byte for each sample.
+bool has_plain_planes(const AVPixFmtDescriptor& format) noexcept {
   if (has(format, AV_PIX_FMT_FLAG_HWACCEL) || has(format, AV_PIX_FMT_FLAG_RGB) || format.nb_components < 3) {
     return false;
   }
@@ -43,8 +43,30 @@ bool is_plain_ycbcr(const AVPixFmtDescriptor& format, const AVFrame& frame) noex
       return false;
     }
   }
+  return true;
+}
+
+bool is_bt601(const AVFrame& frame) noexcept {
   return frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_BT470BG ||
          frame.colorspace == AVCOL_SPC_SMPTE170M;
+}
+
+// And the matrix that the Renderer knows for pictures of all kinds.
+bool is_plain_ycbcr(const AVPixFmtDescriptor& format, const AVFrame& frame) noexcept {
+  return has_plain_planes(format) && is_bt601(frame);
+}
+
+// Whether rows of the plane may be read kRowPadding bytes past their end, the last one too.
+bool is_padded(const AVFrame& frame, int plane, int width, int height) noexcept {
+  const std::uint8_t* data = frame.data[plane];
+  const AVBufferRef* memory = av_frame_get_plane_buffer(const_cast<AVFrame*>(&frame), plane);
+  if (data == nullptr || memory == nullptr || frame.linesize[plane] < width || data < memory->data) {
+    return false;
+  }
+  const std::size_t end = static_cast<std::size_t>(data - memory->data) +
+                          static_cast<std::size_t>(frame.linesize[plane]) * static_cast<std::size_t>(height - 1) +
+                          static_cast<std::size_t>(width) + kRowPadding;
+  return end <= memory->size;
 }
 
 bool is_full_range(const AVFrame& frame, const AVPixFmtDescriptor& format) noexcept {
@@ -283,6 +305,36 @@ Picture PlaneMaker::make(const AVFrame& frame, const PlanesWanted& wanted) {
   }
   if (with_alpha) {
     settle_alpha(wanted.premultiply, picture);
+  }
+  return picture;
+}
+
+Picture PlaneMaker::view(const AVFrame& frame, const PlanesWanted& wanted) {
+  const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  const bool is_known = is_bt601(frame) || frame.colorspace == AVCOL_SPC_BT709;
+  if (format == nullptr || frame.width < 1 || frame.height < 1 || wanted.luma_only || wanted.full_rgb ||
+      wanted.keep_alpha || !is_known || !has_plain_planes(*format)) {
+    return make(frame, wanted);
+  }
+  Picture picture;
+  picture.model = ColorModel::kYCbCr;
+  picture.num_components = 3;
+  picture.matrix = is_bt601(frame) ? YcbcrMatrix::kBt601 : YcbcrMatrix::kBt709;
+  picture.is_limited_range = !is_full_range(frame, *format);
+  for (int i = 0; i < 3; ++i) {
+    const int shift_x = i == 0 ? 0 : format->log2_chroma_w;
+    const int shift_y = i == 0 ? 0 : format->log2_chroma_h;
+    Component& component = picture.components[static_cast<std::size_t>(i)];
+    component.width = AV_CEIL_RSHIFT(frame.width, shift_x);
+    component.height = AV_CEIL_RSHIFT(frame.height, shift_y);
+    component.extent_x = static_cast<double>(frame.width) / (1 << shift_x);
+    component.extent_y = static_cast<double>(frame.height) / (1 << shift_y);
+    component.held = {0, 0, component.height, component.width};
+    if (!is_padded(frame, i, component.width, component.height)) {
+      return make(frame, wanted);
+    }
+    component.data = frame.data[i];
+    component.stride = static_cast<std::size_t>(frame.linesize[i]);
   }
   return picture;
 }

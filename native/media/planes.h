@@ -22,6 +22,10 @@ class PlaneMaker {
   // Throws Error(kDecode) for a format that swscale cannot read.
   Picture make(const AVFrame& frame, const PlanesWanted& wanted);
 
+  // The same without a copy where the frame's own planes will do: YCbCr of 8 bits, BT.601 or BT.709, of which RGB is
+  // wanted. The frame must then outlive the picture.
+  Picture view(const AVFrame& frame, const PlanesWanted& wanted);
+
   // Gives memory back if a large picture left much of it.
   void trim(std::size_t keep_bytes) noexcept;
 

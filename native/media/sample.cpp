@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/watch.h"
 #include "media/frame_filter.h"
 
 namespace spdl {
@@ -104,20 +105,32 @@ std::vector<Run> runs_of(const Packets& packets, const std::vector<Wanted>& want
   return merged;
 }
 
-// Fills a slot for each picture that comes out with that time stamp.
-void decode_runs(RawDecoder& decoder, const Packets& packets, const std::vector<Run>& runs, const Slots& slots,
-                 std::vector<av::FramePtr>& found) {
+void give_up_if_cancelled(Watch& watch, const Packets& packets) {
+  if (watch.is_over()) {
+    watch.throw_if_over("decode", packets.source);
+  }
+}
+
+using TakePicture = std::function<void(std::size_t, av::FramePtr)>;
+
+// Gives each picture that comes out with the time stamp of a slot. Whether there was one for each.
+bool decode_runs(RawDecoder& decoder, const Packets& packets, const std::vector<Run>& runs, const Slots& slots,
+                 const TakePicture& take_picture) {
+  std::vector<bool> is_found(slots.size());
   const auto take = [&](av::FramePtr frame) {
-    if (const auto slot = slots.find(frame->pts); slot != slots.end() && found[slot->second] == nullptr) {
-      found[slot->second] = std::move(frame);
+    if (const auto slot = slots.find(frame->pts); slot != slots.end() && !is_found[slot->second]) {
+      is_found[slot->second] = true;
+      take_picture(slot->second, std::move(frame));
     }
     return true;
   };
+  Watch watch;
   for (const Run& run : runs) {
     if (&run != &runs.front()) {
       decoder.restart();
     }
     for (std::size_t i = run.first; i <= run.last; ++i) {
+      give_up_if_cancelled(watch, packets);
       const AVPacket& packet = *packets.packets[i];
       decoder.skip_unreferenced(!slots.contains(packet.pts));
       decoder.decode(&packet, take);
@@ -125,29 +138,38 @@ void decode_runs(RawDecoder& decoder, const Packets& packets, const std::vector<
     // What is held back comes out without anything more being decoded.
     decoder.decode(nullptr, take);
   }
+  return std::ranges::all_of(is_found, [](bool found) { return found; });
+}
+
+// Gives all pictures inside the window, in display order, until `take` returns false. Whether it never did.
+template <class Take>
+bool decode_shown(RawDecoder& decoder, const Packets& packets, Take&& take) {
+  const auto take_shown = [&](av::FramePtr frame) {
+    const bool is_shown =
+        !packets.window || packets.window->contains(seconds_of(*frame, packets.time_base).value_or(0));
+    return !is_shown || take(std::move(frame));
+  };
+  Watch watch;
+  for (const auto& packet : packets.packets) {
+    give_up_if_cancelled(watch, packets);
+    if (!decoder.decode(packet.get(), take_shown)) {
+      return false;
+    }
+  }
+  return decoder.decode(nullptr, take_shown);
 }
 
 // Decodes from the beginning, and counts.
-void decode_all(RawDecoder& decoder, const Packets& packets, const std::vector<std::size_t>& indices,
-                std::vector<av::FramePtr>& found) {
+void decode_all(RawDecoder& decoder, const Packets& packets, std::span<const std::size_t> indices,
+                const TakePicture& take_picture) {
   std::size_t position = 0;
   std::size_t next = 0;
-  const auto take = [&](av::FramePtr frame) {
-    if (packets.window && !packets.window->contains(seconds_of(*frame, packets.time_base).value_or(0))) {
-      return true;
-    }
+  const bool wants_more = decode_shown(decoder, packets, [&](av::FramePtr frame) {
     if (indices[next] == position++) {
-      found[next++] = std::move(frame);
+      take_picture(next++, std::move(frame));
     }
     return next < indices.size();
-  };
-  bool wants_more = true;
-  for (std::size_t i = 0; i < packets.packets.size() && wants_more; ++i) {
-    wants_more = decoder.decode(packets.packets[i].get(), take);
-  }
-  if (wants_more) {
-    wants_more = decoder.decode(nullptr, take);
-  }
+  });
   if (wants_more) {
     throw Error(ErrorKind::kDecode, "decode",
                 "there is no picture " + std::to_string(indices[next]) + ", only " + std::to_string(position) + " came out")
@@ -156,8 +178,8 @@ void decode_all(RawDecoder& decoder, const Packets& packets, const std::vector<s
   }
 }
 
-bool decode_by_packets(RawDecoder& decoder, const Packets& packets, const std::vector<std::size_t>& indices,
-                       std::vector<av::FramePtr>& found) {
+bool decode_by_packets(RawDecoder& decoder, const Packets& packets, std::span<const std::size_t> indices,
+                       const TakePicture& take_picture) {
   const std::optional<std::vector<Wanted>> all = shown(packets);
   if (!all || indices.back() >= all->size()) {
     return false;
@@ -168,11 +190,46 @@ bool decode_by_packets(RawDecoder& decoder, const Packets& packets, const std::v
     wanted.push_back((*all)[indices[i]]);
     slots.emplace(wanted.back().pts, i);
   }
-  decode_runs(decoder, packets, runs_of(packets, wanted), slots, found);
-  return std::ranges::none_of(found, [](const auto& frame) { return frame == nullptr; });
+  return decode_runs(decoder, packets, runs_of(packets, wanted), slots, take_picture);
 }
 
 }  // namespace
+
+int decode_pictures_at(const Packets& packets, std::span<const std::size_t> indices, const DecodeConfig& config,
+                       const TakePicture& take, bool may_miss) {
+  const Codec& codec = codec_of(packets);
+  RawDecoder decoder(codec, config, packets.source, packets.stream_index);
+  decoder.inspect(packets);
+  if (!decode_by_packets(decoder, packets, indices, take) && !(may_miss && decoder.num_errors() > 0)) {
+    decoder = RawDecoder(codec, config, packets.source, packets.stream_index);
+    decode_all(decoder, packets, indices, take);
+  }
+  return decoder.num_errors();
+}
+
+std::optional<std::vector<std::int64_t>> times_by_packets(const Packets& packets) {
+  const auto all = shown(packets);
+  if (!all) {
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> times;
+  times.reserve(all->size());
+  for (const Wanted& picture : *all) {
+    times.push_back(picture.pts);
+  }
+  return times;
+}
+
+std::vector<std::int64_t> times_by_decoding(const Packets& packets, const DecodeConfig& config) {
+  RawDecoder decoder(codec_of(packets), config, packets.source, packets.stream_index);
+  decoder.inspect(packets);
+  std::vector<std::int64_t> times;
+  decode_shown(decoder, packets, [&](av::FramePtr frame) {
+    times.push_back(frame->pts != AV_NOPTS_VALUE ? frame->pts : times.empty() ? 0 : times.back());
+    return true;
+  });
+  return times;
+}
 
 std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>& indices,
                                  const std::optional<std::string>& filter, const DecodeConfig& config) {
@@ -181,12 +238,9 @@ std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>
     return {};
   }
   std::vector<av::FramePtr> found(indices.size());
-  RawDecoder decoder(codec, config, packets.source, packets.stream_index);
-  if (!decode_by_packets(decoder, packets, indices, found)) {
-    std::ranges::fill(found, nullptr);
-    decoder = RawDecoder(codec, config, packets.source, packets.stream_index);
-    decode_all(decoder, packets, indices, found);
-  }
+  const int num_errors = decode_pictures_at(packets, indices, config, [&](std::size_t position, av::FramePtr frame) {
+    found[position] = std::move(frame);
+  });
 
   FrameFilter chain({codec.type, codec.time_base, codec.frame_rate}, filter, packets.source);
   std::vector<av::FramePtr> filtered;
@@ -206,7 +260,7 @@ std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>
     picture.type = MediaType::kImage;
     picture.source = packets.source;
     picture.time_base = chain.time_base();
-    picture.num_errors = decoder.num_errors();
+    picture.num_errors = num_errors;
     picture.frames.push_back(std::move(frame));
   }
   return result;

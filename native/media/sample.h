@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,5 +22,16 @@ namespace spdl {
 // Throws Error: kDecode (also for an index beyond the last picture), kFilter, kNoCodec.
 std::vector<Frames> sample_video(Packets packets, const std::vector<std::size_t>& indices,
                                  const std::optional<std::string>& filter, const DecodeConfig& config);
+
+// The same, one picture after the other and without a filter: calls `take` with a position among `indices` and its
+// picture, in any order, for each at least once; with `may_miss`, not for those that are lost to errors which are
+// tolerated. Returns the number of such errors. Throws what `take` does, and Error: kDecode; Cancelled.
+int decode_pictures_at(const Packets& packets, std::span<const std::size_t> indices, const DecodeConfig& config,
+                       const std::function<void(std::size_t, av::FramePtr)>& take, bool may_miss = false);
+
+// The time stamps of the pictures inside the window, in display order, in ticks; none if packets do not tell.
+std::optional<std::vector<std::int64_t>> times_by_packets(const Packets& packets);
+// The same for all packets: by decoding.
+std::vector<std::int64_t> times_by_decoding(const Packets& packets, const DecodeConfig& config);
 
 }  // namespace spdl

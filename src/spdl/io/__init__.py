@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spdl import __version__ as __version__
 
 from . import utils as utils
+from ._batches._clips import load_video_clips as load_video_clips
 from ._batches._sounds import load_audio_batch as load_audio_batch
 from ._buffers import cpu_storage as cpu_storage
 from ._buffers import to_jax as to_jax
@@ -231,6 +232,7 @@ __all__ = [
     "load_npy",
     "load_npz",
     "load_video",
+    "load_video_clips",
     "load_wav",
     "nv12_to_bgr",
     "nv12_to_rgb",

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # Per source. Bounds the number of attempts if an endless iterator of spares keeps failing.
 _MAX_SPARES_PER_SOURCE = 100
-_NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
+#: Dtypes of images, and the sizes of their elements.
+NUM_BYTES = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 # Formats of the buffer protocol; "E" is that of our own buffers and of ml_dtypes.
 _FORMATS = {"B": "uint8", "e": "float16", "E": "bfloat16", "f": "float32", "d": "float64", "h": "int16", "i": "int32"}
 
@@ -63,7 +64,7 @@ def load_transformed(
         replay=None if replay is None else _as_plans(replay, transform, len(sources)),
         max_pixels=as_max_pixels(max_pixels),
         num_threads=num_threads,
-        memory=as_memory(out, storage, transform.dtype, (len(sources), *transform.shape), _NUM_BYTES[transform.dtype]),
+        memory=as_memory(out, storage, transform.dtype, (len(sources), *transform.shape), NUM_BYTES[transform.dtype]),
     )
     if batch.empty:
         batch.fill_from(spares)

@@ -1033,6 +1033,63 @@ class Muxer:
     def flush(self) -> None: ...
     def close(self) -> None: ...
 
+def new_clips(
+    transform: spdl.io.lib._core.Transform,
+    count: int,
+    num_frames: int,
+    layout: str,
+    storage: Buffer | numpy.typing.NDArray[Any] | None,
+) -> spdl.io.lib._core.CPUBuffer:
+    """
+    A batch with room for ``count`` clips, uninitialized.
+
+    Args:
+        transform: The transform of each picture.
+        layout: ``"NTHWC"``, ``"NTCHW"`` or ``"NCTHW"``. The transform's is the same without time.
+        storage: Writable memory for the array, or None for memory of its own.
+    """
+
+def load_clips(
+    buffer: spdl.io.lib._core.CPUBuffer,
+    slots: list[int],
+    sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
+    labels: list[Any],
+    *,
+    first_index: int,
+    transform: spdl.io.lib._core.Transform,
+    num_frames: int,
+    stride: int,
+    is_channels_first: bool,
+    starts: list[float] | str,
+    seeds: list[int] | None,
+    max_pixels: int,
+    stream: int | None,
+    demux: tuple[str | None, dict[str, str], int, bool, list[str] | None, float | None] | None,
+    decode: tuple[str | None, dict[str, str], bool] | None,
+    num_threads: int,
+) -> tuple[tuple[spdl.io._types.LoadFailure, ...], list[tuple[float, int] | None]]:
+    """
+    Load clips into slots of a batch. See ``spdl.io.load_video_clips``.
+
+    Args:
+        buffer: From ``new_clips``.
+        slots: The slot of each source's clip, without duplicates.
+        sources: The videos: a path each, or encoded data as a contiguous buffer of bytes.
+        labels: The ``source`` attribute of each source's ``LoadFailure``.
+        first_index: The ``index`` attribute of a failure of the first source.
+        transform: The transform of each picture, with which the batch was made.
+        stride: The distance of the pictures of a clip.
+        starts: The start of each in seconds; or ``"middle"`` or ``"random"``.
+        seeds: The 64-bit seed of each source's random choices, or None for zeros.
+        max_pixels: The largest number of pixels that a picture may have.
+        num_threads: The number of threads, including the caller's; 0 means the caller's alone.
+
+    Returns:
+        The failures; and for each source the start in seconds and the number of pictures that are not padding, or None.
+
+    Releases the GIL; thread-safe for different slots.
+    """
+
 def new_batch(
     shape: tuple[int, ...], dtype: str, storage: Buffer | numpy.typing.NDArray[Any] | None
 ) -> spdl.io.lib._core.CPUBuffer:

@@ -1,0 +1,287 @@
+#include "media/clip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/memory_budget.h"
+#include "base/scratch.h"
+#include "base/splitmix.h"
+#include "base/time_window.h"
+#include "image/renderer.h"
+#include "media/planes.h"
+#include "media/sample.h"
+
+namespace spdl {
+namespace {
+
+struct Workspace {
+  PlaneMaker planes;
+  Renderer renderer;
+
+  void trim() noexcept {
+    planes.trim(kKeepBytes);
+    renderer.trim(kKeepBytes);
+  }
+};
+
+std::string text_of(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", seconds);
+  return text;
+}
+
+// From the first picture of a clip to its last one.
+std::int64_t span_of(const ClipRequest& request) {
+  std::int64_t span = 0;
+  if (__builtin_mul_overflow(request.num_frames - 1, request.stride, &span)) {
+    span = std::numeric_limits<std::int64_t>::max() / 2;
+  }
+  return std::min(span, std::numeric_limits<std::int64_t>::max() / 2) + 1;
+}
+
+// `index_at(seconds)`: of the picture that is displayed then; negative for none.
+template <class IndexAt>
+std::int64_t first_of(const ClipRequest& request, std::int64_t count, const std::string& source, IndexAt index_at) {
+  const std::int64_t places = std::max<std::int64_t>(count - span_of(request) + 1, 1);
+  switch (request.place) {
+    case ClipPlace::kRandom: {
+      const auto chosen = static_cast<std::int64_t>(start_share(request.seed) * static_cast<double>(places));
+      return std::min(chosen, places - 1);
+    }
+    case ClipPlace::kMiddle:
+      return (places - 1) / 2;
+    case ClipPlace::kTime:
+      break;
+  }
+  const std::int64_t index = index_at(request.time);
+  if (index < 0) {
+    throw Error(ErrorKind::kConvert, "load a clip of", "no picture is displayed at " + text_of(request.time) + " seconds")
+        .in(source);
+  }
+  return index;
+}
+
+// The pictures of a clip, by their index: ascending, without those that come again at the end.
+std::vector<std::int64_t> pictures_of(const ClipRequest& request, std::int64_t first, std::int64_t count) {
+  std::vector<std::int64_t> indices;
+  for (std::int64_t index = first; index < count && std::ssize(indices) < request.num_frames;) {
+    indices.push_back(index);
+    if (__builtin_add_overflow(index, request.stride, &index)) {
+      break;
+    }
+  }
+  return indices;
+}
+
+class ClipWriter {
+ public:
+  ClipWriter(const ClipRequest& request, Orientation orientation, std::int64_t length, std::uint8_t* slot)
+      : request_(request), orientation_(orientation), is_there_(static_cast<std::size_t>(length)), slot_(slot) {}
+
+  // Renders the picture at that position.
+  void put(std::size_t position, const AVFrame& frame) {
+    const Transform& transform = request_.transform;
+    const ImageRequest request{transform, request_.seed, nullptr, request_.max_pixels};
+    const bool swaps = swaps_sides(orientation_);
+    const Plan plan = request.plan(swaps ? frame.width : frame.height, swaps ? frame.height : frame.width);
+    if (std::ranges::none_of(is_there_, [](bool is_there) { return is_there; })) {
+      plan_ = plan;
+    }
+    const PlanesWanted wanted = planes_wanted(transform, plan);
+    const bool is_rgb = transform.color == Color::kRgb || transform.color == Color::kBgr;
+    const Picture picture = is_rgb ? workspace_->planes.view(frame, wanted) : workspace_->planes.make(frame, wanted);
+    workspace_->renderer.render(picture, orientation_, plan, transform, slot_ + offset(position), plane_stride());
+    is_there_[position] = true;
+  }
+
+  // Repeats pictures behind the last one, and where one is missing: the one before it, or the first there is.
+  void fill() {
+    const auto found = std::ranges::find(is_there_, true);
+    if (found == is_there_.end()) {
+      throw Error(ErrorKind::kDecode, "decode", "none of the pictures of the clip could be decoded");
+    }
+    const auto first = static_cast<std::size_t>(found - is_there_.begin());
+    std::size_t last = first;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(request_.num_frames); ++i) {
+      if (i < is_there_.size() && is_there_[i]) {
+        last = i;
+      } else {
+        copy(last, i);
+      }
+    }
+  }
+
+  const Plan& plan() const noexcept { return plan_; }
+  ~ClipWriter() { workspace_->trim(); }
+  ClipWriter(const ClipWriter&) = delete;
+  ClipWriter& operator=(const ClipWriter&) = delete;
+
+ private:
+  std::size_t offset(std::size_t index) const noexcept {
+    const Transform& transform = request_.transform;
+    const std::size_t bytes = transform.bytes_per_image();
+    return index * (request_.has_channels_first ? bytes / static_cast<std::size_t>(num_channels(transform.color)) : bytes);
+  }
+  void copy(std::size_t from, std::size_t to) noexcept {
+    const Transform& transform = request_.transform;
+    const std::size_t planes =
+        request_.has_channels_first ? static_cast<std::size_t>(num_channels(transform.color)) : 1;
+    const std::size_t bytes = transform.bytes_per_image() / planes;
+    const std::size_t distance = plane_stride() * static_cast<std::size_t>(transform.element.size);
+    for (std::size_t i = 0; i < planes; ++i) {
+      std::memcpy(slot_ + i * distance + offset(to), slot_ + i * distance + offset(from), bytes);
+    }
+  }
+  std::size_t plane_stride() const noexcept {
+    const Transform& transform = request_.transform;
+    return request_.has_channels_first ? static_cast<std::size_t>(request_.num_frames) *
+                                             static_cast<std::size_t>(transform.height) *
+                                             static_cast<std::size_t>(transform.width)
+                                       : 0;
+  }
+
+  const ClipRequest& request_;
+  Orientation orientation_;
+  std::vector<bool> is_there_;  // of the pictures of the video
+  std::uint8_t* slot_;
+  Plan plan_;
+  Scratch<Workspace> workspace_;
+};
+
+// What the pictures that a decoder keeps take, and the planes made of one.
+MemoryBudget::Lease take_memory(const Packets& packets) noexcept {
+  const AVCodecParameters& parameters = *packets.codec->parameters;
+  constexpr std::size_t kBytesPerPixel = 12;
+  if (parameters.width < 1 || parameters.height < 1) {
+    return {};
+  }
+  return memory_budget().take(kBytesPerPixel * static_cast<std::size_t>(parameters.width) *
+                              static_cast<std::size_t>(parameters.height));
+}
+
+DecodeConfig config_of(const ClipRequest& request) {
+  DecodeConfig config = request.decode;
+  config.options.insert({"max_pixels", std::to_string(request.max_pixels)});  // unless it is there
+  return config;
+}
+
+// `indices`: of pictures among those of the packets, ascending.
+Clip render(Demuxer& demuxer, const ClipRequest& request, const Packets& packets, const std::vector<std::size_t>& indices,
+            std::uint8_t* slot) {
+  const auto lease = take_memory(packets);
+  const Orientation orientation =
+      request.transform.orient ? demuxer.orientation(packets.stream_index) : Orientation::kUpright;
+  ClipWriter writer(request, orientation, std::ssize(indices), slot);
+  decode_pictures_at(packets, indices, config_of(request),
+                     [&](std::size_t position, av::FramePtr frame) { writer.put(position, *frame); },
+                     request.decode.tolerate_errors);
+  writer.fill();
+  return {writer.plan(), 0, std::ssize(indices)};
+}
+
+std::vector<std::size_t> behind(const std::vector<std::int64_t>& indices, std::int64_t first) {
+  std::vector<std::size_t> moved;
+  for (const std::int64_t index : indices) {
+    moved.push_back(static_cast<std::size_t>(index - first));
+  }
+  return moved;
+}
+
+// By the container's index, without reading the packets before the clip; none if the packets tell otherwise.
+std::optional<Clip> load_by_grid(Demuxer& demuxer, const ClipRequest& request, int stream,
+                                 const Demuxer::PictureGrid& grid, std::uint8_t* slot) {
+  const auto time_of = [&](std::int64_t index) {
+    return to_seconds(grid.start + index * grid.step, grid.time_base.num, grid.time_base.den);
+  };
+  const auto index_at = [&](double seconds) -> std::int64_t {
+    if (!(seconds < time_of(grid.count))) {
+      return -1;
+    }
+    const double step = to_seconds(grid.step, grid.time_base.num, grid.time_base.den);
+    auto index = static_cast<std::int64_t>(std::clamp((seconds - time_of(0)) / step, 0.0, static_cast<double>(grid.count - 1)));
+    // The quotient is rounded.
+    while (index + 1 < grid.count && time_of(index + 1) <= seconds) {
+      ++index;
+    }
+    while (index > 0 && time_of(index) > seconds) {
+      --index;
+    }
+    return index;
+  };
+  const std::int64_t first = first_of(request, grid.count, demuxer.name(), index_at);
+  const std::vector<std::int64_t> indices = pictures_of(request, first, grid.count);
+  const std::int64_t last = indices.back();
+  if (last - first + 1 == grid.count) {
+    return std::nullopt;  // all packets are read
+  }
+  const double half = to_seconds(grid.step, grid.time_base.num, grid.time_base.den) / 2;
+  const TimeWindow window{time_of(first) - half, time_of(last) + half};
+  const Packets packets = demuxer.demux(MediaType::kVideo, window, std::nullopt, stream);
+  const auto times = times_by_packets(packets);
+  if (!times || std::ssize(*times) != last - first + 1) {
+    return std::nullopt;
+  }
+  for (std::int64_t i = first; i <= last; ++i) {
+    if ((*times)[static_cast<std::size_t>(i - first)] != grid.start + i * grid.step) {
+      return std::nullopt;
+    }
+  }
+  Clip clip = render(demuxer, request, packets, behind(indices, first), slot);
+  clip.start = time_of(first);
+  return clip;
+}
+
+Clip load_by_packets(Demuxer& demuxer, const ClipRequest& request, int stream, std::uint8_t* slot) {
+  const Packets packets = demuxer.demux(MediaType::kVideo, std::nullopt, std::nullopt, stream);
+  auto told = times_by_packets(packets);
+  const std::vector<std::int64_t> times = told ? *std::move(told) : times_by_decoding(packets, config_of(request));
+  const auto count = std::ssize(times);
+  if (count == 0) {
+    throw Error(ErrorKind::kDecode, "decode", "it has no picture").in(packets.source).at(stream, {});
+  }
+  const auto time_of = [&](std::int64_t index) {
+    return to_seconds(times[static_cast<std::size_t>(index)], packets.time_base.num, packets.time_base.den);
+  };
+  const auto index_at = [&](double seconds) -> std::int64_t {
+    // The last one is displayed as long as the one before it.
+    const double length = count > 1 ? time_of(count - 1) - time_of(count - 2) : 0;
+    if (count > 1 && !(seconds < time_of(count - 1) + length)) {
+      return -1;
+    }
+    std::int64_t index = 0;
+    for (std::int64_t low = 0, high = count; low < high;) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (time_of(middle) <= seconds) {
+        index = middle;
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return index;
+  };
+  const std::int64_t first = first_of(request, count, packets.source, index_at);
+  Clip clip = render(demuxer, request, packets, behind(pictures_of(request, first, count), 0), slot);
+  clip.start = time_of(first);
+  return clip;
+}
+
+}  // namespace
+
+Clip load_clip(Demuxer& demuxer, const ClipRequest& request, std::uint8_t* slot) {
+  const int stream = demuxer.choose(MediaType::kVideo, request.stream);
+  if (const auto grid = demuxer.picture_grid(stream)) {
+    if (auto clip = load_by_grid(demuxer, request, stream, *grid, slot)) {
+      return *std::move(clip);
+    }
+  }
+  return load_by_packets(demuxer, request, stream, slot);
+}
+
+}  // namespace spdl

@@ -1,0 +1,185 @@
+"""Loading clips of videos into a batch in one call."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+from spdl.io import _native
+from spdl.io._images._arguments import MAX_PIXELS, as_integer, as_max_pixels, require_word
+from spdl.io._images._image_transform import ImageTransform, native_transform
+from spdl.io._images._load_transformed import NUM_BYTES, as_memory
+from spdl.io._media._config import DecodeConfig, DemuxConfig, check_arguments, decode_fields, demux_fields
+from spdl.io._media._demux import stream_of
+from spdl.io._trace import traced
+from spdl.io._types import Source
+
+from ._items import Loaded, OnFailure, Sources, Statuses, as_seeds, as_starts, finish
+
+if TYPE_CHECKING:
+    from spdl.io._native import CPUBuffer
+
+_LAYOUTS = ("NTHWC", "NTCHW", "NCTHW")
+_MOST = 2**31 - 1
+
+
+@traced
+def load_video_clips(
+    srcs: Iterable[Source],
+    *,
+    num_frames: int = 8,
+    stride: int = 1,
+    start: float | Sequence[float] | Literal["random", "middle"] = "random",
+    seed: SupportsIndex | None = None,
+    seeds: Iterable[SupportsIndex] | None = None,
+    size: int | tuple[int, int] | None = None,
+    transform: ImageTransform | None = None,
+    layout: Literal["NTHWC", "NTCHW", "NCTHW"] = "NCTHW",
+    dtype: Literal["uint8", "float16", "bfloat16", "float32"] | None = None,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
+    out: Any = None,
+    storage: Any = None,
+    num_threads: int = 0,
+    strict: bool = True,
+    on_failure: OnFailure = "drop",
+    max_pixels: int = MAX_PIXELS,
+    stream: int | None = None,
+    demux_config: DemuxConfig | None = None,
+    decode_config: DecodeConfig | None = None,
+) -> "CPUBuffer":
+    """Load a clip of each of many videos into one batch, in one native call without the GIL.
+
+    ::
+
+        train = ImageTransform(112, crop=RandomResizedCrop(), flip=0.5, dtype="float32", mean=mean, std=std)
+        seeds = sample_seeds(run, epoch, indices)
+        clips = load_video_clips(paths, num_frames=8, stride=4, transform=train, seeds=seeds)
+
+    A clip has every ``stride``-th frame of its video, in display order, from a first one on. Only the groups of
+    pictures that hold the clip are decoded, from the last key frame before it; frames to which no other one refers are
+    skipped if they are not in the clip. MP4 and MOV files with a constant frame rate are read from there, too; of other
+    files all packets are read. Frames are resampled from the decoder's planes directly to their size.
+
+    A video that is too short for the clip is taken from its first frame on (with ``start`` in seconds: from there), and
+    the last frame of the clip that it has is repeated.
+
+    Args:
+        srcs: Paths, URLs, or encoded data in memory, which is read in place and cannot be resized during the call.
+        num_frames: Number of frames of a clip.
+        stride: Distance of the frames of a clip: 1 takes consecutive frames.
+        start: ``"random"``: each first frame with which the clip fits is as likely. ``"middle"``: the clip is in the
+            middle. Or a time in seconds, for all or one per source: the first frame is the one displayed then.
+        seed: Seed for the random choices of the batch. Source ``i`` gets ``sample_seeds(seed, 0, [i])``.
+        seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``, instead of ``seed``. A start
+            depends only on the seed and the number of frames; crop and flips only on the seed, the size and the
+            transform.
+        size: Height and width of the frames, or one number for both: whole frames are resized to it. For crops and
+            everything else, use ``transform`` instead.
+        transform: Transform of the frames: all frames of a clip get the same crop and flips. Unless its
+            ``orient`` is off, frames are turned upright, as the display matrix of the container says. Its ``layout`` is
+            not used.
+        layout: Order of the axes: clips, frames (T), height, width and channels.
+        dtype: Elements of the batch; floats are normalised. ``None``: those of ``transform``, or ``"uint8"``; this and
+            the next two arguments override ``transform``.
+        mean: Mean for the normalisation, as in ``ImageTransform``.
+        std: Standard deviation for the normalisation, as in ``ImageTransform``.
+        out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
+            batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
+            view of it.
+        storage: Memory for the batch: any writable C-contiguous buffer that is large enough.
+        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
+            result does not depend on it.
+        strict: Whether to raise if any clip is missing. If not, see ``on_failure``.
+        on_failure: Policy for sources that failed, with ``strict=False``. ``"drop"``: the batch has fewer clips, in the
+            same order, and at least one. ``"zero"``: their bytes are zero, even if all sources failed.
+        max_pixels: Largest number of pixels allowed per frame. Larger frames fail with ``ImageTooLargeError``.
+        stream: Index of the stream in each container. ``None``: the best video stream.
+        demux_config: Options for opening the sources, from ``demux_config``.
+        decode_config: Options for decoding, from ``decode_config``. With ``tolerate_errors``, a frame that cannot be
+            decoded is replaced by the one before it in the clip.
+
+    Returns:
+        C-contiguous, in the order of ``layout``. For each clip, ``excerpts`` has the time of its first frame and the
+        number of frames that are not repeated, ``applied`` the geometry of its frames, and ``origins`` the position of
+        its source. ``failures`` lists the sources that could not be loaded.
+
+    Raises:
+        ValueError: ``srcs`` is empty, a number is out of range, ``size`` and ``transform`` are both given or both
+            missing, seeds are missing for random choices, or ``out`` has another dtype or shape.
+        TypeError: An argument has the wrong type.
+        BatchLoadError: A clip is missing and ``strict`` is set, or all are missing; ``.failures`` has all failures.
+            A start at which no frame is displayed is a failure.
+        MemoryError, ConvertError: There is no memory of that size, or the storage is too small.
+
+    Safe to call from several threads at once. Ctrl-C interrupts the call.
+    """
+    check_arguments(demux_config, decode_config, None)
+    statuses = Statuses(strict, on_failure, num_threads)
+    sources = Sources.of(srcs)
+    count = len(sources)
+    frames, step = _as_count("num_frames", num_frames), _as_count("stride", stride)
+    require_word("layout", layout, _LAYOUTS)
+    applied = _as_transform(size, transform, layout, dtype, mean, std)
+    where: Any = start
+    if isinstance(start, str):
+        if start not in ("random", "middle"):
+            raise ValueError(f"start must be 'random', 'middle' or a number of seconds, got {start!r}")
+    else:
+        where = as_starts(start, count)
+    is_random = isinstance(start, str) and start == "random"
+    needed_for = "start='random'" if is_random else f"the random {applied!r}" if applied.is_random else None
+    numbers = as_seeds(seed, seeds, count, needed_for=needed_for)
+    native = native_transform(applied)
+    memory = as_memory(out, storage, applied.dtype, _shape(applied, count, frames, layout), NUM_BYTES[applied.dtype])
+    buffer = _native.media.new_clips(native, count, frames, layout, memory)
+
+    def load(slots: list[int]) -> Loaded:
+        return _native.media.load_clips(
+            buffer,
+            slots,
+            sources.native,
+            sources.given,
+            first_index=0,
+            transform=native,
+            num_frames=frames,
+            stride=step,
+            is_channels_first=layout == "NCTHW",
+            starts=where,
+            seeds=numbers,
+            max_pixels=as_max_pixels(max_pixels),
+            stream=stream_of(stream),
+            demux=demux_fields(demux_config),
+            decode=decode_fields(decode_config),
+            num_threads=statuses.num_threads,
+        )
+
+    return finish(buffer, sources, statuses, load, kind="clip")
+
+
+def _as_count(name: str, value: Any) -> int:
+    number = as_integer(name, value)
+    if not 1 <= number <= _MOST:
+        raise ValueError(f"{name} must be >= 1 and < 2**31, got {number}")
+    return number
+
+
+def _as_transform(size: Any, transform: Any, layout: str, dtype: Any, mean: Any, std: Any) -> ImageTransform:
+    """The transform of one frame."""
+    if (size is None) == (transform is None):
+        raise ValueError(
+            f"exactly one of size and transform must be given, got {'none' if size is None else 'both'}:"
+            " size=(height, width) resizes whole frames, transform=ImageTransform(...) also crops and flips"
+        )
+    if transform is not None and not isinstance(transform, ImageTransform):
+        raise TypeError(f"transform must be an ImageTransform, got {type(transform).__name__}")
+    base = ImageTransform(size) if transform is None else transform
+    given = {"dtype": dtype, "mean": mean, "std": std}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return replace(base, layout="NHWC" if layout == "NTHWC" else "NCHW", **changes)
+
+
+def _shape(transform: ImageTransform, count: int, num_frames: int, layout: str) -> tuple[int, ...]:
+    if layout == "NCTHW":
+        channels, height, width = transform.shape
+        return count, channels, num_frames, height, width
+    return (count, num_frames, *transform.shape)
