@@ -61,6 +61,7 @@ MEDIA_LIBRARIES = Environment(
         "av==18.1.0",
         "eva-decord==0.6.1",
         "soundfile>=0.13",
+        "soxr>=0.5",
         "torch==2.13.0",
         "torchaudio==2.11.0",
         "torchcodec==0.13.0",

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -114,20 +115,67 @@ def test_decoder_options_hold() -> None:
     assert (sampled(demux_video(h264()), indices, decode_config=config) == expected(h264())[indices]).all()
 
 
-@pytest.mark.parametrize("indices", [[], [3, 3], [5, 3], [50, 3], [-1, -2]])
-def test_indices_that_do_not_ascend_are_an_error(indices: list[int]) -> None:
-    """Empty, unsorted, twice; the packets are not consumed."""
+@pytest.mark.parametrize("indices", [[3, 3], [5, 3], [40, 3, 17, 3], [-1, -50, 0, 49], [49, 48, 47] * 3])
+def test_indices_may_come_in_any_order(indices: list[int]) -> None:
+    """Unsorted, several times, and negative: what selecting from all gives, each an object of its own."""
+    pictures = sample_decode_video(demux_video(h264()), indices)
+    assert len({id(picture) for picture in pictures}) == len(indices)
+    assert (to_numpy(convert_frames(pictures)) == expected(h264())[indices]).all()
+
+
+@pytest.mark.parametrize(
+    ("times", "indices"),
+    [
+        ([0], [0]),
+        ([1.0, 0.2, 1.0], [25, 5, 25]),
+        ([0.039, 0.04, 0.041], [0, 1, 1]),
+        (["1/2", Fraction(39, 25), 1.999], [12, 39, 49]),
+    ],
+)
+def test_times_give_the_frames_that_are_displayed_then(times: list[Any], indices: list[int]) -> None:
+    """A frame is displayed from its time stamp to that of the next one."""
+    pictures = sample_decode_video(demux_video(h264()), times=times)
+    assert (to_numpy(convert_frames(pictures)) == expected(h264())[indices]).all()
+
+
+def test_times_count_inside_the_window() -> None:
+    """Frames outside of it are not displayed."""
+    pictures = sample_decode_video(demux_video(h264(), timestamp=(0.5, 1)), times=[0.7])
+    assert (to_numpy(convert_frames(pictures)) == expected(h264())[[17]]).all()
+    with pytest.raises(ValueError, match=r"no frame of the packets is displayed at 0.2 seconds; .* from 0.52 to 1"):
+        sample_decode_video(demux_video(h264(), timestamp=(0.5, 1)), times=[0.2])
+
+
+@pytest.mark.parametrize("times", [[2.0], [-0.01], [1, 1e300], [float("nan")], ["soon"], []])
+def test_times_at_which_nothing_is_displayed_are_an_error(times: list[Any]) -> None:
+    """Before the first frame, behind the last one, or no times; the packets are not consumed."""
     packets = demux_video(h264())
-    with pytest.raises(ValueError, match="indices must"):
-        sample_decode_video(packets, indices)
+    with pytest.raises(ValueError, match="times"):
+        sample_decode_video(packets, times=times)
     assert len(packets) == 50
 
 
-@pytest.mark.parametrize("indices", [[50], [-1], [0, 50], [-1, 3], [2**40]])
-def test_indices_outside_are_an_error(indices: list[int]) -> None:
-    """They count the pictures of the packets, from 0 on."""
+def test_indices_and_times_exclude_each_other() -> None:
+    """One of them must be given."""
+    with pytest.raises(ValueError, match="exactly one of indices and times must be given, got both"):
+        sample_decode_video(demux_video(h264()), [1], times=[1])
+    with pytest.raises(ValueError, match="exactly one of indices and times must be given, got none"):
+        sample_decode_video(demux_video(h264()))
+
+
+def test_no_indices_are_an_error() -> None:
+    """The packets are not consumed."""
     packets = demux_video(h264())
-    with pytest.raises(IndexError, match=r"indices must be in \[0, 50\), got"):
+    with pytest.raises(ValueError, match="indices must have at least one"):
+        sample_decode_video(packets, [])
+    assert len(packets) == 50
+
+
+@pytest.mark.parametrize("indices", [[50], [-51], [0, 50], [3, -60], [2**40]])
+def test_indices_outside_are_an_error(indices: list[int]) -> None:
+    """They count the pictures of the packets, from 0 on or from the end."""
+    packets = demux_video(h264())
+    with pytest.raises(IndexError, match=r"indices must be in \[-50, 50\), got"):
         sample_decode_video(packets, indices)
     assert len(packets) == 50
 

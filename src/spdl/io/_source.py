@@ -1,8 +1,10 @@
 """Converting sources from users to the forms that native code accepts."""
 
+import io
 import os
+import stat
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._remote import fetch, is_remote
 from ._types import Source
@@ -29,10 +31,12 @@ def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArr
 
 
 def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
-    """A path as text, or the buffer itself, which native code reads in place. A source in an object store as it is.
+    """A path as text, or the buffer itself, which native code reads in place. Of a file object, the whole file.
+
+    A source in an object store as it is.
 
     Raises:
-        TypeError: It is neither a path nor a buffer. (Native code checks the form of a buffer.)
+        TypeError: It is neither a path, a buffer nor a binary file object. (Native code checks the form of a buffer.)
     """
     if isinstance(source, (str, bytes, bytearray, memoryview)):  # a union would be built at each call
         return source
@@ -49,8 +53,11 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     except TypeError:
         if callable(getattr(source, "numpy", None)):  # a torch tensor
             return source.numpy()  # type: ignore[no-any-return, union-attr]
+        if callable(getattr(source, "read", None)):
+            return _content_of(source)
         raise TypeError(
-            "a source must be str, a path-like, bytes, bytearray, memoryview or a one-dimensional uint8 array,"
+            "a source must be str, a path-like, bytes, bytearray, memoryview, a one-dimensional uint8 array or a binary"
+            " file object,"
             f" got {type(source).__name__}"
         ) from None
     return source  # type: ignore[return-value]  # not a path
@@ -66,3 +73,35 @@ def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArr
     if is_remote(source):
         return fetch(source), str(source) if name is None else name
     return as_native_source(source), name
+
+
+def _content_of(file: Any) -> "str | Buffer":
+    """What a binary file object has, from its beginning: its path, if it still names the file, or its bytes.
+
+    A file that cannot seek is read from where it is. One that can is left where it was.
+    """
+    if isinstance(file, io.BytesIO):
+        return file.getbuffer()
+    raw = getattr(file, "raw", file)
+    # Only these: others have the descriptor of a file that they decode, such as gzip's.
+    if isinstance(raw, io.FileIO) and isinstance(raw.name, str | os.PathLike):
+        path = os.path.abspath(os.fsdecode(raw.name))
+        try:
+            if os.path.samestat(os.stat(path), os.fstat(raw.fileno())) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+                if file.writable():
+                    file.flush()
+                return path
+        except OSError:
+            pass  # it was removed or replaced, and the open file is the one that counts
+    can_seek = callable(getattr(file, "seekable", None)) and file.seekable()
+    position = file.tell() if can_seek else 0
+    if can_seek:
+        file.seek(0)
+    try:
+        content = file.read()
+    finally:
+        if can_seek:
+            file.seek(position)
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise TypeError(f"a file object must be opened in binary mode: its read() returned {type(content).__name__}")
+    return content

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
         def __spdl_fetch__(self) -> Buffer: ...
 
-    #: A path or URL, a path-like, an object of a store, or encoded data: bytes, bytearray, memoryview, a
-    #: one-dimensional ``uint8`` array.
-    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject
+    class SupportsRead(Protocol):
+        """A binary file object, such as ``io.BytesIO``, an open file, or one of fsspec."""
+
+        def read(self, size: int = ..., /) -> bytes: ...
+
+    #: A path or URL, a path-like, an object of a store, encoded data (bytes, bytearray, memoryview, a one-dimensional
+    #: ``uint8`` array), or a binary file object.
+    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject | SupportsRead
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer exists from Python 3.12 on
 

@@ -1,16 +1,17 @@
 """Decoding packets to frames: all at once, as a stream, or selected frames only."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, overload
 
 from spdl.io import _native
 from spdl.io._trace import traced
-from spdl.io._types import DEFAULT, Default
+from spdl.io._types import DEFAULT, Default, Seconds
 
 from ._config import DecodeConfig
 from ._filters import get_audio_filter_desc, get_filter_desc, get_video_filter_desc, keeps_time
+from ._window import as_seconds
 
 if TYPE_CHECKING:
     from spdl.io._native import (
@@ -155,44 +156,63 @@ def Decoder(
 @traced
 def sample_decode_video(
     packets: "VideoPackets",
-    indices: Sequence[int],
+    indices: Sequence[int] | None = None,
     *,
+    times: Iterable[Seconds] | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
 ) -> "list[ImageFrames]":
     """Decode selected frames of a video, and no more than needed for them.
 
-    The result is bit-identical to decoding everything and selecting. Only the groups of pictures (GOPs) that contain
-    requested frames are decoded, from the key frame to the last requested frame. (Where packets do not identify their
+    The result is bit-identical to decoding everything and selecting. Frames that are requested several times are
+    decoded once. Only the groups of pictures (GOPs) that contain requested frames are decoded, from the key frame to
+    the last requested frame. (Where packets do not identify their
     frames, as in raw streams without timestamps and in interlaced video, decoding starts at the beginning.)
 
     Args:
         packets: Video packets. They are consumed.
-        indices: Positions inside the window, in display order: ascending, unique, in ``[0, len(packets))``.
+        indices: Positions inside the window, in display order, in any order, also several times. Negative ones count
+            from the end.
+        times: Times in seconds, in any order, instead of ``indices``: each gives the frame that is displayed then.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as for ``decode_packets``. It receives only the requested frames, and must
             give one frame for each.
 
     Raises:
-        ValueError: ``indices`` is empty, or not ascending and unique. The packets are not consumed.
-        IndexError: An index is out of range. The packets are not consumed.
+        ValueError: ``indices`` or ``times`` is empty, both or none are given, or no frame is displayed at one of the
+            times. The packets are not consumed.
+        IndexError: An index is not in ``[-len(packets), len(packets))``. The packets are not consumed.
         TypeError: An index is not an integer, or ``packets`` are not video packets.
         DecodeError, FilterError, NoCodecError, ConsumedError: As for ``decode_packets``.
 
     One native call without the GIL.
     """
-    wanted = [as_int(index) for index in indices]
     if not isinstance(packets, _native.media.VideoPackets):
         raise TypeError(f"packets must be VideoPackets, got {type(packets).__name__}")
+    if (indices is None) == (times is None):
+        raise ValueError(f"exactly one of indices and times must be given, got {'none' if times is None else 'both'}")
+    wanted = _displayed_at(packets, times) if indices is None else [as_int(index) for index in indices]
     if not wanted:
-        raise ValueError("indices must have at least one index, got none")
-    if any(after <= before for before, after in pairwise(wanted)):
-        raise ValueError(f"indices must be ascending and unique, got {_shorten(wanted)}")
+        raise ValueError(f"{'indices' if times is None else 'times'} must have at least one item, got none")
     num_packets = len(packets)
-    if wanted[0] < 0 or wanted[-1] >= num_packets:
-        outside = wanted[0] if wanted[0] < 0 else wanted[-1]
-        raise IndexError(f"indices must be in [0, {num_packets}), got {outside}")
-    return _native.media.sample_video(packets, wanted, _filter_of(packets, filter_desc), **_as_arguments(decode_config))
+    outside = [index for index in wanted if not -num_packets <= index < num_packets]
+    if outside:
+        raise IndexError(f"indices must be in [-{num_packets}, {num_packets}), got {outside[0]}")
+    positions = [index + num_packets if index < 0 else index for index in wanted]
+    ascending = sorted(set(positions))
+    images = _native.media.sample_video(
+        packets, ascending, _filter_of(packets, filter_desc), **_as_arguments(decode_config)
+    )
+    if positions == ascending:
+        return images
+    decoded = dict(zip(ascending, images, strict=True))
+    given: set[int] = set()
+    result = []
+    for position in positions:
+        # Frames are consumed by what uses them, so each has an object of its own.
+        result.append(decoded[position].clone() if position in given else decoded[position])
+        given.add(position)
+    return result
 
 
 def _filter_of(packets: Any, filter_desc: str | Default | None) -> str | None:
@@ -225,5 +245,24 @@ def _as_limit(num_frames: int) -> int | None:
     return None if limit < 0 else limit
 
 
-def _shorten(values: list[int]) -> str:
-    return repr(values) if len(values) <= 8 else f"[{', '.join(map(str, values[:8]))}, ...]"
+def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds] | None) -> list[int]:
+    """The index of the frame that is displayed at each time.
+
+    Raises:
+        TypeError, ValueError, OverflowError: One is not a number of seconds, or no frame is displayed then.
+    """
+    starts = packets.get_timestamps()
+    found = []
+    for time in times or ():
+        seconds = as_seconds(time, "times")
+        index = bisect_right(starts, seconds) - 1
+        # The last frame is displayed as long as the one before it, or one of the frame rate.
+        num, den = packets.frame_rate
+        length = starts[-1] - starts[-2] if len(starts) > 1 else den / num if num and den else 0.0
+        if index < 0 or (index == len(starts) - 1 and seconds > starts[-1] and seconds >= starts[-1] + length):
+            extent = (
+                f"they have frames from {starts[0]:.6g} to {starts[-1] + length:.6g}" if starts else "there is none"
+            )
+            raise ValueError(f"no frame of the packets is displayed at {time} seconds; {extent}: choose other times")
+        found.append(index)
+    return found

@@ -218,10 +218,10 @@ def _load(
     stream: int | None,
 ) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
-    as_native_source(src)
+    source = as_native_source(src)  # once, as a stream cannot be read again
     window = as_window(timestamp, "timestamp")
     device = as_device(device_config, f"load {kind}")
-    with Demuxer(src, demux_config=demux_config, name=name) as demuxer:
+    with Demuxer(source, demux_config=demux_config, name=name) as demuxer:
         if kind == "audio":
             packets: AudioPackets | VideoPackets = demuxer.demux_audio(window, stream=stream)
         else:

@@ -1,0 +1,1 @@
+"""How fast do video files become batches of clips for training? See run.py."""

@@ -1,0 +1,77 @@
+"""Cases, peers, and the comparison of outputs."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer
+from benchmarks._contest.environments import MEDIA_LIBRARIES
+from benchmarks._contest.required import Ratio
+from benchmarks.video._clips import FRAME_RATE, Clip
+
+OURS = "spdl"
+NUM_FRAMES = 8
+SIZE = 224
+#: Peers differ in scaling filters and chroma positions; a wrong picture or frame is far below this PSNR.
+ALIKE_DB = 28.0
+
+
+def _alike(ours: Outputs, theirs: Outputs) -> str | None:
+    """A description of the difference: the shape of the batch, or pictures that differ too much."""
+    if ours["clips"].shape != theirs["clips"].shape:
+        return f"it has {theirs['clips'].shape}, SPDL {ours['clips'].shape}"
+    difference = ours["clips"].astype(np.float32) - theirs["clips"]
+    # (clips, channels, frames, height, width): of each frame.
+    worst = 10 * float(np.log10(255**2 / max(float((difference**2).mean(axis=(1, 3, 4)).max()), 1e-9)))
+    return (
+        None
+        if worst >= ALIKE_DB
+        else f"a frame has a PSNR of {worst:.1f} dB against SPDL, at least {ALIKE_DB:g} is required"
+    )
+
+
+def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
+    seconds = 4 if quick else 10
+    num_clips = 2 if quick else 8
+
+    def case(name: str, title: str, clip: Clip, stride: int) -> Case:
+        path = str(clip.make(folder))
+        last = seconds * FRAME_RATE - (NUM_FRAMES - 1) * stride - 1
+        generator = random.Random(7)
+        firsts = [generator.randint(0, last) for _ in range(num_clips)]
+        indices = [[first + position * stride for position in range(NUM_FRAMES)] for first in firsts]
+        data = {"path": path, "indices": indices, "stride": stride, "frame_rate": FRAME_RATE, "size": SIZE}
+        return Case(name, title, data, per=num_clips, differ=_alike)
+
+    small, large = Clip(640, 360, seconds), Clip(1280, 720, seconds)
+    return (
+        case("small_dense", "8 consecutive frames of 640x360", small, 1),
+        case("small_sparse", "every 4th frame of 640x360", small, 4),
+        case("large_dense", "8 consecutive frames of 1280x720", large, 1),
+        case("large_sparse", "every 4th frame of 1280x720", large, 4),
+    )
+
+
+PEERS = (
+    Peer(OURS, "benchmarks.clips.adapters.spdl_clips"),
+    Peer("torchcodec", "benchmarks.clips.adapters.torchcodec_exact", MEDIA_LIBRARIES),
+    Peer("torchcodec-approximate", "benchmarks.clips.adapters.torchcodec_approximate", MEDIA_LIBRARIES),
+    Peer("decord", "benchmarks.clips.adapters.decord_reader", MEDIA_LIBRARIES),
+    Peer("pyav", "benchmarks.clips.adapters.pyav", MEDIA_LIBRARIES),
+)
+
+CONTEST = Contest(
+    name="clips",
+    question="How fast do video files become batches of clips for training?",
+    ours=OURS,
+    unit="a clip",
+    peers=PEERS,
+    make_cases=make_cases,
+    required=[
+        Ratio(f"{case}: {peer.name} over ours", (case, peer.name), (case, OURS), 1.5)
+        for case in ("small_dense", "small_sparse", "large_dense", "large_sparse")
+        for peer in PEERS[1:]
+    ],
+)

@@ -1,0 +1,92 @@
+"""File objects as sources."""
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import spdl.io
+from tests.support.media import clip, h264, pictures
+
+
+def _frames(source: Any) -> NDArray[Any]:
+    return spdl.io.to_numpy(spdl.io.load_video(source))
+
+
+class _Stream:
+    """A file object that can only be read, as a response of HTTP."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = io.BytesIO(data)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._rest.read(size)
+
+
+def test_file_objects_are_read_from_their_beginning(tmp_path: Path) -> None:
+    """In memory, open files, compressed ones and streams: all give what the path gives."""
+    data, expected = h264().read_bytes(), _frames(h264())
+    (tmp_path / "video.mp4.gz").write_bytes(gzip.compress(data, 1))
+    memory = io.BytesIO(data)
+    memory.seek(100)
+    with h264().open("rb") as file, gzip.open(tmp_path / "video.mp4.gz") as packed, h264().open("rb", 0) as raw:
+        file.seek(10)
+        for source in (memory, file, packed, raw, _Stream(data)):
+            assert np.array_equal(_frames(source), expected)
+        assert file.tell() == 10
+    assert memory.tell() == 100
+    assert memory.getvalue() == data
+
+
+def test_an_open_file_counts_and_not_what_has_its_name_now(tmp_path: Path) -> None:
+    """A file that was replaced or removed is read by what is open."""
+    path = tmp_path / "video.mp4"
+    path.write_bytes(h264().read_bytes())
+    with path.open("rb") as file:
+        path.unlink()
+        assert len(_frames(file)) == 50
+        path.write_bytes(b"something else")
+        assert len(_frames(file)) == 50
+
+
+def test_unwritten_bytes_of_a_file_are_read(tmp_path: Path) -> None:
+    """What Python still holds back is written first."""
+    with (tmp_path / "video.mp4").open("w+b") as file:
+        file.write(h264().read_bytes())
+        assert len(_frames(file)) == 50
+
+
+def test_batches_and_images_take_file_objects() -> None:
+    """Wherever a source is taken."""
+    picture = clip("one.png", *pictures(duration=0.04))
+    with picture.open("rb") as file:
+        assert spdl.io.load_image(file).shape == (48, 64, 3)
+        batch = spdl.io.load_image_batch([file, io.BytesIO(picture.read_bytes())], width=64, height=48)
+    assert batch.shape == (2, 48, 64, 3)
+    assert spdl.io.probe(io.BytesIO(h264().read_bytes())).duration == 2
+
+
+@pytest.mark.parametrize("source", [io.StringIO("text"), object(), 5])
+def test_what_is_no_binary_file_is_refused(source: Any) -> None:
+    """Text files, and what has no read()."""
+    with pytest.raises(TypeError):
+        spdl.io.load_video(source)
+
+
+def test_errors_of_a_file_object_reach_the_caller() -> None:
+    """As they are; a file that was closed is an error of its own."""
+
+    class Broken:
+        def read(self, size: int = -1) -> bytes:
+            raise OSError("the connection was lost")
+
+    with pytest.raises(OSError, match="the connection was lost"):
+        spdl.io.load_video(Broken())
+    file = h264().open("rb")
+    file.close()
+    with pytest.raises(ValueError, match="closed file"):
+        spdl.io.load_video(file)
