@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import spdl.io
 from spdl.io import ImageTransform, RandomResizedCrop
-from tests.support.media import clip, decoded_video, pictures, run_ffmpeg
+from tests.support.child import run_child
+from tests.support.media import clip, decoded_video, ffmpeg_command, output_about, pictures, tones
 
 _GRAY = ImageTransform((48, 64), color="gray", orient=False)
 # Typed loosely, as excerpts may be None and sources of several types.
@@ -94,11 +95,13 @@ def test_random_clips_are_anywhere_and_follow_their_seeds() -> None:
     """All starts at which the clip fits occur; threads and neighbours change nothing."""
     path = _film()
     arguments: dict[str, Any] = {"num_frames": 2, "stride": 3, "transform": _GRAY}
-    batch = _load([path] * 200, **arguments, seeds=range(200), num_threads=2)
+    batch = _load([path] * 100, **arguments, seeds=range(100), num_threads=2)
     firsts = [round(excerpt.start * 25) for excerpt in batch.excerpts]
-    assert min(firsts) == 0
-    assert max(firsts) == 50 - 4
-    assert len(set(firsts)) > 40
+    assert min(firsts) >= 0
+    assert max(firsts) <= 50 - 4
+    # 100 uniform draws of 47 miss a tenth of them, and each quarter with a chance of 1e-12.
+    assert len(set(firsts)) > 30
+    assert {4 * first // 47 for first in firsts} == {0, 1, 2, 3}
     alone = _load([path], **arguments, seeds=[17])
     assert np.array_equal(_array(alone)[0], _array(batch)[17])
     same = _load([path] * 3, **arguments, seed=9)
@@ -171,7 +174,8 @@ def test_rotation_is_applied_unless_that_is_turned_off(tag: int) -> None:
     """Frames are upright, as the ffmpeg tool shows them; with ``orient=False`` they are as stored."""
     path = clip("turned.mp4", "-i", str(_film()), "-c", "copy", "-metadata:s:v:0", f"rotate={tag}")
     height, width = (48, 64) if tag == 180 else (64, 48)
-    shown = np.frombuffer(run_ffmpeg("-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-"), np.uint8)
+    command = ffmpeg_command("-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-")
+    shown = np.frombuffer(output_about(path, command), np.uint8)
     transform = ImageTransform((height, width), color="gray")
     batch = _load([path], num_frames=2, stride=20, start=0.0, transform=transform, layout="NTHWC")
     assert _is_close(_array(batch)[0], shown.reshape(-1, height, width, 1)[[0, 20]].astype(np.int16))
@@ -308,3 +312,46 @@ def test_several_threads_may_load_clips_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         for batch in pool.map(lambda _: _load([_film()] * 4, **arguments, seed=3, num_threads=2), range(8)):
             assert np.array_equal(_array(batch), expected)
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_the_call() -> None:
+    """Ctrl-C while clips and sounds are loaded: the calls end, the exception is raised, and the process goes on."""
+    script = """
+        import os, signal, threading
+        import numpy as np
+        import spdl.io
+
+        video, sound = FILES
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def interrupted(load, out):
+            def send():
+                while not out.any():  # until something is there, and the call is under way
+                    pass
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=send, daemon=True).start()
+            try:
+                load(out)
+                while True:
+                    pass
+            except KeyboardInterrupt:
+                return "interrupted"
+
+        print(interrupted(
+            lambda out: spdl.io.load_video_clips(
+                [video] * 2000, num_frames=8, start=0.0, size=16, layout="NTHWC", num_threads=2, out=out
+            ),
+            np.zeros((2000, 8, 16, 16, 3), np.uint8),
+        ))
+        print(interrupted(
+            lambda out: spdl.io.load_audio_batch(
+                [sound] * 20000, num_samples=800, sample_rate=16000, start=0.1, num_threads=2, out=out
+            ),
+            np.zeros((20000, 1, 800), np.float32),
+        ))
+        print(len(spdl.io.to_numpy(spdl.io.load_video_clips([video], num_frames=2, start=0.0, size=16))))
+        """
+    files = str(_film()), str(clip("tone.flac", *tones(44100, 1)))
+    run_child(script.replace("FILES", repr(files))).check("interrupted interrupted 1")

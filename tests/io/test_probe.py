@@ -3,7 +3,6 @@
 import copy
 import json
 import pickle
-import subprocess
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import spdl.io
-from tests.support.media import clip, decoded_video, h264, pictures, run_ffmpeg, tones
+from tests.support.media import clip, decoded_video, ffmpeg_command, h264, output_about, pictures, tones
 
 _SOUND = "-c:a", "aac"
 
@@ -29,7 +28,7 @@ def _turned(degrees: int) -> Path:
 
 def _ffprobe(path: Path) -> dict[str, Any]:
     command = ["ffprobe", "-v", "error", "-show_format", "-show_streams", "-of", "json", str(path)]
-    facts: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    facts: dict[str, Any] = json.loads(output_about(path, command))
     return facts
 
 
@@ -68,7 +67,8 @@ def test_rotation_is_what_players_apply(tag: int) -> None:
     assert not video.is_mirrored
     stored = decoded_video(path, "rgb24", (48, 64, 3))[0]
     upright = np.rot90(stored, -video.rotation // 90)
-    shown = run_ffmpeg("-i", path, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-")
+    command = ffmpeg_command("-i", path, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-")
+    shown = output_about(path, command)
     assert np.array_equal(np.frombuffer(shown, np.uint8).reshape(upright.shape), upright)
 
 

@@ -13,8 +13,15 @@ def versions() -> dict[str, str]:
     return {"spdl": metadata.version("spdl"), "libavcodec": libavcodec}
 
 
-def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
+def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
     path = data["path"]
+    if "starts" in data:
+        if not hasattr(spdl.io, "load_audio_batch"):
+            return None
+        paths, starts, rate = [path] * len(data["starts"]), data["starts"], data["rate"]
+        return lambda: spdl.io.to_numpy(
+            spdl.io.load_audio_batch(paths, num_samples=rate, sample_rate=rate, start=starts)
+        )
     return lambda: spdl.io.to_numpy(spdl.io.load_audio(path))
 
 

@@ -16,6 +16,15 @@ def versions() -> dict[str, str]:
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
     path = data["path"]
+    if "starts" in data:
+
+        def crop(start: float) -> Any:
+            decoder = AudioDecoder(path, sample_rate=data["rate"], num_channels=1)
+            samples = decoder.get_samples_played_in_range(start, start + 1).data
+            missing = data["rate"] - samples.shape[1]
+            return torch.nn.functional.pad(samples, (0, missing)) if missing > 0 else samples[:, : data["rate"]]
+
+        return lambda: torch.stack([crop(start) for start in data["starts"]])
     return lambda: AudioDecoder(path).get_all_samples().data
 
 
