@@ -71,6 +71,7 @@ from ._images._image_transform import ImageTransform as ImageTransform
 from ._images._load import load_image as load_image
 from ._images._load_batch import load_image_batch as load_image_batch
 from ._images._save import encode_image as encode_image
+from ._images._save import image_to_bytes as image_to_bytes
 from ._images._save import save_image as save_image
 from ._images._seeds import sample_seeds as sample_seeds
 from ._media._bsf import BSF as BSF
@@ -223,6 +224,7 @@ __all__ = [
     "get_buffer_desc",
     "get_filter_desc",
     "get_video_filter_desc",
+    "image_to_bytes",
     "iter_tarfile",
     "load_audio",
     "load_audio_batch",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LAYOUTS = {
     "rgb24": ("(height, width, 3)", 1),
     "bgr24": ("(height, width, 3)", 1),
+    "rgba": ("(height, width, 4)", 1),
     "gray": ("(height, width)", 1),
     "gray16": ("(height, width)", 2),
     "gray16be": ("(height, width)", 2),
@@ -52,7 +53,8 @@ def save_image(
     Args:
         path: Path of the file.
         data: NumPy array, CPU tensor or anything else with an array interface. ``rgb24``, ``bgr24``:
-            ``(height, width, 3)``; ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all 8-bit.
+            ``(height, width, 3)``; ``rgba``: ``(height, width, 4)``, whose alpha is dropped for formats without it;
+            ``gray``: ``(height, width)``; ``yuv444p``: ``(3, height, width)``, all 8-bit.
             ``gray16``: ``(height, width)``, 16-bit; ``gray16le``, ``gray16be``: the same, with bytes in that order.
         pix_fmt: Pixel format of ``data``.
         bit_rate: Target bit rate. See ``video_encode_config`` for this and the others; ``-1`` is the encoder's default.
@@ -122,6 +124,49 @@ def encode_image(
     _save(path, array, encode_config)
 
 
+@traced
+def image_to_bytes(
+    data: Any,
+    format: str = "png",
+    pix_fmt: str = "rgb24",
+    *,
+    compression_level: int = -1,
+    qscale: int = -1,
+) -> bytes:
+    """Encode an array as an image in memory: the bytes that ``save_image`` would write to a file.
+
+    Args:
+        data: Image, as for ``save_image``.
+        format: Format of the image, as the extension of a file: ``"png"``, ``"jpg"``, ``"webp"``, ``"tiff"``, ...
+        pix_fmt: Pixel format of ``data``, as for ``save_image``.
+        compression_level: Effort of PNG (0 to 9); ``-1`` is the encoder's default.
+        qscale: Quality of JPEG; 2 is the best, 31 the worst, and ``-1`` the default, 2.
+
+    Raises:
+        ValueError: As for ``save_image``; or ``format`` is not an extension.
+        TypeError: ``format`` is not text.
+        MuxError: No image format has this extension.
+        EncodeError: The encoder does not support the options.
+
+    Releases the GIL while it encodes; safe to call from several threads.
+    """
+    if not isinstance(format, str):
+        raise TypeError(f"format must be str, got {type(format).__name__}")
+    extension = format.removeprefix(".")
+    if not extension.isalnum() or not extension.isascii():
+        raise ValueError(f"format must be the extension of an image file, such as 'png', got {format!r}")
+    array, height, width = _picture(data, pix_fmt)
+    config = video_encode_config(
+        height=height,
+        width=width,
+        frame_rate=(1, 1),
+        pix_fmt=pix_fmt,
+        compression_level=compression_level,
+        qscale=qscale,
+    )
+    return _native.media.encode_picture(array, as_native_config(config), f"image.{extension}")
+
+
 def _save(path: str | os.PathLike[str], array: "NDArray[Any]", config: VideoEncodeConfig) -> None:
     text = os.fspath(path)
     if not isinstance(text, str):
@@ -145,6 +190,7 @@ def _picture(data: Any, pix_fmt: str) -> "tuple[NDArray[Any], int, int]":
     fits = {
         "(height, width)": array.ndim == 2,
         "(height, width, 3)": array.ndim == 3 and array.shape[2] == 3,
+        "(height, width, 4)": array.ndim == 3 and array.shape[2] == 4,
         "(3, height, width)": array.ndim == 3 and array.shape[0] == 3,
     }
     if not fits[axes] or array.size == 0:
