@@ -13,8 +13,8 @@ namespace {
 enum class Planes {
   kPacked,      // (height, width, channels)
   kChannels,    // (channels, height, width)
-  kHalfRows,    // 4:2:0: (1, height * 3 / 2, width), rows of chroma after those of luma
-  kDoubleRows,  // 4:2:2: (1, height * 2, width)
+  kHalfRows,    // 4:2:0: (1, height * 3 / 2, width), rows of chroma after those of luma; with alpha, its rows come last
+  kDoubleRows,  // 4:2:2: (1, height * 2, width); with alpha: (1, height * 3, width)
 };
 
 struct Entry {
@@ -32,7 +32,20 @@ constexpr std::array kEntries{
     Entry{"rgba", AV_PIX_FMT_RGBA, Planes::kPacked, 4, kUint8},
     Entry{"rgb48", AV_PIX_FMT_RGB48LE, Planes::kPacked, 3, kUint16, std::endian::little},
     Entry{"rgb48", AV_PIX_FMT_RGB48BE, Planes::kPacked, 3, kUint16, std::endian::big},
+    Entry{"bgra", AV_PIX_FMT_BGRA, Planes::kPacked, 4, kUint8},
+    Entry{"argb", AV_PIX_FMT_ARGB, Planes::kPacked, 4, kUint8},
+    Entry{"abgr", AV_PIX_FMT_ABGR, Planes::kPacked, 4, kUint8},
+    Entry{"ya8", AV_PIX_FMT_YA8, Planes::kPacked, 2, kUint8},
+    Entry{"rgba64", AV_PIX_FMT_RGBA64LE, Planes::kPacked, 4, kUint16, std::endian::little},
+    Entry{"rgba64", AV_PIX_FMT_RGBA64BE, Planes::kPacked, 4, kUint16, std::endian::big},
     Entry{"gbrp", AV_PIX_FMT_GBRP, Planes::kChannels, 3, kUint8},
+    Entry{"gbrap", AV_PIX_FMT_GBRAP, Planes::kChannels, 4, kUint8},
+    Entry{"gbrp10", AV_PIX_FMT_GBRP10LE, Planes::kChannels, 3, kUint16, std::endian::little},
+    Entry{"gbrp10", AV_PIX_FMT_GBRP10BE, Planes::kChannels, 3, kUint16, std::endian::big},
+    Entry{"gray10", AV_PIX_FMT_GRAY10LE, Planes::kChannels, 1, kUint16, std::endian::little},
+    Entry{"gray10", AV_PIX_FMT_GRAY10BE, Planes::kChannels, 1, kUint16, std::endian::big},
+    Entry{"gray12", AV_PIX_FMT_GRAY12LE, Planes::kChannels, 1, kUint16, std::endian::little},
+    Entry{"gray12", AV_PIX_FMT_GRAY12BE, Planes::kChannels, 1, kUint16, std::endian::big},
     Entry{"gray", AV_PIX_FMT_GRAY8, Planes::kPacked, 1, kUint8},
     Entry{"gray16", AV_PIX_FMT_GRAY16LE, Planes::kChannels, 1, kUint16, std::endian::little},
     Entry{"gray16", AV_PIX_FMT_GRAY16BE, Planes::kChannels, 1, kUint16, std::endian::big},
@@ -43,6 +56,23 @@ constexpr std::array kEntries{
     Entry{"yuv420p", AV_PIX_FMT_YUV420P, Planes::kHalfRows, 3, kUint8},
     Entry{"yuvj420p", AV_PIX_FMT_YUVJ420P, Planes::kHalfRows, 3, kUint8},
     Entry{"nv12", AV_PIX_FMT_NV12, Planes::kHalfRows, 2, kUint8},
+    Entry{"yuva444p", AV_PIX_FMT_YUVA444P, Planes::kChannels, 4, kUint8},
+    Entry{"yuva422p", AV_PIX_FMT_YUVA422P, Planes::kDoubleRows, 4, kUint8},
+    Entry{"yuva420p", AV_PIX_FMT_YUVA420P, Planes::kHalfRows, 4, kUint8},
+    Entry{"yuv444p10", AV_PIX_FMT_YUV444P10LE, Planes::kChannels, 3, kUint16, std::endian::little},
+    Entry{"yuv444p10", AV_PIX_FMT_YUV444P10BE, Planes::kChannels, 3, kUint16, std::endian::big},
+    Entry{"yuv444p12", AV_PIX_FMT_YUV444P12LE, Planes::kChannels, 3, kUint16, std::endian::little},
+    Entry{"yuv444p12", AV_PIX_FMT_YUV444P12BE, Planes::kChannels, 3, kUint16, std::endian::big},
+    Entry{"yuv422p10", AV_PIX_FMT_YUV422P10LE, Planes::kDoubleRows, 3, kUint16, std::endian::little},
+    Entry{"yuv422p10", AV_PIX_FMT_YUV422P10BE, Planes::kDoubleRows, 3, kUint16, std::endian::big},
+    Entry{"yuv422p12", AV_PIX_FMT_YUV422P12LE, Planes::kDoubleRows, 3, kUint16, std::endian::little},
+    Entry{"yuv422p12", AV_PIX_FMT_YUV422P12BE, Planes::kDoubleRows, 3, kUint16, std::endian::big},
+    Entry{"yuv420p10", AV_PIX_FMT_YUV420P10LE, Planes::kHalfRows, 3, kUint16, std::endian::little},
+    Entry{"yuv420p10", AV_PIX_FMT_YUV420P10BE, Planes::kHalfRows, 3, kUint16, std::endian::big},
+    Entry{"yuv420p12", AV_PIX_FMT_YUV420P12LE, Planes::kHalfRows, 3, kUint16, std::endian::little},
+    Entry{"yuv420p12", AV_PIX_FMT_YUV420P12BE, Planes::kHalfRows, 3, kUint16, std::endian::big},
+    Entry{"p010", AV_PIX_FMT_P010LE, Planes::kHalfRows, 2, kUint16, std::endian::little},
+    Entry{"p010", AV_PIX_FMT_P010BE, Planes::kHalfRows, 2, kUint16, std::endian::big},
 };
 
 constexpr const char* kAction = "convert";
@@ -116,9 +146,17 @@ PictureLayout picture_layout(int format, int width, int height) {
                     std::to_string(width) + ". Filters such as 'format=pix_fmts=yuv444p' or 'crop=w=trunc(iw/2)*2' help");
   }
   const std::size_t chroma_rows = entry.planes == Planes::kHalfRows ? (h + 1) / 2 : h;
-  layout.shape = {1, static_cast<std::ptrdiff_t>(h + chroma_rows), width};
-  layout.planes.push_back({h, w});
-  layout.planes.insert(layout.planes.end(), channels - 1, {chroma_rows, channels == 2 ? w : w / 2});
+  const bool has_alpha = channels == 4;
+  layout.shape = {1, static_cast<std::ptrdiff_t>(h + chroma_rows + (has_alpha ? h : 0)), width};
+  layout.planes.push_back({h, w * element});
+  if (channels == 2) {  // both of chroma in one plane
+    layout.planes.push_back({chroma_rows, w * element});
+  } else {
+    layout.planes.insert(layout.planes.end(), 2, {chroma_rows, w / 2 * element});
+  }
+  if (has_alpha) {
+    layout.planes.push_back({h, w * element});
+  }
   return layout;
 }
 

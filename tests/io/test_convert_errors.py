@@ -27,7 +27,7 @@ def reference_audio(dtype: type, sample_fmt: str) -> Any:
     return spdl.io.create_reference_audio_frame(np.zeros((16, 16), dtype), sample_fmt, 8000, 0)
 
 
-@pytest.mark.parametrize("pix_fmt", ["pal8", "yuv440p", "yuyv422", "yuv420p10le", "monob", "rgb565le"])
+@pytest.mark.parametrize("pix_fmt", ["pal8", "yuv440p", "yuyv422", "yuv420p9le", "monob", "rgb565le"])
 def test_format_without_a_layout_is_an_error_that_lists_those_that_have_one(pix_fmt: str) -> None:
     """It is also a ``ValueError`` and a ``RuntimeError``, and names the source."""
     frames = video(filter_desc=f"format=pix_fmts={pix_fmt}")

@@ -24,16 +24,19 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
 
     ============================================ ==============================================
     ``rgb24``, ``bgr24``                         ``(height, width, 3)`` ``uint8``
-    ``rgba``                                     ``(height, width, 4)`` ``uint8``
-    ``rgb48`` (``le``, ``be``)                   ``(height, width, 3)`` ``uint16``
-    ``gray``                                     ``(height, width, 1)`` ``uint8``
-    ``gray16`` (``le``, ``be``)                  ``(1, height, width)`` ``uint16``
+    ``rgba``, ``bgra``, ``argb``, ``abgr``       ``(height, width, 4)`` ``uint8``
+    ``rgb48``, ``rgba64`` (``le``, ``be``)       ``(height, width, 3)`` or ``4``, ``uint16``
+    ``gray``, ``ya8``                            ``(height, width, 1)`` or ``2``, ``uint8``
+    ``gray16``, ``gray12``, ``gray10``           ``(1, height, width)`` ``uint16``
     ``yuv444p``, ``yuvj444p``, ``gbrp``          ``(3, height, width)`` ``uint8``
+    ``yuva444p``, ``gbrap``                      ``(4, height, width)`` ``uint8``
     ``yuv420p``, ``yuvj420p``, ``nv12``          ``(1, height + ceil(height / 2), width)`` ``uint8``; even widths
     ``yuv422p``, ``yuvj422p``                    ``(1, height * 2, width)`` ``uint8``; even widths
+    ``yuva420p``, ``yuva422p``                   the same, and ``height`` more rows, of alpha
     ============================================ ==============================================
 
-    ``VideoFrames`` prepend the number of frames. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
+    The formats of 10 and 12 bits (``yuv420p10``, ``yuv422p12``, ``gbrp10``, ``p010``, ...) have the shapes of those of 8
+    bits, as ``uint16``. ``VideoFrames`` prepend the number of frames. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
     ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``, ``s16``, ``s32`` and ``s64`` signed integers, ``flt``
     ``float32``, ``dbl`` ``float64``. A list prepends its length to the shape.
 
