@@ -155,14 +155,15 @@ class ClipWriter {
 };
 
 // What the pictures that a decoder keeps take, and the planes made of one.
-MemoryBudget::Lease take_memory(const Packets& packets) noexcept {
+MemoryBudget::Lease take_memory(const Packets& packets, std::int64_t max_pixels) noexcept {
   const AVCodecParameters& parameters = *packets.codec->parameters;
-  constexpr std::size_t kBytesPerPixel = 12;
+  constexpr std::int64_t kBytesPerPixel = 12;
   if (parameters.width < 1 || parameters.height < 1) {
     return {};
   }
-  return memory_budget().take(kBytesPerPixel * static_cast<std::size_t>(parameters.width) *
-                              static_cast<std::size_t>(parameters.height));
+  // A header may state any size; the decoder refuses those with more pixels.
+  const std::int64_t pixels = std::min(std::int64_t{parameters.width} * parameters.height, max_pixels);
+  return memory_budget().take(static_cast<std::size_t>(pixels * kBytesPerPixel));
 }
 
 DecodeConfig config_of(const ClipRequest& request) {
@@ -174,7 +175,7 @@ DecodeConfig config_of(const ClipRequest& request) {
 // `indices`: of pictures among those of the packets, ascending.
 Clip render(Demuxer& demuxer, const ClipRequest& request, const Packets& packets, const std::vector<std::size_t>& indices,
             std::uint8_t* slot) {
-  const auto lease = take_memory(packets);
+  const auto lease = take_memory(packets, request.max_pixels);
   const Orientation orientation =
       request.transform.orient ? demuxer.orientation(packets.stream_index) : Orientation::kUpright;
   ClipWriter writer(request, orientation, std::ssize(indices), slot);

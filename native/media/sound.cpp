@@ -29,6 +29,7 @@ namespace {
 constexpr const char* kResample = "resample";
 constexpr const char* kLoad = "load a window of";
 constexpr std::int64_t kFar = std::int64_t{1} << 52;  // samples, within what can be added and multiplied
+constexpr int kMostDecimation = 256;
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 // What is allocated at once before a sample has come.
 constexpr std::size_t kMostAtFirst = std::size_t{1} << 28;
@@ -36,7 +37,7 @@ constexpr std::size_t kMostAtFirst = std::size_t{1} << 28;
 // Samples of input on either side of a sample of output that libswresample's default filter looks at: 32 taps, more of
 // them where the rate falls (libswresample/resample.c), and some for rounding.
 std::int64_t reach_of(int in_rate, int out_rate) noexcept {
-  return in_rate == out_rate ? 0 : 16 * static_cast<std::int64_t>(std::max(1, (in_rate + out_rate - 1) / out_rate)) + 16;
+  return in_rate == out_rate ? 0 : 16 * (static_cast<std::int64_t>(in_rate) / out_rate + 1) + 16;
 }
 
 class ChannelLayout {
@@ -159,6 +160,13 @@ class Excerpt {
   }
 
   void open(const AVFrame& frame) {
+    // The filter grows with the ratio, and a header may state any rate.
+    if (frame.sample_rate < 1 || frame.sample_rate / kMostDecimation > out_rate_) {
+      throw Error(ErrorKind::kFilter, kResample,
+                  "from " + std::to_string(frame.sample_rate) + " Hz to " + std::to_string(out_rate_) +
+                      " Hz: the rate may fall to a " + std::to_string(kMostDecimation) + "th at most")
+          .in(source_);
+    }
     in_rate_ = frame.sample_rate;
     in_format_ = frame.format;
     in_layout_.copy(frame.ch_layout);
@@ -430,7 +438,7 @@ Sound load_at(Demuxer& demuxer, SoundRequest request, int index) {
     const double start = start_at(*request.share, *extent, num_samples, rate);
     try {
       Sound sound = load_window(demuxer, request, index, window_from(start, num_samples, rate));
-      const bool is_whole = sound.num_valid == num_samples || start <= extent->start;
+      const bool is_whole = sound.silence_before + sound.num_valid == num_samples || start <= extent->start;
       if (is_whole) {
         return sound;
       }
@@ -465,6 +473,7 @@ Sound load_at(Demuxer& demuxer, SoundRequest request, int index) {
 
 Sound load_sound(Demuxer& demuxer, const SoundRequest& request) {
   const int index = demuxer.choose(MediaType::kAudio, request.stream);
+  demuxer.prefer_large_packets();
   if (request.start || request.share) {
     return load_at(demuxer, request, index);
   }

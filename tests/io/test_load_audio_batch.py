@@ -198,3 +198,12 @@ def test_a_batch_that_does_not_fit_into_memory_raises() -> None:
         _load(_sounds(), num_samples=2**47, sample_rate=_RATE, start=0)
     with pytest.raises((MemoryError, spdl.io.ConvertError)):
         _load(["missing"] * 2**12, num_samples=2**48, num_channels=64, sample_rate=_RATE, start=0)
+
+
+def test_an_absurd_sample_rate_is_refused() -> None:
+    """A header may state any rate, and a filter for it would take all memory."""
+    data = bytearray(_sounds()[1].read_bytes())
+    at = data.index(b"fmt ") + 12
+    data[at : at + 4] = (2**31 - 1).to_bytes(4, "little")
+    with pytest.raises(spdl.io.BatchLoadError, match="256th at most"):
+        _load([bytes(data)], num_samples=100, sample_rate=_RATE, start=0)
