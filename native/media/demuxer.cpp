@@ -1,12 +1,7 @@
 #include "media/demuxer.h"
 
-extern "C" {
-#include <libavutil/opt.h>
-}
-
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include "av/check.h"
@@ -126,14 +121,6 @@ CodecPtr Demuxer::codec(MediaType type, int index) {
     full_codec_index_ = index;
   }
   return full_codec_;
-}
-
-void Demuxer::prefer_large_packets() noexcept {
-  const std::string_view format = input_.context().iformat->name;
-  if ((format == "wav" || format == "w64") && input_.context().priv_data != nullptr) {
-    // An option of theirs, which no later version has to have.
-    static_cast<void>(av_opt_set_int(input_.context().priv_data, "max_size", 1 << 14, 0));
-  }
 }
 
 ContainerFacts Demuxer::facts() {

@@ -42,9 +42,6 @@ class Demuxer {
   int choose(MediaType type, std::optional<int> index) const;
   // Samples per second of a stream of audio according to the container; 0 if it does not say.
   int sample_rate(int index) const noexcept { return stream(index).codecpar->sample_rate; }
-  // Makes packets of PCM larger where the demuxer can, for calls that decode all of them: a quarter of the time of a
-  // second of WAV goes into single packets of 4 KiB.
-  void prefer_large_packets() noexcept;
   // All that the container says. May look into the source once more.
   ContainerFacts facts();
   // How pictures of the stream are to be turned for display.

@@ -473,7 +473,6 @@ Sound load_at(Demuxer& demuxer, SoundRequest request, int index) {
 
 Sound load_sound(Demuxer& demuxer, const SoundRequest& request) {
   const int index = demuxer.choose(MediaType::kAudio, request.stream);
-  demuxer.prefer_large_packets();
   if (request.start || request.share) {
     return load_at(demuxer, request, index);
   }
