@@ -24,7 +24,7 @@ http {{
 }}
 """
 
-_RUNNING: dict[Path, tuple["subprocess.Popen[bytes]", str]] = {}
+_RUNNING: dict[Path, tuple["subprocess.Popen[bytes]", str, Path]] = {}
 
 
 def program() -> str | None:
@@ -57,7 +57,7 @@ def start(root: Path) -> str:
                 break
         if process.poll() is not None:
             raise SetupError(f"nginx ended with exit code {process.returncode}: {' '.join(command)}")
-    _RUNNING[root] = process, f"http://127.0.0.1:{port}/"
+    _RUNNING[root] = process, f"http://127.0.0.1:{port}/", folder
     if len(_RUNNING) == 1:
         atexit.register(stop)
     return _RUNNING[root][1]
@@ -66,7 +66,8 @@ def start(root: Path) -> str:
 def stop() -> None:
     """Stop all servers."""
     while _RUNNING:
-        _, (process, _) = _RUNNING.popitem()
+        _, (process, _, folder) = _RUNNING.popitem()
         with suppress(ProcessLookupError):
             process.terminate()
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
