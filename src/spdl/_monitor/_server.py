@@ -63,9 +63,14 @@ class Server:
         for each in (self._listener, self._woken):
             each.setblocking(False)
             self._selector.register(each, selectors.EVENT_READ)
-        _servers.add(self)
         self._thread = threading.Thread(target=self._serve, name="spdl-monitor", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as exc:
+            self.disown()
+            os.unlink(self.path)
+            raise MonitorError(f"cannot start the monitor's thread: {exc}") from exc
+        _servers.add(self)
 
     def close(self) -> None:
         """Remove the socket, leave all readers, and wait for the thread. Idempotent. In a forked child: forget it."""
@@ -182,6 +187,8 @@ class _Reader:
 
 
 def _listen() -> tuple[str, socket.socket]:
+    if not hasattr(socket, "AF_UNIX") or not hasattr(os, "getuid"):
+        raise MonitorError("a monitor needs Unix sockets, which this system does not have")
     path = socket_of(os.getpid(), make_folder())
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

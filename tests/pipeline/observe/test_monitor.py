@@ -311,3 +311,23 @@ else:
     print("well")
 """).check("well")
     assert not list((runtime_folder / "spdl").iterdir())
+
+
+def test_a_monitor_that_cannot_be_opened_stops_no_pipeline(
+    runtime_folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the variable, the log says why; ``monitor()`` raises. Nothing is left."""
+
+    class Refusing(threading.Thread):
+        def start(self) -> None:
+            if self.name == "spdl-monitor":
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("spdl._monitor._server.threading.Thread", Refusing)
+    monkeypatch.setenv("SPDL_MONITOR", "1")
+    assert sorted(running(3)) == ["0", "1", "2"]
+    assert "SPDL_MONITOR is set, and cannot start the monitor's thread" in caplog.text
+    with pytest.raises(MonitorError, match="can't start new thread"):
+        running().monitor()
+    assert not list((runtime_folder / "spdl").iterdir())
