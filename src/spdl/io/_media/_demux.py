@@ -31,9 +31,9 @@ class Demuxer:
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
             tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed. One in an
-            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole. Or a binary file
-            object, of which the whole file is read: ``BytesIO`` in place, an open file by its path, if that still names
-            it, and any other into memory.
+            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole. Or a binary
+            file object, of which the whole file is read: ``BytesIO`` in place, an open file by its path, if that still
+            names it, and any other into memory.
         demux_config: Options for opening the source, from ``demux_config``.
         name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
