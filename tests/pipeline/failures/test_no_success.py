@@ -1,5 +1,6 @@
 """A stage of which every call fails: the pipeline fails, and never ends like one that had nothing to do."""
 
+import os
 import pickle
 from collections.abc import AsyncIterator, Iterator
 from fractions import Fraction
@@ -213,6 +214,24 @@ def test_regions_are_judged_over_all_of_their_workers() -> None:
     assert isinstance(error, NoSuccessError)
     assert error.num_failures == 6
     assert "subprocess_pipeline(refuse_but_nine)" in error.stage
+
+
+def die(item: int) -> int:
+    os._exit(3)
+
+
+@pytest.mark.slow
+def test_calls_that_end_their_workers_are_no_success() -> None:
+    """Although no worker could tell how they ended."""
+
+    def build(**options: Any) -> Any:
+        builder = PipelineBuilder().add_source(range(3)).to(ProcessPoolExecutorConfig(max_workers=1, restart=True))
+        return builder.pipe(die, **options).to(MAIN_PROCESS).add_sink()
+
+    _, error = fail(build())
+    assert isinstance(error, NoSuccessError)
+    assert error.num_failures == 3
+    assert run(build(max_failures=-1)) == []
 
 
 @pytest.mark.slow

@@ -66,8 +66,11 @@ class FailureWatcher:
     def _origin_of(self, failure: Failure) -> BatchOrigin | None:
         if not self._knows_origins or failure.origin == ():
             return None
-        with self._engine.lock:
-            place = self._engine.places.of(failure.origin)
+        try:
+            with self._engine.lock:
+                place = self._engine.places.of(failure.origin)
+        except LookupError:  # of an epoch that has ended meanwhile; a report must not fail the pipeline
+            return None
         return BatchOrigin(tuple(dict.fromkeys(leaves_of(place))), (), place)
 
 

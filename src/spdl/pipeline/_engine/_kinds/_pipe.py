@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import MaxFailures, PipeConfig
 
-__all__ = ["add_pipe"]
+__all__ = ["add_pipe", "may_all_fail"]
 
 Stage = TypeVar("Stage", bound=CallStage)
 
@@ -49,10 +49,7 @@ def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, o
         stage.budget = graph.limit()
     elif is_limited(validate_max_failures(own, f"stage {config.name!r}")):
         stage.budget = RateLimit(own) if isinstance(own, Rate) else Limit(own, is_own=True)
-    if own is None:
-        stage.may_all_fail = _is_all(graph.options.max_failures)
-    else:
-        stage.may_all_fail = _is_all(own) or not is_limited(own)
+    stage.may_all_fail = may_all_fail(config, graph.options.max_failures)
     stage.raises = config._on_error == "raise"
     stage.substitute = config._on_error if callable(config._on_error) else None
     graph.add(stage, [tail], [out], wiring)
@@ -104,6 +101,12 @@ def _hooked(graph: GraphBuilder, config: PipeConfig[Any, Any], info: StageInfo, 
 def _class(config: PipeConfig[Any, Any], cls: type[Stage]) -> type[Stage]:
     """Return the class of a stage that may take random numbers."""
     return cls if config._rng is None else seeded(cls)  # type: ignore[arg-type, return-value] # a class is hashable
+
+
+def may_all_fail(config: PipeConfig[Any, Any], pipeline_limit: MaxFailures) -> bool:
+    """Whether the user accepts that every call of the stage fails."""
+    own = config._max_failures
+    return _is_all(pipeline_limit) if own is None else _is_all(own) or not is_limited(own)
 
 
 def _is_all(limit: MaxFailures) -> bool:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline._engine._stages import RegionStage
+from spdl.pipeline.defs import PipeConfig
+
+from ._pipe import may_all_fail
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel
@@ -34,5 +37,7 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
         engine.places.are_needed = True
     if region.is_limited_by_pipeline:
         stage.budget = graph.limit()
+    pipes = [each for each in region.stages if isinstance(each, PipeConfig)]
+    stage.may_all_fail = all(may_all_fail(each, graph.options.max_failures) for each in pipes)
     stage.lane = engine.add_lane(RegionLane(engine, stage, workers))
     graph.add(stage, [tail], [out], wiring)

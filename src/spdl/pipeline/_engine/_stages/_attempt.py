@@ -24,6 +24,7 @@ def limited(op: Callable[[Any], Any], seconds: float, stage: str) -> Callable[[A
     def call(item: Any) -> Any:
         attempt = _Attempt(op, item)
         thread = EngineThread(f"spdl-attempt-{stage}", Task(None, attempt.run))
+        thread.ticket = getattr(threading.current_thread(), "ticket", None)  # what it leaves out is counted there
         thread.start()
         if not attempt.ended.wait(min(seconds, threading.TIMEOUT_MAX)):
             error = StageTimeoutError(

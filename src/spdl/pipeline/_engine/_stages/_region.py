@@ -58,9 +58,11 @@ class RegionStage(Node):
         "inbox",
         "input_size",
         "lane",
+        "may_all_fail",
         "next_position",
         "next_worker",
         "num_counted",
+        "num_failures_seen",
         "num_put",
         "out",
         "output_size",
@@ -107,6 +109,8 @@ class RegionStage(Node):
         #: Calls of each stage inside that succeeded and failed; and the same before this epoch, ``None`` in the first.
         self.stages: list[list[int]] = []
         self.seen: list[list[int]] | None = None
+        self.num_failures_seen = 0
+        self.may_all_fail = False  # the user accepts that every call fails
         self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
@@ -314,6 +318,8 @@ class RegionStage(Node):
         stages = self.stages
         before = [[0, 0] for _ in stages] if seen is None else seen
         self.seen = [list(sums) for sums in stages]
+        num_failures = self.counters.num_failures - self.num_failures_seen
+        self.num_failures_seen = self.counters.num_failures
         if engine.stage_failures or not engine.judges_stages or (engine.is_resumed and seen is None):
             return False
         for sums, then in zip(stages, before, strict=False):
@@ -321,6 +327,11 @@ class RegionStage(Node):
                 newest = self.failures[-1] if self.failures else None
                 engine.fail(self, no_success(self.info, sums[1] - then[1], newest), now)
                 return True
+        is_vain = num_failures and not any(sums[0] > then[0] for sums, then in zip(stages, before, strict=False))
+        if is_vain and not self.may_all_fail:  # calls that took their workers with them are in no report
+            newest = self.failures[-1] if self.failures else None
+            engine.fail(self, no_success(self.info, num_failures, newest), now)
+            return True
         return False
 
     def origin_of(self, worker: WorkerState, descent: Descent) -> Origin:
