@@ -122,7 +122,11 @@ RULES = [
     # What is kept of failed items.
     Rule(
         f"{P}._quarantine",
-        allows=(*(f"{P}.{of}" for of in ("_engine", "_info", "_observe", "_provenance")), "spdl._random"),
+        allows=(
+            *(f"{P}.{of}" for of in ("_engine", "_info", "_observe", "_provenance")),
+            "spdl._errors",
+            "spdl._random",
+        ),
     ),
     # The state of a pipeline. States of all ranks are distributed by those who need it.
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
