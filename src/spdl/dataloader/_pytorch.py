@@ -500,8 +500,8 @@ class _Epoch(Iterator[T]):
                 raise tolerance.failure
             raise StopIteration
         try:
-            reads = self._batches if self._counts is None else self._counts.reading(self._batches)
-            batch = next(reads) if tolerance is None else tolerance.next(reads)
+            take = next if self._counts is None else self._counts.take
+            batch: T = take(self._batches) if tolerance is None else tolerance.next(take, self._batches)
         except StopIteration:
             self._progress.has_ended = True
             raise

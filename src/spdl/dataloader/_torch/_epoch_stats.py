@@ -1,6 +1,6 @@
 """``EpochCounts``: what is counted of an epoch that is not a pipeline, and the statistics made of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 from weakref import WeakMethod
@@ -8,17 +8,6 @@ from weakref import WeakMethod
 from spdl.pipeline import PipelineStats, StageInfo, StageStats
 
 __all__ = ["EpochCounts", "empty_stats"]
-
-
-class _Counted(Iterator[Any]):
-    __slots__ = ("_batches", "_counts")
-
-    def __init__(self, counts: "EpochCounts", batches: Iterator[Any]) -> None:
-        self._counts = counts
-        self._batches = batches
-
-    def __next__(self) -> Any:
-        return self._counts.take(self._batches)
 
 
 class EpochCounts:
@@ -42,11 +31,7 @@ class EpochCounts:
         self._num_failures = 0
         self._waited = 0.0
 
-    def reading(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Return an iterator over the same batches that counts them."""
-        return _Counted(self, batches)
-
-    def take(self, batches: Iterator[Any]) -> Any:
+    def take(self, batches: Any) -> Any:
         """Return the next batch, and count it."""
         began = perf_counter()
         try:

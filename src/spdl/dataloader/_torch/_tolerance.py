@@ -1,7 +1,7 @@
 """``Tolerance``: how many batches of an epoch may fail: ``get_pytorch_dataloader(max_failures=...)``."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -38,8 +38,8 @@ class Tolerance:
         #: Ends the epoch; raised whenever a batch is asked for.
         self.failure: Exception | None = None
 
-    def next(self, batches: Iterator[Any]) -> Any:
-        """The next batch that has not failed.
+    def next(self, take: Callable[[Iterator[Any]], Any], batches: Iterator[Any]) -> Any:
+        """The next batch that has not failed, of those that ``take(batches)`` gives.
 
         Raises:
             StopIteration: There are no more.
@@ -49,7 +49,7 @@ class Tolerance:
         losses = self._losses
         while True:
             try:
-                batch = next(batches)
+                batch = take(batches)
             except StopIteration:
                 self._end()
                 raise

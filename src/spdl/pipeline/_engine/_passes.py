@@ -373,7 +373,8 @@ class Passes:
         """The next position is issued and consumed at once."""
         with self.engine.lock:
             positions = self.positions
-            positions.consume(positions.next_index)  # pending, if the pass is a resumed one
+            positions.pending.add(positions.next_index)  # so that a source that refills replaces it
+            positions.consume(positions.next_index)
             positions.next_index += 1
             assert self.counters is not None
             self.counters.num_dropped += 1
