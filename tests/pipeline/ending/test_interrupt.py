@@ -226,7 +226,9 @@ def endless():
     while True: yield 0
 
 if __name__ == "__main__":
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r})) as pool:
+    # As an exception, Ctrl-C can lose the lock of the pool's queue in a worker, and then the pool waits for ever.
+    mortal = dict(initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r}), **mortal) as pool:
         pipeline = PipelineBuilder().add_source(endless()).pipe(str, executor=pool, concurrency=4).add_sink().build()
         with pipeline.auto_stop():
             pipeline.get_item()
