@@ -30,17 +30,20 @@ from spdl.pipeline import PipelineBuilder
 before = signal.getsignal(signal.SIGUSR1)
 written = threading.Event()
 
+class Told:  # stderr, and the news that the report has been written
+    write = sys.stderr.write
+
+    def flush(self):
+        sys.__stderr__.flush()
+        written.set()
+
 def op(item):
     os.kill(os.getpid(), signal.SIGUSR1)
-    while not any(thread.name == "spdl-dump" for thread in threading.enumerate()) and not written.is_set():
-        written.wait(0.001)
-    for thread in threading.enumerate():
-        if thread.name == "spdl-dump":
-            thread.join()
-            written.set()
+    assert written.wait(60)
     return item
 
 spdl.debug.on_signal(signal.SIGUSR1)
+sys.stderr = Told()
 print(before is signal.SIG_DFL, *PipelineBuilder().add_source(range(1)).pipe(op, name="decode").add_sink().build())
 """)
     assert (ended.returncode, ended.stdout) == (0, "True 0\n"), ended

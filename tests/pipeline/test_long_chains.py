@@ -94,7 +94,7 @@ def test_epochs_pass_through_any_number_of_stages(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["aggregate", "generator"])
 def test_origins_may_be_nested_any_number_of_times(kind: str) -> None:
     """The item fails at the end: its position is consumed, and the failure can be asked where it came from."""
-    pipeline = chain([*(_STAGES[kind](number) for number in range(NUM_STAGES)), Pipe(refuse)], [1])
+    pipeline = chain([*(_STAGES[kind](number) for number in range(NUM_STAGES)), Pipe(refuse, max_failures=-1)], [1])
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=BOUND)) == []
     (failure,) = pipeline.stats().stages[-2].failures

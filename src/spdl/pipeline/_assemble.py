@@ -128,6 +128,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             make_exclusion=_make_exclusion,
         ),
     )
+    engine.judges_stages = not options.is_measured
     if options.stall_timeout is not None:
         from ._stalls import watch_stalls  # imported late: few pipelines need it
 
