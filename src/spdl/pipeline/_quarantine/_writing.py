@@ -54,7 +54,10 @@ class QuarantineFile:
         self._guard = threading.Lock()  # of the descriptor
         self._fd: int | None = None
         self._has_ended = False
-        fd = os.open(self._path, _MODE, 0o666)
+        try:
+            fd = os.open(self._path, _MODE, 0o666)
+        except OSError as exc:
+            raise OSError(exc.errno, f"cannot open the quarantine file: {exc.strerror}", self._path) from exc
         try:
             size = os.fstat(fd).st_size
         finally:
