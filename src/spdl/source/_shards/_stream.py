@@ -11,8 +11,8 @@ from spdl.resume._errors import ResumeError
 from spdl.source._arguments import as_int
 from spdl.source._errors import ShardError
 from spdl.source._keyed import KeyedPermutation
-from spdl.source._share import share_of
 from spdl.source._states import make_state, read_count, read_integers, read_state
+from spdl.source._stream_share import StreamShare
 
 from ._tar_build import divide_name
 from ._tar_headers import BLOCK, TarHeaders
@@ -24,7 +24,7 @@ __all__ = ["ShardStream"]
 _LARGEST_READ: Final = 1 << 26
 
 
-class ShardStream:
+class ShardStream(StreamShare):
     """The samples of tar archives, each archive read from its start to its end: for what cannot be read by ranges.
 
     Samples are those of :class:`TarIndex`: dictionaries with the bytes of each file by its extension, ``"__key__"`` and
@@ -75,15 +75,11 @@ class ShardStream:
 
         names = [shards] if isinstance(shards, str | os.PathLike) else shards
         self._shards = [name for each in names for name in expand_braces(os.fspath(each))]
-        share = share_of(len(self._shards), rank, world_size, False, "shards")
-        self._rank, self._world = share.start, share.step
+        super().__init__(len(self._shards), "shards", rank, world_size, num_samples)
         if len(self._shards) < self._world:
             raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
         self._seed = None if seed is None else as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
-        self._num_samples = None if num_samples is None else as_int("num_samples", num_samples)
-        if self._num_samples is not None and self._num_samples < 1:
-            raise ValueError(f"num_samples must be >= 1, or None for all, got {self._num_samples}")
         self._open: Callable[[str], _Stream] = open_shard or _open_local
         #: Samples given, archives finished, and samples given of the next archive.
         self._start = self._at = (0, 0, 0)
@@ -102,21 +98,6 @@ class ShardStream:
     def epoch(self) -> int:
         """The epoch of the iterations that begin now."""
         return self._epoch
-
-    @property
-    def rank(self) -> int:
-        """The rank whose samples these are."""
-        return self._rank
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks."""
-        return self._world
-
-    @property
-    def num_samples(self) -> int | None:
-        """How many samples a rank gives in an epoch, if that was said."""
-        return self._num_samples
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the iterations that begin from now on, which chooses the order of the archives.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spdl.source._arguments import as_int
-from spdl.source._share import share_of
 from spdl.source._states import make_state, read_count, read_integers, read_state
+from spdl.source._stream_share import StreamShare
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["HuggingFaceStream"]
 
 
-class HuggingFaceStream:
+class HuggingFaceStream(StreamShare):
     """The examples of a ``datasets.IterableDataset`` for one rank, with a state.
 
     Needs datasets (``spdl[huggingface]``). A ``datasets.Dataset`` needs no such thing: it can be indexed, so samplers
@@ -56,11 +56,7 @@ class HuggingFaceStream:
                 f"dataset must be a datasets.IterableDataset, got an object of type {type(dataset).__qualname__}. A "
                 "datasets.Dataset is a source as it is, by position: DistributedKeyedSampler(len(dataset))"
             )
-        share = share_of(world_size, rank, world_size, False, "ranks")
-        self._rank, self._world = share.start, share.step
-        self._num_samples = None if num_samples is None else as_int("num_samples", num_samples)
-        if self._num_samples is not None and self._num_samples < 1:
-            raise ValueError(f"num_samples must be >= 1, or None for all, got {self._num_samples}")
+        super().__init__(world_size, "ranks", rank, world_size, num_samples)
         self._dataset = dataset
         self._split = split_dataset_by_node(dataset, self._rank, self._world) if self._world > 1 else dataset
         self._epoch = 0
@@ -73,16 +69,6 @@ class HuggingFaceStream:
     def dataset(self) -> IterableDataset:
         """What was given."""
         return self._dataset
-
-    @property
-    def rank(self) -> int:
-        """The rank whose examples these are."""
-        return self._rank
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks."""
-        return self._world
 
     @property
     def epoch(self) -> int:
