@@ -308,6 +308,7 @@ def test_a_process_that_is_stopped_and_continued_reports_nothing() -> None:
 import os, subprocess, sys
 from spdl.pipeline import PipelineBuilder
 
+# Stopped for longer than the stall timeout: that is what must not count.
 stop = f"from os import kill; import time; kill({os.getpid()}, 19); time.sleep(1.5); kill({os.getpid()}, 18)"
 
 def op(item):

@@ -108,20 +108,25 @@ def test_a_killed_run_goes_on(graph: Graph, every: int, delays: list[float]) -> 
 
 OFTEN = """
 import pickle, warnings
+from spdl.dataloader import _prefetching
 from tests.pipeline.resume.graphs import build, executor, expected, leaves
+from tests.pipeline.resume.iterating import Prefetched
 from tests.pipeline.resume.killing import kill_often, tell_all
 
+_prefetching.get_torch = lambda: None  # nothing is moved to a device
 graph = pickle.loads(bytes.fromhex({graph!r}))
 
 def read(state, left, tell):
     warnings.simplefilter("ignore", UserWarning)
     with executor():
         pipeline = build(graph)
+        if {num_prefetch!r}:
+            pipeline = Prefetched(pipeline, {num_prefetch!r})
         if state is not None:
             pipeline.load_state_dict(state)
         with pipeline.auto_stop():
             for _ in range(left):
-                tell_all(lambda: list(leaves(pipeline.get_item())), pipeline.state_dict, {every!r}, tell)
+                tell_all(lambda: list(leaves(pipeline.get_item(timeout=60))), pipeline.state_dict, {every!r}, tell)
 
 kill_often(read, lambda epoch: expected(graph, epoch), seed={seed!r}, num_kills={num_kills!r},
            num_epochs={num_epochs!r}, keeps_order=graph.keeps_order)
@@ -131,12 +136,21 @@ print("done")
 
 @pytest.mark.slow
 @cases(amount(2, soak=300))
-@given(graph=graphs(most=40), every=st.integers(1, 5), seed=st.integers(0, 2**32))
-def test_runs_that_are_killed_again_and_again_lose_nothing(graph: Graph, every: int, seed: int) -> None:
-    """Each graph is killed at 20 random moments, by a parent that records what was taken."""
+@given(
+    graph=graphs(most=40), every=st.integers(1, 5), seed=st.integers(0, 2**32), num_prefetch=st.sampled_from([0, 0, 3])
+)
+def test_runs_that_are_killed_again_and_again_lose_nothing(
+    graph: Graph, every: int, seed: int, num_prefetch: int
+) -> None:
+    """Each graph is killed at 20 random moments, by a parent that records what was taken; some are read ahead."""
     num_epochs, num_kills = NUM_EPOCHS if graph.continuous else 1, amount(5, soak=20)
     script = OFTEN.format(
-        graph=pickle.dumps(graph).hex(), every=every, seed=seed, num_kills=num_kills, num_epochs=num_epochs
+        graph=pickle.dumps(graph).hex(),
+        every=every,
+        seed=seed,
+        num_kills=num_kills,
+        num_epochs=num_epochs,
+        num_prefetch=num_prefetch,
     )
     check_done(script)
 
