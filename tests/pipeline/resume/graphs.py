@@ -28,12 +28,13 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
+from spdl.source import KeyedMix
 from tests.pipeline.regions.threads import ThreadWorkersConfig
 
 __all__ = ["Agg", "Graph", "InRegion", "Op", "Paths", "Source", "build", "describe", "executor", "expected", "leaves"]
 
 Item: TypeAlias = tuple[int, ...]
-SourceKind: TypeAlias = Literal["list", "indexed", "stateful", "iterator", "iterable", "async"]
+SourceKind: TypeAlias = Literal["list", "indexed", "mix", "stateful", "iterator", "iterable", "async"]
 #: Runs the calls of all stages with an executor, in ``executor()``; without, they have none.
 _executors: list[ThreadPoolExecutor] = []
 
@@ -115,9 +116,11 @@ def expected(graph: Graph, epoch: int) -> list[Item]:
     """The leaves of one epoch: source by source, in order."""
     found: list[Item] = []
     for source in graph.sources:
-        items: list[Item] = [
-            (source.number, epoch, position) for position in range(source.sizes[epoch % len(source.sizes)])
-        ]
+        if source.kind == "mix":
+            items: list[Item] = list(mixed(source, epoch))
+        else:
+            size = source.sizes[epoch % len(source.sizes)]
+            items = [(source.number, epoch, position) for position in range(size)]
         found += _through(source.stages, items)
     return _through(graph.stages, found)
 
@@ -197,6 +200,13 @@ class Indexed(Listed):
         return iter(self.items())
 
 
+def mixed(source: Source, epoch: int = 0) -> KeyedMix[Item]:
+    """Two data sets, of which one has twice the weight; the items of an epoch may repeat. All epochs have one size."""
+    length = max(1, source.sizes[0])
+    parts = [[(source.number, part, position) for position in range(length)] for part in range(2)]
+    return KeyedMix(parts, [2, 1], at_end="repeat", length=length, seed=source.number, epoch=epoch)
+
+
 class Iterable(Listed):
     def __iter__(self) -> Iterator[Item]:
         yield from self.items()
@@ -260,6 +270,7 @@ class _StatefulIterator(Iterator[Item]):
 _SOURCES: dict[str, Callable[[Source], Any]] = {
     "list": lambda source: Listed(source).items(),
     "indexed": Indexed,
+    "mix": mixed,
     "stateful": Stateful,
     "iterator": StatefulIterators,
     "iterable": Iterable,

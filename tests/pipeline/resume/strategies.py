@@ -45,7 +45,7 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
         return tuple(found)
 
     def source(place: int, *, alone: bool, continuous: bool) -> Source:
-        kinds = ["indexed", "indexed", "stateful", "iterator", "iterable", "async"]
+        kinds = ["indexed", "indexed", "mix", "stateful", "iterator", "iterable", "async"]
         if not continuous:
             kinds += ["list", "list"]
         sizes = tuple(draw(st.lists(st.integers(0, most), min_size=1, max_size=3 if continuous else 1)))
