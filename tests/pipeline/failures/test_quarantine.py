@@ -16,7 +16,7 @@ from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
 from spdl.pipeline._quarantine import read_quarantine
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig, Retry, SourceConfig
 from tests.support.child import run_child
-from tests.support.running import TIMEOUT, build_of, run, running
+from tests.support.running import TIMEOUT, await_event, build_of, run, running
 
 FIELDS = ["v", "time", "run", "rank", "epoch", "position", "key", "stage", "item", "error", "message", "attempts"]
 FIELDS += ["seconds", "worker", "outcome", "stack"]
@@ -132,8 +132,17 @@ def test_writes_that_fail_are_logged_once_and_harm_nothing(
             raise result
         return write(fd, data if result is None else data[:5])
 
-    with running(build_of(range(12), lambda b: b.pipe(odd_fails)), quarantine=path, num_threads=1) as pipeline:
+    # A pipeline works from when it is built on, so the first item waits until the disk is full.
+    is_full = threading.Event()
+
+    def odd_fails_on_a_full_disk(item: int) -> int:
+        await_event(is_full)
+        return cast(int, odd_fails(item))
+
+    builder = build_of(range(12), lambda b: b.pipe(odd_fails_on_a_full_disk))
+    with running(builder, quarantine=path, num_threads=1) as pipeline:
         monkeypatch.setattr(os, "write", full)
+        is_full.set()
         assert list(pipeline) == [0, 2, 4, 6, 8, 10]
         monkeypatch.undo()
     assert len([r for r in caplog.records if "quarantine file" in r.getMessage()]) == 1
