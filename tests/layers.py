@@ -37,7 +37,7 @@ R = "spdl.resume"
 # What those who have a state share with those who keep it.
 RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
-LOADER_PARTS = "_holding", "_losses", "_states"
+LOADER_PARTS = "_iteration", "_losses", "_states"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
@@ -183,6 +183,7 @@ RULES = [
     Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
     Rule("spdl.dataloader._losses"),
     Rule("spdl.dataloader._holding"),
+    Rule("spdl.dataloader._iteration", allows=(P, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
     Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document")),

@@ -2,19 +2,18 @@
 
 import copy
 import inspect
-import logging
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from spdl._numbers import as_int, as_timeout
-from spdl._reports import add_note, log, shown
-from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineFailure, PipelineStats, Verdict
+from spdl._reports import add_note, shown
+from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Pipe, Retry, as_retry, validate_max_failures
 
-from ._holding import Holding, hold
+from ._iteration import Iteration, ResumableIteration
 from ._losses import Losses
 from ._states import LoaderStates
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader"]
 
-_LOG = logging.getLogger("spdl.dataloader")
 
 Source = TypeVar("Source")
 Output = TypeVar("Output")
@@ -200,7 +198,11 @@ class DataLoader(Generic[Source, Output]):
         self._observer = pipeline._observer
         if self._is_measured:
             self._observer.measure()
-        return (_Iteration if self._states is None else _ResumableIteration)(pipeline, self._timeout, self)
+        kind: type[Iteration[Output]] = Iteration if self._states is None else ResumableIteration
+        return kind(pipeline, self._timeout, self._warn_of_losses)
+
+    def _warn_of_losses(self, stats: PipelineStats) -> None:
+        self._losses(stats).log_warning(self, stats.num_items)
 
     def stats(self) -> PipelineStats:
         """Return the statistics of the newest iteration, running or ended; before the first one, all counts are 0.
@@ -421,52 +423,3 @@ def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
     except Exception as exc:
         add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with a copy of its own")
         raise
-
-
-class _Iteration(Iterator[Output]):
-    """One pass over a loader. When it is collected, so is the pipeline, which then stops."""
-
-    def __init__(self, pipeline: Pipeline[Output], timeout: float | None, loader: DataLoader[Any, Output]) -> None:
-        self._pipeline: Pipeline[Output] | None = pipeline
-        self._loader = loader
-        self._outputs = pipeline.get_iterator(timeout=timeout)
-        self._held: Holding | None = None
-
-    def __next__(self) -> Output:
-        if self._pipeline is None:
-            raise StopIteration
-        try:
-            return next(self._outputs)
-        except StopIteration:
-            stats = self._pipeline.stats()
-            self.close()
-            self._loader._losses(stats).log_warning(self._loader, stats.num_items)
-            raise
-        except BaseException:  # a failure, a timeout or Ctrl-C: each ends the iteration
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Stop the pipeline and wait for its threads."""
-        pipeline, self._pipeline = self._pipeline, None
-        if pipeline is None:
-            return
-        try:
-            pipeline.stop()
-        except PipelineFailure as exc:
-            text = "a loader's source failed, and the iterator was closed before it came to that"
-            log(_LOG, logging.ERROR, text, exc_info=exc)
-
-
-class _ResumableIteration(_Iteration[Output]):
-    """The same with a state; see ``Holding``."""
-
-    def hold(self) -> None:
-        self._held = hold(self._outputs)
-
-    def token(self) -> Any:
-        return None if self._held is None else self._held.token()
-
-    def commit(self, token: Any) -> None:
-        if self._held is not None:
-            self._held.commit(token)
