@@ -60,9 +60,8 @@ class Held:
         def keep(item: int) -> int | None:
             return item if item % stride == 0 else None
 
-        builder: PipelineBuilder[int, list[int]] = PipelineBuilder().add_source(range(2 * self._data["position"]))
-        builder.pipe(keep).aggregate(1).add_sink(num_pending)
-        return builder.build(num_threads=1, resumable=True)
+        builder = PipelineBuilder().add_source(range(2 * self._data["position"]))
+        return builder.pipe(keep).aggregate(1).add_sink(num_pending).build(num_threads=1, resumable=True)
 
     def resumed(self, state: dict[str, str]) -> list[int]:
         pipeline = self._build()
@@ -83,7 +82,7 @@ def starts(data: Mapping[str, Any], settings: Settings) -> Callable[[], tuple[li
 
     def build() -> Pipeline[list[int]]:
         sampler = DistributedKeyedSampler(data["length"], rank=0, world_size=1, seed=3)
-        builder: PipelineBuilder[int, list[int]] = PipelineBuilder().add_source(sampler).pipe(noop, concurrency=4)
+        builder = PipelineBuilder().add_source(sampler).pipe(noop, concurrency=4)
         return builder.aggregate(_BATCH).add_sink(3).build(num_threads=NUM_THREADS, resumable=True)
 
     state = None

@@ -1,9 +1,9 @@
 """``PipelineBuilder``: fluent calls that describe a pipeline."""
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from spdl._errors import PipelineStructureError
 from spdl.pipeline.defs import (
@@ -26,6 +26,8 @@ from spdl.pipeline.defs import (
     SinkConfig,
     SourceConfig,
     StageConfig,
+    SupportsGetItem,
+    TakesRng,
     check_regions,
 )
 
@@ -35,12 +37,31 @@ if TYPE_CHECKING:
 
 __all__ = ["PipelineBuilder"]
 
-T = TypeVar("T")
-U = TypeVar("U")
+T = TypeVar("T", covariant=True)
+U = TypeVar("U", covariant=True)
+S = TypeVar("S")
+V = TypeVar("V")
+
+
+class _PipeOptions(TypedDict, total=False):
+    """The arguments of :meth:`PipelineBuilder.pipe` that do not change the type of its outputs."""
+
+    concurrency: int
+    executor: Executor | None
+    name: str | None
+    output_order: OutputOrder
+    max_failures: MaxFailures | None
+    isolate: bool
+    retry: int | Retry | None
+    timeout: float | None
+    on_error: OnError
 
 
 class PipelineBuilder(Generic[T, U]):
     """Builds a pipeline of one source, any number of stages, and one sink.
+
+    ``T`` is the type of the items of the source, ``U`` that of what the last stage so far emits. A type checker finds
+    a stage that does not take what the one before it emits.
 
     Every method returns the builder. Each method raises errors in its own arguments; :meth:`get_config` and
     :meth:`build` raise errors in the pipeline as a whole. A builder can be built several times. The pipelines are
@@ -69,11 +90,11 @@ class PipelineBuilder(Generic[T, U]):
 
     def add_source(
         self,
-        source: Iterable[Any] | AsyncIterable[Any],
+        source: Iterable[S] | AsyncIterable[S],
         *,
         continuous: bool = False,
         exclude: Exclude[Any] | None = None,
-    ) -> "PipelineBuilder[T, U]":
+    ) -> "PipelineBuilder[S, S]":
         """Set the source.
 
         Args:
@@ -91,7 +112,38 @@ class PipelineBuilder(Generic[T, U]):
         if self._source is not None:
             raise ValueError(f"a source is set already: {self._source!r}; use Merge to join several")
         self._source = SourceConfig(source, continuous, exclude)
-        return self
+        return cast("PipelineBuilder[S, S]", self)
+
+    # What a function that returns an iterator is has to be guessed here: nearly always a generator function.
+    @overload
+    def pipe(
+        self, op: Callable[[U], AsyncIterator[V]], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, V]": ...
+
+    @overload
+    def pipe(
+        self, op: Callable[[U], Awaitable[V | None]], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, V]": ...
+
+    @overload
+    def pipe(
+        self, op: Callable[[U], Iterator[V]], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, V]": ...
+
+    @overload
+    def pipe(
+        self, op: Callable[[U], V | None], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, V]": ...
+
+    @overload
+    def pipe(
+        self, op: SupportsGetItem[U, V], /, *, rng: Literal[False] = ..., **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, V]": ...
+
+    @overload
+    def pipe(
+        self, op: TakesRng, /, *, rng: bool | str, **options: Unpack[_PipeOptions]
+    ) -> "PipelineBuilder[T, Any]": ...
 
     def pipe(
         self,
@@ -108,7 +160,7 @@ class PipelineBuilder(Generic[T, U]):
         timeout: float | None = None,
         rng: bool | str = False,
         on_error: OnError = "skip",
-    ) -> "PipelineBuilder[T, U]":
+    ) -> "PipelineBuilder[T, Any]":
         """Add a stage that runs ``op`` on every item. Raises the same errors as :func:`~spdl.pipeline.defs.Pipe`.
 
         Args:
@@ -145,7 +197,13 @@ class PipelineBuilder(Generic[T, U]):
         )
         return self
 
-    def aggregate(self, input: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> "PipelineBuilder[T, U]":
+    @overload
+    def aggregate(self, input: int, /, *, drop_last: bool = ...) -> "PipelineBuilder[T, list[U]]": ...
+
+    @overload
+    def aggregate(self, input: Aggregator[U, V], /, *, drop_last: bool = ...) -> "PipelineBuilder[T, V]": ...
+
+    def aggregate(self, input: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> "PipelineBuilder[T, Any]":
         """Add a stage that batches items.
 
         Args:
@@ -159,10 +217,10 @@ class PipelineBuilder(Generic[T, U]):
         self._stages.append(Aggregate(input, drop_last=drop_last))
         return self
 
-    def disaggregate(self) -> "PipelineBuilder[T, U]":
+    def disaggregate(self: "PipelineBuilder[T, Iterable[V]]") -> "PipelineBuilder[T, V]":
         """Add a stage that emits the elements of each input iterable one by one."""
         self._stages.append(Disaggregate())
-        return self
+        return cast("PipelineBuilder[T, V]", self)
 
     def path_variants(
         self,
@@ -170,7 +228,7 @@ class PipelineBuilder(Generic[T, U]):
         paths: Sequence[Sequence[PathStage]],
         name: str | None = None,
         batched: bool = False,
-    ) -> "PipelineBuilder[T, U]":
+    ) -> "PipelineBuilder[T, Any]":
         """Add a stage that sends each item down one of several paths.
 
         Args:

@@ -220,7 +220,7 @@ def test_builder_pickles() -> None:
 
 def test_builder_shows_no_items() -> None:
     """Neither of its source nor of its containers."""
-    builder = PipelineBuilder[Any, Any]().add_source(["SECRET"]).pipe(["SECRET"])
+    builder = PipelineBuilder().add_source(["SECRET"]).pipe({"SECRET": "SECRET"}).pipe({"SECRET": 0}.get)
     assert "SECRET" not in repr(builder)
 
 

@@ -130,8 +130,7 @@ def test_ids_without_stages() -> None:
 def test_ids_start_where_the_build_says() -> None:
     """stage_id is the number of the source; all others follow."""
     assert Shape([Pipe(one)], stage_id=10).stages == ["10:src", "11:one", "12:sink"]
-    builder: PipelineBuilder[Any, Any] = PipelineBuilder()
-    pipeline = builder.add_source([]).add_sink().build(num_threads=1, stage_id=5)
+    pipeline = PipelineBuilder().add_source(range(0)).add_sink().build(num_threads=1, stage_id=5)
     assert [stage.info.stage_id for stage in pipeline.stats().stages] == ["5", "6"]
 
 

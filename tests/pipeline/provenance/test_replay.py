@@ -253,8 +253,8 @@ def test_missing_steps_and_damaged_lines_are_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_made_again_is_refused(tmp_path: Path) -> None:
     """Rows that were split, aggregates before a merge and one-shot sources are refused with the reason."""
     log = tmp_path / "batches.jsonl"
-    packed = PipelineBuilder().add_source(range(1, 9)).pipe(lambda n: np.arange(n), name="row")
-    packed = packed.aggregate(PackSequences(5, too_long="split")).add_sink()
+    rows = PipelineBuilder().add_source(range(1, 9)).pipe(lambda n: np.arange(n), name="row")
+    packed = rows.aggregate(PackSequences(5, too_long="split")).add_sink()
     num = len(logged(packed, log))
     with pytest.raises(ResumeError, match="split"):
         replayed(packed, log, num)

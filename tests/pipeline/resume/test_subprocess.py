@@ -116,7 +116,8 @@ def test_an_iteration_that_is_given_up_is_dropped(continuous: bool) -> None:
 
 def test_what_is_refused_starts_no_process() -> None:
     """A pipeline that is not exact; a buffer without limit, which leaves the other process without answers."""
-    builder: Any = PipelineBuilder().add_source([1]).aggregate(2).pipe(thrice).add_sink(1)
+    batches: Any = PipelineBuilder().add_source([1]).aggregate(2)
+    builder = batches.pipe(thrice).add_sink(1)
     with pytest.raises(ValueError, match="Put it before the aggregate"):
         run_pipeline_in_subprocess(builder, resumable=True)
     with pytest.raises(ValueError, match="buffer_size must be >= 1 for a resumable pipeline"):

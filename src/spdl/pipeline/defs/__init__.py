@@ -22,6 +22,8 @@ from ._pipe import Op as Op
 from ._pipe import OutputOrder as OutputOrder
 from ._pipe import Pipe as Pipe
 from ._pipe import PipeConfig as PipeConfig
+from ._pipe import SupportsGetItem as SupportsGetItem
+from ._pipe import TakesRng as TakesRng
 from ._pipeline import PipelineConfig as PipelineConfig
 from ._pipeline import check_regions as check_regions
 from ._placement import MAIN_PROCESS as MAIN_PROCESS

@@ -15,6 +15,8 @@ __all__ = ["Aggregate", "AggregateConfig", "Aggregator", "Collate", "Disaggregat
 
 T = TypeVar("T")
 U = TypeVar("U")
+T_contra = TypeVar("T_contra", contravariant=True)
+U_co = TypeVar("U_co", covariant=True)
 
 
 @final
@@ -69,7 +71,7 @@ class Outputs(Generic[U]):
         return f"<Outputs: {len(self.values)}>"
 
 
-class Aggregator(ABC, Generic[T, U]):
+class Aggregator(ABC, Generic[T_contra, U_co]):
     """Combines items into batches. Subclass it for batches other than lists of fixed length.
 
     A pipeline calls it with one item at a time, never from two threads at once. ``accumulate`` should be cheap.
@@ -87,10 +89,10 @@ class Aggregator(ABC, Generic[T, U]):
     is_exact: bool = False
 
     @abstractmethod
-    def accumulate(self, item: T) -> U | Outputs[U] | None:
+    def accumulate(self, item: T_contra) -> U_co | Outputs[U_co] | None:
         """Add one item and return the complete batch. ``None``: no output yet; ``Outputs``: any number of outputs."""
 
-    def accumulate_rest(self, item: T, done: Container[int]) -> U | Outputs[U] | None:
+    def accumulate_rest(self, item: T_contra, done: Container[int]) -> U_co | Outputs[U_co] | None:
         """``accumulate`` in a resumed run, for an item of which some parts were consumed before.
 
         Only an aggregator that puts parts of an item into several outputs needs it.
@@ -105,7 +107,7 @@ class Aggregator(ABC, Generic[T, U]):
         )
 
     @abstractmethod
-    def flush(self) -> U | Outputs[U] | None:
+    def flush(self) -> U_co | Outputs[U_co] | None:
         """Return the remainder at the end of the stream or of an epoch, and reset. ``None``: no remainder."""
 
     def deadline(self) -> float | None:
