@@ -40,14 +40,16 @@ TORCH = "spdl.dataloader._torch"
 LOADER_PARTS = "_iteration", "_losses", "_states"
 TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
-# Open to all: `spdl` itself (the version), how anybody reports, and what a whole number and a duration are.
-OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._extensions")
+# Open to all: `spdl` itself (the version), how anybody reports, what a whole number and a duration are, the error for
+# names that do not exist.
+OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensions")
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
     Rule("spdl", allows=()),
     Rule("spdl._reports", allows=()),
     Rule("spdl._numbers", allows=()),
+    Rule("spdl._names", allows=()),
     # Of pipelines, and of child processes, whose errors are those of the pipeline that has them.
     Rule("spdl._errors", allows=()),
     Rule("spdl._extensions", allows=()),  # how native code is loaded

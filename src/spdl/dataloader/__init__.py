@@ -6,6 +6,8 @@ on first use, because worker processes import this package too and should import
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder as PipelineBuilder
 
@@ -42,7 +44,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     value = getattr(import_module(_MODULE_OF[name], __name__), name)
     globals()[name] = value
     return value

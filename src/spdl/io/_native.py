@@ -1,9 +1,11 @@
 """Loads the native extensions on first use: ``core``, and ``media``, which needs FFmpeg."""
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from spdl._extensions import load_extension
+from spdl._names import unknown_name
 
 from ._errors import NativeLibraryError
 
@@ -99,4 +101,4 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault("media", _load_media())
     if name in _PUBLIC:
         return getattr(_load_core() if _PUBLIC[name] == "core" else _load_media(), name)
-    raise AttributeError(f"module 'spdl.io' has no attribute {name!r}")
+    raise unknown_name("spdl.io", name, sys.modules["spdl.io"].__all__)

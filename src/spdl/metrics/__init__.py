@@ -7,6 +7,8 @@ dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipelin
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 if TYPE_CHECKING:
     from ._merging import merge_traces as merge_traces
     from ._opentelemetry import opentelemetry as opentelemetry
@@ -29,7 +31,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     value = getattr(import_module(_MODULE_OF[name], __name__), name)
     globals()[name] = value
     return value

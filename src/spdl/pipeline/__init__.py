@@ -9,6 +9,8 @@ it, and importing the engine would take longer than starting the process.
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 if TYPE_CHECKING:
     from spdl._errors import FailureLimitError as FailureLimitError
     from spdl._errors import InternalError as InternalError
@@ -209,7 +211,7 @@ def __getattr__(name: str) -> Any:
     if name in ("config", "defs"):
         return import_module(f".{name}", __name__)
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     if name in _WITH_ENGINE:
         import_module("._build", __name__)
     value = getattr(import_module(_MODULE_OF[name], __name__), name)

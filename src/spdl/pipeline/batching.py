@@ -6,6 +6,8 @@ NumPy nor torch, but accept arrays and tensors. Names are imported lazily, on fi
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 if TYPE_CHECKING:
     from ._batching._cost_budget import CostBudget as CostBudget
     from ._batching._length_buckets import LengthBuckets as LengthBuckets
@@ -31,7 +33,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     value = getattr(import_module(_MODULE_OF[name], __package__), name)
     globals()[name] = value
     return value

@@ -7,6 +7,8 @@ pipelines only for that. Names are imported lazily, on first use: every pipeline
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 if TYPE_CHECKING:
     from ._errors import ResumeError as ResumeError
     from ._files import load as load
@@ -32,7 +34,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     value = getattr(import_module(_MODULE_OF[name], __package__), name)
     globals()[name] = value
     return value

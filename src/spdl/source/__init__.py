@@ -7,6 +7,8 @@ samplers import NumPy on use. Shards, folders and tables are imported on first u
 
 from typing import TYPE_CHECKING, Any
 
+from spdl._names import unknown_name
+
 from ._deterministic import DistributedDeterministicSampler as DistributedDeterministicSampler
 from ._keyed import KeyedPermutation as KeyedPermutation
 from ._keyed_mix import KeyedMix as KeyedMix
@@ -80,7 +82,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name(__name__, name, __all__)
     value = getattr(import_module(_MODULE_OF[name], __package__), name)
     globals()[name] = value
     return value

@@ -1,0 +1,64 @@
+"""Names that do not exist lead to those that do."""
+
+import importlib
+from functools import reduce
+
+import pytest
+
+from spdl import _names
+from tests.support.child import run_child
+
+
+@pytest.mark.parametrize("place", sorted(set(_names._ELSEWHERE.values())))
+def test_each_place_exists(place: str) -> None:
+    """Nobody is sent where there is nothing."""
+    package, *names = place.split(".")[1:]
+    assert reduce(getattr, names, importlib.import_module(f"spdl.{package}")) is not None
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "says"),
+    [
+        ("spdl", "piepline", "did you mean pipeline?"),
+        ("spdl", "DataLoader", "see spdl.dataloader.DataLoader"),
+        ("spdl.pipeline", "PipelineBulder", "did you mean PipelineBuilder?"),
+        ("spdl.pipeline", "load_image", "see spdl.io.load_image"),
+        ("spdl.pipeline.batching", "lengthbucket", "did you mean LengthBuckets?"),
+        ("spdl.io", "decode_image", "see spdl.io.load_image"),
+        ("spdl.io", "load_image_bach", "did you mean load_image_batch"),
+        ("spdl.io", "PackagesOfVideo", "has no attribute 'PackagesOfVideo'"),
+        ("spdl.source", "DistributedKeyedSamplr", "did you mean DistributedKeyedSampler"),
+        ("spdl.dataloader", "PytorchDataloader", "did you mean PyTorchDataLoader"),
+        ("spdl.resume", "lode", "did you mean load"),
+        ("spdl.metrics", "promethues", "did you mean prometheus?"),
+    ],
+)
+def test_errors_name_what_was_meant(package: str, name: str, says: str) -> None:
+    """What is written alike, or what other libraries call it."""
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError) as found:
+        getattr(module, name)
+    assert str(found.value).startswith(f"module {package!r} has no attribute {name!r}")
+    assert says in str(found.value)
+
+
+def test_tools_that_look_for_hooks_pay_nothing() -> None:
+    """Nobody types names with underscores."""
+    for name in ("__wrapped__", "_load_imagee"):
+        assert (
+            str(_names.unknown_name("spdl.io", name, ["_load_image"])) == f"module 'spdl.io' has no attribute {name!r}"
+        )
+
+
+def test_packages_are_imported_when_they_are_named() -> None:
+    """And not before; not by an asterisk either."""
+    code = """
+
+import spdl
+from spdl import *
+assert not [name for name in sys.modules if name.startswith("spdl.")], sys.modules
+assert spdl.source.DistributedKeyedSampler and spdl.pipeline.PipelineBuilder and "io" in dir(spdl)
+assert "spdl.io" not in sys.modules and "difflib" not in sys.modules
+print(spdl.io.load_image.__name__)
+"""
+    assert run_child(code, fresh=True).stdout.split() == ["load_image"]
