@@ -1,10 +1,12 @@
 """Names that do not exist lead to those that do."""
 
 import importlib
+import inspect
 from functools import reduce
 
 import pytest
 
+import spdl.io
 from spdl import _names
 from tests.support.child import run_child
 
@@ -53,7 +55,7 @@ def test_tools_that_look_for_hooks_pay_nothing() -> None:
 def test_packages_are_imported_when_they_are_named() -> None:
     """And not before; not by an asterisk either."""
     code = """
-
+import sys
 import spdl
 from spdl import *
 assert not [name for name in sys.modules if name.startswith("spdl.")], sys.modules
@@ -61,4 +63,14 @@ assert spdl.source.DistributedKeyedSampler and spdl.pipeline.PipelineBuilder and
 assert "spdl.io" not in sys.modules and "difflib" not in sys.modules
 print(spdl.io.load_image.__name__)
 """
-    assert run_child(code, fresh=True).stdout.split() == ["load_image"]
+    ended = run_child(code, fresh=True)
+    assert ended.stdout.split() == ["load_image"], ended
+
+
+def test_help_shows_the_arguments_of_both_forms() -> None:
+    """Of ``load_image_batch``; each keyword of its two overloads."""
+    parameters = inspect.signature(spdl.io.load_image_batch).parameters
+    assert {"width", "height", "transform", "seeds", "names", "orient"} < set(parameters)
+    assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    assert parameters["width"].default is parameters["transform"].default is ...
+    assert parameters["num_threads"].default == 0

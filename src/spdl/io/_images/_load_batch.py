@@ -1,5 +1,6 @@
 """Loading images into a batch in one call."""
 
+import inspect
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
@@ -268,6 +269,19 @@ def _load_fitted(
     batch: CPUBuffer = _native.media.convert_frames(frames, is_batch=True, storage=memory)
     _set_outcome(batch, len(sources), failures)
     return on_device(batch, device)
+
+
+def _signature_of_both_forms() -> inspect.Signature:
+    """What ``help`` and editors show: the arguments of both. ``...``: needed in the form that has it."""
+    parameters: dict[str, inspect.Parameter] = {}
+    for form in (_load_fitted, load_transformed):
+        for parameter in inspect.signature(form).parameters.values():
+            is_needed = parameter.default is parameter.empty and parameter.name != "srcs"
+            parameters.setdefault(parameter.name, parameter.replace(default=...) if is_needed else parameter)
+    return inspect.Signature(list(parameters.values()), return_annotation="CPUBuffer | CUDABuffer")
+
+
+load_image_batch.__signature__ = _signature_of_both_forms()  # type: ignore[attr-defined]
 
 
 def _load_without_filters(
