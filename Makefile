@@ -1,13 +1,14 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak check bench clean
+.PHONY: help demo test soak check bench docs clean
 
 help:
 	@echo "make demo    real photographs through a pipeline, beside Pillow and torch's DataLoader"
 	@echo "make test    all tests, on all CPUs"
 	@echo "make soak    laws, damaged media and memory, over and over for SOAK_MINUTES=30"
 	@echo "make check   format, lint, types, layers, native stubs"
+	@echo "make docs    the site, in build/site"
 	@echo "make bench   all benchmarks (two hours); scripts/bench NAME runs one"
 	@echo "make clean   removes what the others made: .venv, build, .cache and tool caches"
 
@@ -25,6 +26,9 @@ check:
 
 bench:
 	@scripts/bench
+
+docs:
+	@scripts/docs
 
 clean:
 	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis src/spdl/io/lib/*.so src/spdl/_processes/lib/*.so
