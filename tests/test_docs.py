@@ -6,6 +6,7 @@ two seconds each. A block fenced as ``python no-run`` is only compiled, and a do
 ``python torch`` is only run where torch is installed. What a block fenced as ``python output`` prints is the block
 fenced as ``text`` behind it. The program keeps the line numbers of the document, so that a
 traceback points into it.
+Pages of the cookbook are compiled only: ``tests/cookbook`` runs them.
 """
 
 import importlib.util
