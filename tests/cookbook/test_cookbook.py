@@ -126,7 +126,7 @@ def test_downloads(reader: Path) -> None:
         files = {path.name: path.read_bytes() for path in (reader / "downloaded").iterdir()}
         assert files == data.downloads(missing=False)
         assert {line.error for line in read_quarantine(reader / "failed.jsonl")} == {"HTTPError"}
-        assert sorted(asked.values()) == [1] * 36 + [2] * 4
+        assert {name for name, count in asked.items() if count > 1} >= data.BUSY | data.CUT_OFF
         asked.clear()
         again = run_file(recipe.save(reader), folder=reader)
         assert (again.returncode, again.stdout) == (0, "0 files, 0 bytes; 0 failed\n"), again
