@@ -222,6 +222,26 @@ def test_columns_of_losses_are_shown_when_something_was_lost() -> None:
     got = str(pipeline(stage(0, "src", num_calls=1), stage(1, "op", num_calls=1), stage(2, "sink")))
     assert "failed" not in got
     assert "dropped" not in got
+    assert "substitute" not in got
+    assert "missing" not in got
+
+
+def test_substitutes_and_missing_parts_have_a_line_below_the_table() -> None:
+    """It stands whatever columns there is room for, and in 100 columns too."""
+    name = "a_long_name_" * 12
+    got = pipeline(
+        stage(0, "src"),
+        stage(1, "decode", num_failures=3, num_substituted=2),
+        stage(2, "load", num_lost=7),
+        stage(3, name, num_failures=10**7, num_substituted=10**7, num_lost=10**7),
+        stage(4, "sink"),
+    )
+    lines = str(got).splitlines()
+    assert max(len(line) for line in lines) <= 100
+    below = "\n".join(lines[7:])
+    assert "   0:1:decode: 2 of 3 failed calls have a substitute\n" in below
+    assert "   0:2:load: 7 parts, such as images of a batch, are missing from results\n" in below
+    assert below.count("substitute") == below.count("missing") == 2
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ STAGE_FIELDS: Final = (
     "num_calls",
     "num_failures",
     "num_dropped",
+    "num_substituted",
+    "num_lost",
     "num_in_flight",
     "num_emitted",
     "busy",

@@ -128,6 +128,8 @@ _HEADER = (
     "calls",
     "failed",
     "dropped",
+    "replaced",
+    "missing",
     "running",
     "per call",
     "CPU",
@@ -140,7 +142,7 @@ _HEADER = (
 )
 
 
-_OPTIONAL = (2, 3, 4)
+_OPTIONAL = (2, 3, 4, 5, 6)
 
 
 def _table(document: Document) -> str:
@@ -164,6 +166,8 @@ def _cells(stage: Mapping[str, Any], document: Document) -> tuple[str, ...]:
         "" if is_sink else str(stage["num_calls"]),
         str(stage["num_failures"] or ""),
         str(stage["num_dropped"] or ""),
+        str(stage.get("num_substituted") or ""),  # documents of older versions have neither
+        str(stage.get("num_lost") or ""),
         str(stage["num_in_flight"] or ""),
         duration(stage["wall_per_call"]) if stage["wall_per_call"] else "",
         "" if stage["cpu_per_call"] is None else duration(stage["cpu_per_call"]),

@@ -5,7 +5,7 @@ from textwrap import wrap
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
-__all__ = ["headline", "stage_cells", "stats_table"]
+__all__ = ["headline", "stage_cells", "stage_losses", "stats_table"]
 
 _WIDTH = 100
 #: The column of names gives way to the others, but not more than this.
@@ -21,6 +21,8 @@ def stats_table(stats: PipelineStats) -> str:
     lines = [headline(stats)]
     if rows:
         lines += _table(rows)
+    for stage in stats.stages:
+        lines += wrap(text, _WIDTH, subsequent_indent="   ") if (text := stage_losses(stage)) else []
     if limiting is not None:
         lines.append(f"-> limiting stage: {_describe(limiting, stats)}")
         if stats.explain is not None:
@@ -56,6 +58,19 @@ def stage_cells(stage: StageStats, stats: PipelineStats) -> dict[str, str]:
     cells["full"] = share(stage.occupancy) if stage.queue_capacity else ""
     cells["items/s"] = rate(stage.rate)
     return cells
+
+
+def stage_losses(stage: StageStats) -> str:
+    """Return what a stage made up for, and what is missing from its results; empty if neither.
+
+    It has a line of its own, because columns give way where there is no room.
+    """
+    parts = []
+    if stage.num_substituted:
+        parts.append(f"{count(stage.num_substituted)} of {count(stage.num_failures)} failed calls have a substitute")
+    if stage.num_lost:
+        parts.append(f"{count(stage.num_lost)} parts, such as images of a batch, are missing from results")
+    return f"   {_shortened(str(stage.info), _NAME * 2)}: {'; '.join(parts)}" if parts else ""
 
 
 def _cpu(stage: StageStats) -> str:
