@@ -91,10 +91,12 @@ def test_a_call_may_take_a_limited_time() -> None:
     events: list[FailureEvent] = []
     try:
         loader = loader_of(op, call_timeout=0.03, timeout=TIMEOUT, on_failure=events.append)
-        assert sum(len(batch) for batch in loader) == 19
+        num_items = sum(len(batch) for batch in loader)
     finally:
         gate.set()
-    assert [type(event.error) for event in events] == [StageTimeoutError]
+    assert {type(event.error) for event in events} == {StageTimeoutError}
+    assert 3 in [event.item for event in events]
+    assert num_items == 20 - len(events)  # on a busy machine others take too long as well
 
 
 def test_failed_items_are_told_and_written(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def get_pytorch_dataloader(
     workers: Workers | None = None,
     max_failures: "MaxFailures | None" = None,
     retry: "int | Retry | None" = None,
+    call_timeout: float | None = None,
 ) -> "PyTorchDataLoader[Any]":
     """Make a loader with the arguments of ``torch.utils.data.DataLoader``.
 
@@ -101,7 +102,8 @@ def get_pytorch_dataloader(
             ``default_convert`` if samples are not batched.
         pin_memory: Whether batches are copied to page-locked memory, if there is an accelerator.
         drop_last: Whether an incomplete last batch is dropped.
-        timeout: Seconds to wait for a batch; ``None`` or 0: no limit.
+        timeout: Seconds to wait for a batch; ``None`` or 0: no limit. As torch's: when it is over, the consumer gets an
+            exception, and the workers go on with what they do. ``call_timeout`` limits the loading of a sample.
         worker_init_fn: Function called in each worker process with its number. Not with ``workers="thread"``.
         multiprocessing_context: Start method of the worker processes, or its context. Not with ``workers="thread"``.
         generator: Generator from which the order and the workers' seeds are drawn; ``None``: torch's global generator.
@@ -128,6 +130,12 @@ def get_pytorch_dataloader(
             ``workers``, all are dropped.
         retry: Maximum number of attempts for each sample of a map-style dataset, or a
             :class:`~spdl.pipeline.defs.Retry`.
+        call_timeout: Maximum time of a call of the dataset in seconds, with all attempts: of ``dataset[index]``, or of
+            ``__getitems__``, which loads a batch; collating counts with the sample that arrives last. A batch whose
+            call takes longer fails with :class:`~spdl.pipeline.StageTimeoutError`, which ``max_failures`` covers. The
+            call cannot be interrupted: its thread is left behind and replaced. Only with ``workers="thread"`` and a
+            map-style dataset. Samples are then loaded one by one, which costs up to 0.05 ms each. It is not named
+            ``timeout``, because that has torch's meaning here: the time until a batch, whichever sample is late.
 
     Raises:
         ValueError: An argument is out of range, excludes another, or is not supported by this kind of worker; the

@@ -51,6 +51,7 @@ class Arguments:
     workers: Workers | None
     max_failures: "MaxFailures | None"
     retry: "int | Retry | None"
+    call_timeout: float | None
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,7 @@ def resolve(given: Arguments, *, stacklevel: int) -> ResolvedArguments:
     """
     _check_snapshots(given)
     given = _check_failures(given)
+    given = replace(given, call_timeout=_call_timeout(given))
     check_stall_options(given.stall_timeout, given.stall_action)
     if given.stall_timeout is not None and given.workers not in ("thread", "auto"):
         raise ValueError("stall_timeout is for threads: pass workers='thread', or use timeout with worker processes")
@@ -124,8 +126,27 @@ def _check_failures(given: Arguments) -> Arguments:
             "again; try again inside it"
         )
     if retry is not None and retry.timeout_per_attempt is not None:
-        raise ValueError("timeout_per_attempt of retry is not supported by this loader; limit the time in the dataset")
+        raise ValueError(
+            "timeout_per_attempt of retry is not supported by this loader: call_timeout limits all attempts"
+        )
     return replace(given, retry=retry)
+
+
+def _call_timeout(given: Arguments) -> float | None:
+    limit = as_timeout("call_timeout", given.call_timeout, positive=True)
+    if limit is None:
+        return None
+    if given.workers != "thread" or given.num_workers == 0:
+        raise ValueError(
+            "call_timeout needs threads, of which one that is stuck can be left behind: pass workers='thread' and "
+            "num_workers above 0. Elsewhere, timeout limits the time until a batch"
+        )
+    if is_iterable(given.dataset):
+        raise ValueError(
+            "call_timeout needs a map-style dataset: the samples of an IterableDataset come from one iterator, and "
+            "while its next() does not return there are no others; limit the time inside it"
+        )
+    return limit
 
 
 def _by_rules_of_spdl(given: Arguments, stacklevel: int) -> Arguments:

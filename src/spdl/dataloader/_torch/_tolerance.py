@@ -7,7 +7,7 @@ from typing import Any
 
 from spdl._reports import describe_exception, log, text_of
 from spdl.dataloader._losses import Losses
-from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, PipelineFailure
+from spdl.pipeline import FailureLimitError, NoSuccessError, PipelineError, PipelineFailure, StageTimeoutError
 from spdl.pipeline._limits import Limit, RateLimit
 from spdl.pipeline.defs import MaxFailures, Rate
 
@@ -19,7 +19,8 @@ _LOG = logging.getLogger("spdl.dataloader")
 class Tolerance:
     """Takes the batches of one epoch, and drops those that fail, up to a limit.
 
-    Errors of the workers and of the engine (``PipelineError``) are no failures of a batch: they are raised.
+    Errors of the workers and of the engine (``PipelineError``) are no failures of a batch: they are raised. A sample
+    that took longer than ``call_timeout`` is one.
 
     Args:
         limit: Limit on the failures.
@@ -53,9 +54,9 @@ class Tolerance:
             except StopIteration:
                 self._end()
                 raise
-            except PipelineError:
-                raise
-            except Exception as exc:  # noqa: BLE001 - of the dataset, or the collate function
+            except Exception as exc:  # of the dataset, or the collate function
+                if isinstance(exc, PipelineError) and not isinstance(exc, StageTimeoutError):
+                    raise
                 self._num_calls += 1
                 losses.num_single += 1
                 losses.last = exc

@@ -16,6 +16,8 @@ __all__ = ["Outcome", "Piece", "PieceLoader", "SampleLoader", "Splitter", "may_s
 
 #: Minimum duration of a piece; handing one to another thread costs up to 0.05 ms.
 _LEAST_SECONDS: Final = 1e-3
+#: Number of samples of a batch whose number is not known before it is drawn.
+_SAMPLES: Final = 64
 #: Weight of the latest measurement in the moving average of the time per sample.
 _WEIGHT: Final = 0.2
 
@@ -71,14 +73,15 @@ class Outcome:
 class _SplitBatch:
     """An index batch that was split. Several threads may be loading its pieces. Thread-safe."""
 
-    __slots__ = ("_error", "_error_at", "_lock", "_num_missing", "_parts", "indices", "number")
+    __slots__ = ("_error", "_error_at", "_last", "_lock", "_missing", "_parts", "indices", "number")
 
     def __init__(self, indices: Any, number: int, num_pieces: int) -> None:
         self.indices = indices
         self.number = number
         self._lock = threading.Lock()
         self._parts: list[list[Any]] = [[]] * num_pieces
-        self._num_missing = num_pieces
+        self._missing = set(range(num_pieces))
+        self._last: int | None = None  # the piece that was put last, whose call joins all
         self._error: BaseException | None = None
         self._error_at = num_pieces
 
@@ -89,12 +92,39 @@ class _SplitBatch:
     def put(self, position: int, samples: list[Any] | None, error: BaseException | None) -> bool:
         """Store the samples of a piece, or its error. Returns whether it was the last missing piece."""
         with self._lock:
-            if error is not None and position < self._error_at:
-                self._error, self._error_at = error, position
-            elif samples is not None:
-                self._parts[position] = samples
-            self._num_missing -= 1
-            return self._num_missing == 0
+            if position not in self._missing:  # its call took too long, and has returned since
+                return False
+            return self._put(position, samples, error)
+
+    def abandon(self, position: int, error: BaseException) -> bool:
+        """The call that loads a piece took too long. Returns whether its error is that of the batch, in this call.
+
+        It may have put the piece, and then be the one that collates the batch.
+        """
+        with self._lock:
+            if position in self._missing:
+                return self._put(position, None, error)
+            if position != self._last:
+                return False
+            if self._error is None:
+                self._error = error
+            return True
+
+    def _put(self, position: int, samples: list[Any] | None, error: BaseException | None) -> bool:
+        if error is not None and position < self._error_at:
+            self._error, self._error_at = error, position
+        elif samples is not None:
+            self._parts[position] = samples
+        self._missing.remove(position)
+        if self._missing:
+            return False
+        self._last = position
+        return True
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error of the first piece that has failed."""
+        return self._error
 
     def join(self) -> list[Any]:
         """All samples in order, once no piece is missing.
@@ -128,6 +158,9 @@ class Piece:
         #: State of the iterable dataset just after these samples, if it was recorded.
         self.recorded = recorded
 
+    def __repr__(self) -> str:
+        return f"<batch {self.number}: {_shown(self.value)}>"
+
 
 class Splitter:
     """Splits index batches into pieces. Used in the consumer's thread."""
@@ -137,9 +170,17 @@ class Splitter:
         self._loader = loader
         #: Maximum number of pieces of one batch.
         self.most_pieces = plan.num_workers if plan.is_batched and may_split(plan.dataset) else 1
+        self._is_by_sample = plan.call_timeout is not None
+        if self._is_by_sample and plan.is_batched and may_split(plan.dataset):
+            self.most_pieces = max(self.most_pieces, plan.batch_size or _SAMPLES)
 
     def split(self, indices: Any, number: int) -> list[Piece]:
-        """The pieces of batch ``number``: as many as there are threads, unless they would be too small."""
+        """The pieces of batch ``number``: as many as there are threads, unless they would be too small.
+
+        With ``call_timeout``, a piece for each sample.
+        """
+        if self._is_by_sample:
+            return split_into_samples(self._loader.plan, indices, number)
         num_pieces = self.most_pieces
         if num_pieces > 1:
             num_pieces = min(num_pieces, len(indices)) if isinstance(indices, list | tuple) else 1
@@ -213,6 +254,16 @@ class PieceLoader:
         except BaseException as exc:  # noqa: BLE001 - of the user's code; raised in the consumer
             return Outcome.failed(exc, _note(whole.number, whole.indices))
 
+    def abandon(self, piece: Piece, error: Exception) -> Outcome | None:
+        """What comes of a call that took too long, as ``on_error`` of the stage; its own result is discarded."""
+        whole = piece.whole
+        add_note(error, f"while {_shown(piece.value)} of batch {piece.number} was loaded")
+        if whole is not None and not whole.abandon(piece.position, error):
+            return None
+        outcome = Outcome(None, error if whole is None else whole.error)
+        outcome.number = piece.number
+        return outcome
+
     def _fetch(self, indices: Any) -> Any:
         began = perf_counter()
         samples = fetch_samples(self.plan.dataset, indices, self.plan.retry)
@@ -277,6 +328,9 @@ def may_split(dataset: Any) -> bool:
 
 
 def _note(number: int, indices: Any) -> str:
+    return f"while batch {number} was loaded in {threading.current_thread().name}, {_shown(indices)}"
+
+
+def _shown(indices: Any) -> str:
     text = repr(indices)
-    shown = text if len(text) <= 100 else f"{text[:97]}..."
-    return f"while batch {number} was loaded in {threading.current_thread().name}, indices {shown}"
+    return f"indices {text if len(text) <= 100 else f'{text[:97]}...'}"

@@ -154,6 +154,8 @@ class _IndexedBatches(_Batches):
                 concurrency=self._budget * self._splitter.most_pieces,
                 output_order="input" if plan.in_order else "completion",
                 name="load",
+                timeout=plan.call_timeout,
+                on_error="skip" if plan.call_timeout is None else loader.abandon,
             )
         )
         self._start(builder, plan.num_workers)
