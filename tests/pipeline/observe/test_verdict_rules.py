@@ -1,6 +1,8 @@
 """The rules of verdicts, on made-up facts: which cause, which stage, which change, which rate."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +206,17 @@ def test_gil_advice() -> None:
     assert "pipe(decode, executor=ProcessPoolExecutor(2), concurrency=2)" in verdict.advice
     assert verdict.predicted_rate == pytest.approx(200.0 / 1.03)
     assert verdict.next_bound == "CPU, 2 of 2"
+
+
+def test_the_guide_shows_what_is_said() -> None:
+    """The output in docs/guides/slow.md is the verdict of such numbers, but for its numbers."""
+    one = stage("decode", fill=0.25, cpu=0.3, gil=0.6, held=0.95)
+    waiting = [stage(name, fill=0.9, gil=0.65, score=0.5) for name in ("store", "fetch")]
+    found = facts(waiting[1], one, waiting[0], cpus=2.0, cpus_used=1.1, machine_cpus=2, rate=512.0, wait=0.99)
+    text = str(verdict_of(replace(found, num_items=2560, num_calls=2560)))
+    guide = (Path(__file__).parents[3] / "docs/guides/slow.md").read_text(encoding="utf-8")
+    shown = guide.partition("```text\n")[2].partition("\n```")[0]
+    assert re.sub(r"\d+", "#", text).replace("of fetch", "of store") == re.sub(r"\d+", "#", shown)
 
 
 def test_gil_advice_for_short_calls() -> None:

@@ -29,7 +29,13 @@ def graph(document: Document) -> str:
         column = columns[stage["id"]]
         row = rows[column] = rows.get(column, -1) + 1
         at[stage["id"]] = 8 + column * (_BOX + _GAP), 8 + row * _ROW
-    parts = [_edge(at[source], at[stage["id"]]) for stage in stages for source in stage["inputs"] if source in at]
+    fills = {stage["id"]: (stage["queue_len"], stage["queue_capacity"]) for stage in stages}
+    parts = [
+        _edge(at[source], at[stage["id"]], fills[source])
+        for stage in stages
+        for source in stage["inputs"]
+        if source in at
+    ]
     parts += [_box(stage, at[stage["id"]], document) for stage in stages]
     width = 16 + (max(columns.values(), default=0) + 1) * (_BOX + _GAP) - _GAP
     image = svg(width, 8 + (max(rows.values(), default=0) + 1) * _ROW, parts, "graph of the stages", style="")
@@ -51,12 +57,14 @@ def _columns(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
-def _edge(source: tuple[float, float], target: tuple[float, float]) -> str:
+def _edge(source: tuple[float, float], target: tuple[float, float], fill: tuple[int, int]) -> str:
+    """An arrow with the number of items that wait there, and the number of those that may."""
     x1, y1, x2, y2 = source[0] + _BOX, source[1] + 33, target[0], target[1] + 33
     middle = (x1 + x2) / 2
     return (
         f'<path d="M{x1:g} {y1:g}C{middle:g} {y1:g} {middle:g} {y2:g} {x2 - 6:g} {y2:g}" class="edge"/>'
         f'<path d="M{x2:g} {y2:g}l-8 -4v8z" class="tip"/>'
+        + (text(x1 + _GAP / 2, y1 - 6, f"{fill[0]}/{fill[1]}", cls="dim small", anchor="middle") if fill[1] else "")
     )
 
 
@@ -94,6 +102,8 @@ def _box(stage: Mapping[str, Any], at: tuple[float, float], document: Document) 
             begin += width
     if stage["num_failures"]:
         parts.append(text(x + 8, y + 62, f"{stage['num_failures']} failed", cls="f1"))
+    if stage["num_in_flight"]:
+        parts.append(text(x + _BOX - 8, y + 62, f"{stage['num_in_flight']} running", cls="dim", anchor="end"))
     return "".join(parts)
 
 

@@ -19,7 +19,7 @@ def _colours(colours: Sequence[str]) -> str:
 
 STYLE = (
     ".spdl-svg{font:12px system-ui,sans-serif}.spdl-svg text{fill:#222}.spdl-svg .dim{fill:#667}"
-    ".spdl-svg .bold{font-weight:600}.spdl-svg .axis{stroke:#aab;stroke-width:1}"
+    ".spdl-svg .bold{font-weight:600}.spdl-svg .small{font-size:10px}.spdl-svg .axis{stroke:#aab;stroke-width:1}"
     ".spdl-svg .ideal{stroke:#99a;stroke-dasharray:4 3;fill:none}"
     ".spdl-svg .curve{fill:none;stroke-width:2;stroke-linejoin:round}.spdl-svg .ring{fill:none;stroke-width:2}"
     ".spdl-svg .box{fill:#f4f6fa;stroke:#aab}.spdl-svg .hot{stroke:#c2410c;stroke-width:2}"
