@@ -52,6 +52,30 @@ print(before is signal.SIG_DFL, *PipelineBuilder().add_source(range(1)).pipe(op,
     ended.check_no_complaint()
 
 
+@pytest.mark.slow
+def test_a_signal_writes_stacks_while_native_code_holds_the_gil() -> None:
+    """On all versions of Python."""
+    ended = run_child("""
+        import ctypes
+        import os
+        import signal
+
+        import spdl.debug
+
+
+        def hold_the_gil():
+            ctypes.PyDLL(None).pause()  # until the signal
+
+
+        spdl.debug.on_signal(signal.SIGALRM)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # the first may come before the call
+        hold_the_gil()
+        os._exit(0)  # the report that comes after the stacks may be on its way
+        """)
+    assert ended.returncode == 0, ended
+    assert "in hold_the_gil" in ended.stderr, ended
+
+
 def test_a_signal_that_cannot_be_handled_is_refused() -> None:
     """As ``signal.signal`` refuses it."""
     with pytest.raises((OSError, ValueError)):

@@ -45,7 +45,14 @@ void write_all(int fd, const char* text, std::size_t size) noexcept {
 
 void write_all(int fd, const std::string& text) noexcept { write_all(fd, text.data(), text.size()); }
 
-// What faulthandler calls. CPython has no public function for it, and 3.13 hides this one.
+// What faulthandler calls. CPython has no public function for it, and 3.13 hides this one. What else there is:
+// - faulthandler.dump_traceback_later() writes stacks without the GIL. But a process has one such timer, so ours would
+//   silently end that of the program or of pytest; and it counts the time in which the process is stopped (SIGSTOP).
+// - A handler of faulthandler.register() writes them too, on a signal that we would have to take and to send. A program
+//   may choose one (spdl.debug.on_signal); but it interrupts system calls, so that only a person should send it.
+// - _PyRuntime begins with offsets for debuggers that read frames of another process. Their table has another layout in
+//   each version, and threads of our process change the frames while we read, with or without a GIL. py-spy does this,
+//   from outside, where it cannot crash the program.
 using DumpThreads = const char* (*)(int fd, void* interpreter, void* current_thread);
 // Up to 3.11 the thread that holds the GIL, whoever asks; later that of the caller, which is none.
 using CurrentThread = void* (*)();
@@ -53,7 +60,8 @@ using CurrentThread = void* (*)();
 void dump_threads(int fd) noexcept {
   const auto dump = reinterpret_cast<DumpThreads>(::dlsym(RTLD_DEFAULT, "_Py_DumpTracebackThreads"));
   if (dump == nullptr) {
-    write_all(fd, "  (this version of Python shows its stacks to nobody meanwhile; `py-spy dump --native` does)\n");
+    write_all(fd, "  (this version of Python has no function for its stacks meanwhile; `py-spy dump --native` shows "
+                  "them, or `kill -USR1 PID` if the program has called spdl.debug.on_signal(signal.SIGUSR1))\n");
     return;
   }
   const auto current = reinterpret_cast<CurrentThread>(::dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet"));
