@@ -156,6 +156,24 @@ def test_a_full_device_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert len([r for r in caplog.records if "quarantine file" in r.getMessage()]) == 1
 
 
+@pytest.mark.slow
+def test_a_storm_of_failures_is_written_whole(tmp_path: Path) -> None:
+    """All but one of 400 items, on several threads: each has its line and its event, once."""
+    path = tmp_path / "bad.jsonl"
+    events: list[Any] = []
+
+    def all_but_one_fail(item: int) -> int:
+        if item != 200:
+            raise ValueError(item)
+        return item
+
+    builder = build_of(range(400), lambda b: b.pipe(all_but_one_fail, concurrency=4))
+    assert run(builder, quarantine=path, num_threads=4, on_failure=events.append) == [200]
+    expected = [*range(200), *range(201, 400)]
+    assert sorted(line["key"] for line in lines_of(path)) == expected
+    assert sorted(event.item for event in events) == expected
+
+
 def test_a_torn_line_costs_itself_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What was killed in the middle of a write on a file system without atomic appends: the next line is whole."""
     path = tmp_path / "bad.jsonl"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -237,6 +238,66 @@ def test_a_source_that_gives_nothing_is_named() -> None:
             list(pipeline)
     finally:
         gate.set()
+
+
+@pytest.mark.slow
+def test_two_ops_that_wait_for_each_other_are_both_named() -> None:
+    """Each has a lock that the other needs: the report has both calls, their items, and where they wait."""
+    meeting, over = threading.Barrier(3), threading.Event()
+    first, second = threading.Lock(), threading.Lock()
+
+    def take_both(one: threading.Lock, other: threading.Lock) -> None:
+        with one:
+            meeting.wait(TIMEOUT)
+            while not over.is_set():
+                if other.acquire(timeout=0.01):
+                    other.release()
+                    return
+
+    def left(item: int) -> int:
+        if item == 1:
+            take_both(first, second)
+        return item
+
+    def right(item: int) -> int:
+        take_both(second, first)
+        return item
+
+    builder = PipelineBuilder().add_source(range(2)).pipe(left).pipe(right).add_sink()
+    pipeline = builder.build(num_threads=2, stall_timeout=0.05, stall_action="raise")
+    pipeline.start()
+    try:
+        meeting.wait(TIMEOUT)  # before the consumer waits, which begins the time
+        with pytest.raises(StallError) as caught:
+            list(pipeline)
+    finally:
+        over.set()
+    text = str(caught.value)
+    assert ":left: item 1, for " in text
+    assert ":right: item 0, for " in text
+    assert "take_both(first, second)" in text
+    assert "take_both(second, first)" in text
+
+
+@pytest.mark.slow
+def test_an_op_that_is_stuck_in_native_code_without_the_gil_is_named() -> None:
+    """Here a read that nothing is written for; the one with the GIL is below."""
+    reader, writer = os.pipe()
+
+    def read_pipe(item: int) -> int:
+        try:
+            return len(os.read(reader, 1))
+        finally:
+            os.close(reader)
+
+    builder = PipelineBuilder().add_source(range(1)).pipe(read_pipe).add_sink()
+    try:
+        with pytest.raises(StallError) as caught:
+            list(builder.build(num_threads=1, stall_timeout=0.05, stall_action="raise"))
+    finally:
+        os.close(writer)  # which ends the read
+    assert ":read_pipe: item 0, for " in str(caught.value)
+    assert " in read_pipe" in str(caught.value)
 
 
 def test_a_reader_that_polls_waits_too() -> None:
