@@ -154,7 +154,7 @@ def test_a_pipeline_in_a_subprocess_is_part_of_the_picture(runtime_folder: Path)
 import os, sys
 os.environ["SPDL_MONITOR"] = "1"
 os.environ["XDG_RUNTIME_DIR"] = {str(runtime_folder)!r}
-from spdl._cli._watch import ask_all
+from spdl._cli._watch import ask_all, screen
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
 
 if __name__ == "__main__":
@@ -165,6 +165,9 @@ if __name__ == "__main__":
         found = ask_all(os.getpid(), "stats")
         print(len(found), [[stage["name"] for stage in each["pipelines"][0]["stages"]] for each in found])
         assert found[0]["children"][0]["pid"] == found[1]["pid"]
+        blocks = screen(found, {{}})
+        heading = blocks[1].splitlines()[0]
+        assert heading == f"process {{found[1]['pid']}}: the worker subprocess, of process {{os.getpid()}}"
         dump = ask_all(os.getpid(), "dump")[0]["text"]
         assert f"process {{found[1]['pid']}}, The worker subprocess:" in dump
 """).check("2 [['src', 'int', 'sink'], ['src', 'str', 'sink']]")

@@ -57,7 +57,8 @@ def watch(arguments: argparse.Namespace) -> int:
             return _top(pid)
         answers = ask_all(pid, arguments.command)
         if arguments.command == "dump":
-            _write("\n\n".join(f"{_heading(answer)}\n{answer['text']}" for answer in answers))
+            roles = _roles(answers)
+            _write("\n\n".join(f"{_heading(answer, roles)}\n{answer['text']}" for answer in answers))
         elif arguments.json:
             first, *rest = answers
             _write(json.dumps({**first, "processes": rest}, indent=1))
@@ -117,8 +118,9 @@ def screen(answers: list[dict[str, Any]], before: dict[tuple[int, int], Pipeline
         before: Earlier statistics by pid and number of the pipeline.
     """
     blocks = []
+    roles = _roles(answers)
     for answer in answers:
-        heading = _heading(answer)
+        heading = _heading(answer, roles)
         if not answer["pipelines"]:
             blocks.append(f"{heading}\nno pipeline has been started")
         for pipeline in answer["pipelines"]:
@@ -155,8 +157,19 @@ def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
     return PipelineStats(stages=stages, **whole)
 
 
-def _heading(answer: dict[str, Any]) -> str:
-    return f"process {answer['pid']}: {' '.join(answer['argv'])[:80]}".rstrip(": ")
+def _heading(answer: dict[str, Any], roles: dict[int, str]) -> str:
+    """The program, or what a child does for its parent."""
+    what = roles.get(answer["pid"]) or " ".join(answer["argv"])
+    return f"process {answer['pid']}: {what[:80]}".rstrip(": ")
+
+
+def _roles(answers: list[dict[str, Any]]) -> dict[int, str]:
+    """What the children do, by pid, in the words of their parents."""
+    return {
+        child["pid"]: f"{child['what'][:1].lower()}{child['what'][1:]}, of process {answer['pid']}"
+        for answer in answers
+        for child in answer.get("children", ())
+    }
 
 
 def _failures(pipeline: dict[str, Any]) -> list[str]:
