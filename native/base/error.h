@@ -7,6 +7,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -38,6 +39,11 @@ enum class ErrorKind {
   kNativeLibrary,
 };
 
+// What code that does not belong to this library threw, such as an exception of Python's.
+struct ForeignError {
+  virtual ~ForeignError() = default;
+};
+
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string action, std::string reason)
@@ -52,6 +58,8 @@ class Error : public std::runtime_error {
   std::optional<int> code;          // FFmpeg's
   std::optional<int> stream_index;  // demuxing and decoding
   std::optional<double> pts;        // in seconds; demuxing and decoding
+  // What the caller gets in place of this.
+  std::shared_ptr<const ForeignError> foreign;
 
   // `throw Error(…).in(source)`.
   Error&& in(std::string name) && {

@@ -75,6 +75,14 @@ void Watch::throw_if_over(const char* action, const std::string& source) const {
   }
 }
 
+std::optional<double> Watch::seconds_left() const noexcept {
+  if (!timeout_) {
+    return std::nullopt;
+  }
+  const Clock::duration left = Clock::duration(deadline_) - Clock::now().time_since_epoch();
+  return std::max(std::chrono::duration<double>(left).count(), 0.0);
+}
+
 int Watch::patience() const noexcept {
   using std::chrono::milliseconds;
   constexpr milliseconds kForever{-1};

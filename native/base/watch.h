@@ -56,6 +56,8 @@ class Watch {
   bool is_over(bool at_once = false) noexcept;
   // Throws Cancelled, or Error(kTimeout), if it had to end.
   void throw_if_over(const char* action, const std::string& source = {}) const;
+  // Until the operation has to end, in seconds; nothing without a timeout.
+  std::optional<double> seconds_left() const noexcept;
   // How long a system call may wait before `is_over` is to be asked again, in milliseconds as poll(2) takes it.
   int patience() const noexcept;
 

@@ -18,6 +18,7 @@
 #include "bind/fields.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
+#include "bind/media_sources.h"
 #include "bind/registration.h"
 #include "media/clip.h"
 
@@ -95,7 +96,7 @@ nb::tuple load_clips(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
                      std::optional<int> stream, const std::optional<DemuxFields>& demux,
                      const std::optional<DecodeFields>& decode, int num_threads) {
   CpuBuffer& batch = buffer_in(buffer);
-  const Inputs inputs = collect_inputs(sources);
+  const MediaInputs inputs = collect_media(sources);
   const std::size_t count = inputs.sources.size();
   std::optional<std::vector<double>> times;
   ClipPlace place = ClipPlace::kTime;
@@ -147,7 +148,7 @@ nb::tuple load_clips(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
   }
   is_interrupted.throw_if_raised();
   if (!errors) {
-    throw nb::value_error("the call was cancelled");
+    throw Cancelled();  // by a handler that ran while Python read a source
   }
   nb::list failures;
   nb::list excerpts;

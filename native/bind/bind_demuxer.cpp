@@ -16,10 +16,10 @@
 #include "bind/gil.h"
 #include "bind/handle.h"
 #include "bind/interrupt.h"
+#include "bind/media_sources.h"
 #include "bind/memory.h"
 #include "bind/objects.h"
 #include "bind/registration.h"
-#include "bind/sources.h"
 #include "media/demuxer.h"
 
 namespace nb = nanobind;
@@ -59,8 +59,7 @@ MediaType parse_kind(const std::string& kind) {
 
 class DemuxerObject {
  public:
-  DemuxerObject(HeldSource source, std::string name, DemuxConfig config)
-      : held_(std::move(source.held)), name_(std::move(name)) {
+  DemuxerObject(HeldMedia source, DemuxConfig config) : held_(std::move(source.held)), name_(std::move(source.name)) {
     const Interruptible interruptible;
     const GilReleased released;
     demuxer_.emplace(Demuxer(std::move(source.source), name_, std::move(config)));
@@ -240,9 +239,7 @@ void register_demuxer(nb::module_& module) {
           [](DemuxerObject* self, nb::handle source, nb::handle name, std::optional<std::string> format,
              std::map<std::string, std::string> format_options, int buffer_size, bool tolerate_errors,
              std::optional<std::vector<std::string>> protocols, std::optional<double> timeout) {
-            HeldSource held = hold_source(source, "a source in memory");
-            std::string shown = name_of(held.source, name);
-            new (self) DemuxerObject(std::move(held), std::move(shown),
+            new (self) DemuxerObject(hold_media(source, name, "a source in memory"),
                                      {std::move(format), std::move(format_options), buffer_size, tolerate_errors,
                                       std::move(protocols), timeout, {}});
           },

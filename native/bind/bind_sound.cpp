@@ -20,6 +20,7 @@
 #include "bind/fields.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
+#include "bind/media_sources.h"
 #include "bind/registration.h"
 #include "media/sound.h"
 
@@ -96,8 +97,7 @@ nb::object load(nb::handle source, nb::handle name, std::optional<std::pair<doub
                 std::optional<int> stream, const std::optional<DemuxFields>& demux,
                 const std::optional<DecodeFields>& decode) {
   const SampleType type = parse_dtype(dtype);
-  HeldSource held = hold_source(source, "a source in memory");
-  const std::string shown = name_of(held.source, name);
+  HeldMedia held = hold_media(source, name, "a source in memory");
   DemuxConfig config = demux_config_of(demux);
   SoundRequest request;
   if (window) {
@@ -114,7 +114,7 @@ nb::object load(nb::handle source, nb::handle name, std::optional<std::pair<doub
   {
     const Interruptible interruptible;
     const GilReleased released;
-    Demuxer demuxer(std::move(held.source), shown, std::move(config));
+    Demuxer demuxer(std::move(held.source), held.name, std::move(config));
     sound = load_sound(demuxer, request);
     const std::size_t row = static_cast<std::size_t>(sound.num_samples) * size;
     if (sound.stride != row) {
@@ -137,7 +137,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
                      int num_threads) {
   const SampleType type = parse_dtype(dtype);
   CpuBuffer& batch = buffer_in(buffer);
-  const Inputs inputs = collect_inputs(sources);
+  const MediaInputs inputs = collect_media(sources);
   const std::size_t count = inputs.sources.size();
   if (slots.size() != count || labels.size() != count || starts.has_value() == seeds.has_value() ||
       (starts && starts->size() != count) || (seeds && seeds->size() != count)) {
@@ -178,7 +178,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
   }
   is_interrupted.throw_if_raised();
   if (!errors) {
-    throw nb::value_error("the call was cancelled");
+    throw Cancelled();  // by a handler that ran while Python read a source
   }
   nb::list failures;
   nb::list excerpts;

@@ -76,7 +76,17 @@ nb::object text_of(const std::string& bytes) {
 
 }  // namespace
 
+PythonException::PythonException(const nb::python_error& error) {
+  held_->exception = nb::borrow(error.value());
+  if (const nb::object traceback = error.traceback(); traceback.is_valid() && !traceback.is_none()) {
+    PyException_SetTraceback(held_->exception.ptr(), traceback.ptr());
+  }
+}
+
 nb::object make_exception(const Error& error, const std::string& source) {
+  if (const auto* foreign = dynamic_cast<const PythonException*>(error.foreign.get())) {
+    return nb::borrow(foreign->get());
+  }
   const nb::object type = nb::module_::import_("spdl.io._errors").attr(class_name(error.kind()));
   nb::dict attributes;
   attributes["source"] = source.empty() ? nb::object(nb::none()) : text_of(source);

@@ -61,6 +61,8 @@ void SignalCheck::throw_if_raised() {
   }
 }
 
+void keep_interrupt(nb::python_error error) { raised = std::make_unique<nb::python_error>(std::move(error)); }
+
 void raise_interrupt() {
   if (const auto error = std::exchange(raised, nullptr)) {
     error->restore();

@@ -33,6 +33,9 @@ class SignalCheck {
   std::optional<nanobind::python_error> raised_;
 };
 
+// For code that calls Python in native work: what a handler raised there is raised by `raise_interrupt`. The GIL is held.
+void keep_interrupt(nanobind::python_error raised);
+
 // Sets Python's error to what the handler raised, for the translator of exceptions. The GIL is held.
 void raise_interrupt();
 

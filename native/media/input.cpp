@@ -86,7 +86,7 @@ Input::~Input() = default;
 Input::Input(Input&&) noexcept = default;
 
 void Input::open(bool find_all_parameters) {
-  const auto* path = std::get_if<std::string>(&source_);
+  const auto* path = std::get_if<std::string>(&source_.from);
   const AVInputFormat* format = config_.format    ? find_format(*config_.format, name_)
                                 : path != nullptr ? format_of_url(*path)
                                                   : nullptr;
@@ -161,11 +161,15 @@ void Input::open(bool find_all_parameters) {
 // Makes what libav is to read from, except where `format` opens it. Returns what libav is to call it.
 std::string Input::open_source(const AVInputFormat* format, av::Dictionary& options_of_url) {
   auto& [watch, access, io] = *io_state_;
-  const auto* path = std::get_if<std::string>(&source_);
+  const auto* path = std::get_if<std::string>(&source_.from);
   std::string url = path != nullptr ? *path : config_.file_name;
   const char* protocols = nullptr;  // FFmpeg knows for URLs
   if (path == nullptr) {
-    io.emplace(std::get<1>(source_), config_.buffer_size);
+    if (const auto* ranges = std::get_if<std::shared_ptr<ByteRanges>>(&source_.from)) {
+      io.emplace(*ranges, watch);
+    } else {
+      io.emplace(std::get<1>(source_.from), config_.buffer_size);
+    }
     protocols = kProtocolsOfMemory;
     if (url.empty() && (format != nullptr || config_.protocols)) {
       url = "./";  // what relative names in it are relative to; HLS does without such a name only if all are absolute
@@ -182,9 +186,16 @@ std::string Input::open_source(const AVInputFormat* format, av::Dictionary& opti
   return url;
 }
 
+void Input::throw_if_failed(const char* action) const {
+  io_state_->watch.throw_if_over(action, name_);
+  if (io_state_->io) {
+    io_state_->io->throw_if_failed();
+  }
+}
+
 // The reason that a user can do something about comes first; what FFmpeg returns often only follows from it.
 void Input::fail_unless_opened(int code, const av::LogCapture& said) const {
-  io_state_->watch.throw_if_over(kOpen, name_);
+  throw_if_failed(kOpen);
   io_state_->access.throw_if_refused(kOpen, name_);
   if (code >= 0) {
     return;
@@ -266,7 +277,7 @@ bool Input::read_marked(AVPacket& packet) {
   for (int attempt = 0; code == AVERROR(EAGAIN) && attempt < kMostAttempts; ++attempt) {
     code = av_read_frame(context_.get(), &packet);
   }
-  io_state_->watch.throw_if_over(kRead, name_);
+  throw_if_failed(kRead);
   io_state_->access.throw_if_refused(kRead, name_);
   if (code == AVERROR_EOF) {
     expect_no_failure();
@@ -355,7 +366,11 @@ bool Input::seek(int stream, std::int64_t min_ticks, std::int64_t ticks, int fla
   is_at_start_ = false;
   io_state_->watch.restart();
   drop_peeked();
-  return avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
+  const bool has_succeeded = avformat_seek_file(context_.get(), stream, min_ticks, ticks, ticks, flags) >= 0;
+  if (io_state_->io) {
+    io_state_->io->throw_if_failed();  // rather than read from the beginning what is not there
+  }
+  return has_succeeded;
 }
 
 std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) {
@@ -364,11 +379,11 @@ std::size_t Input::read_at(std::int64_t position, std::span<std::uint8_t> into) 
   AVIOContext* io = context_->pb;
   io->update_checksum = nullptr;  // libav's MP3 demuxer may leave it on, and it takes longer than reading
   if (avio_seek(io, position, SEEK_SET) != position) {
-    io_state_->watch.throw_if_over(kRead, name_);
+    throw_if_failed(kRead);
     return 0;
   }
   const int size = avio_read(io, into.data(), static_cast<int>(into.size()));
-  io_state_->watch.throw_if_over(kRead, name_);
+  throw_if_failed(kRead);
   return static_cast<std::size_t>(std::max(size, 0));
 }
 

@@ -1,4 +1,4 @@
-// An opened container: a file or URL by name, or data in memory that is read in place.
+// An opened container: a file or URL by name, data in memory that is read in place, or what other code reads.
 //
 // Owns libav's context and its I/O. Data in memory belongs to the caller and must outlive the Input. Blocking calls end at the
 // timeout, and when the caller is interrupted (CancellationScope). One thread per object.
@@ -20,6 +20,7 @@
 #include "av/options.h"
 #include "av/owners.h"
 #include "base/error.h"
+#include "media/byte_ranges.h"
 
 namespace spdl {
 
@@ -35,8 +36,18 @@ struct DemuxConfig {
   std::string file_name;          // of data in memory, for formats that are recognised by the name
 };
 
-// A path or URL, or data that the caller keeps alive and unchanged.
-using MediaSource = std::variant<std::string, std::span<const std::uint8_t>>;
+// A path or URL, data that the caller keeps alive and unchanged, or what other code reads.
+struct MediaSource {
+  MediaSource(std::string path) : from(std::move(path)) {}
+  MediaSource(std::span<const std::uint8_t> data) : from(data) {}
+  MediaSource(std::shared_ptr<ByteRanges> ranges) : from(std::move(ranges)) {}
+  // Where a picture comes from.
+  MediaSource(std::variant<std::string, std::span<const std::uint8_t>> source) {
+    std::visit([this](auto& held) { from = std::move(held); }, source);
+  }
+
+  std::variant<std::string, std::span<const std::uint8_t>, std::shared_ptr<ByteRanges>> from;
+};
 
 class Input {
  public:
@@ -89,6 +100,8 @@ class Input {
 
   void open(bool find_all_parameters);
   std::string open_source(const AVInputFormat* format, av::Dictionary& options_of_url);
+  // Throws what ended reading, which libav does not tell: Error; Cancelled.
+  void throw_if_failed(const char* action) const;
   void fail_unless_opened(int code, const av::LogCapture& said) const;
   void fail_if_empty() const;
 

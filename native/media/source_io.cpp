@@ -76,6 +76,10 @@ SourceIo::SourceIo(const std::string& path, const std::string& name, Watch& watc
 
 SourceIo::SourceIo(UrlPtr url) : url_(std::move(url)), io_(url_.get()) {}
 
+SourceIo::SourceIo(std::shared_ptr<ByteRanges> ranges, Watch& watch) : ranges_(std::move(ranges)), watch_(&watch) {
+  allocate(kFileBuffer, true);
+}
+
 SourceIo::~SourceIo() {
   if (!url_) {
     av_freep(&io_->buffer);
@@ -98,6 +102,9 @@ std::span<const std::uint8_t> SourceIo::start(std::span<std::uint8_t> into) cons
   if (url_) {
     return {};
   }
+  if (ranges_) {
+    return into.first(ranges_->read(0, into, *watch_));
+  }
   return file_ ? file_->start(into) : data_.first(std::min(data_.size(), into.size()));
 }
 
@@ -106,6 +113,9 @@ int SourceIo::read(void* opaque, std::uint8_t* into, int size) noexcept {
   if (self.file_) {
     const std::int64_t got = self.file_->read(into, static_cast<std::size_t>(size), *self.watch_);
     return got == -ECANCELED ? AVERROR_EXIT : got == 0 ? AVERROR_EOF : static_cast<int>(got);
+  }
+  if (self.ranges_) {
+    return self.read_ranges({into, static_cast<std::size_t>(size)});
   }
   const std::size_t count = std::min(static_cast<std::size_t>(size), self.data_.size() - self.position_);
   if (count == 0) {
@@ -116,10 +126,34 @@ int SourceIo::read(void* opaque, std::uint8_t* into, int size) noexcept {
   return static_cast<int>(count);
 }
 
+int SourceIo::read_ranges(std::span<std::uint8_t> into) noexcept {
+  if (failure_) {
+    return AVERROR_EXIT;
+  }
+  try {
+    const std::size_t count = ranges_->read(static_cast<std::int64_t>(position_), into, *watch_);
+    position_ += count;
+    return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+  } catch (...) {
+    failure_ = std::current_exception();  // libav is C: nothing may be thrown through it
+    return AVERROR_EXIT;
+  }
+}
+
+void SourceIo::throw_if_failed() const {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+}
+
+std::int64_t SourceIo::size() const noexcept {
+  return ranges_ ? ranges_->size() : static_cast<std::int64_t>(data_.size());
+}
+
 std::int64_t SourceIo::seek(void* opaque, std::int64_t offset, int whence) noexcept {
   auto& self = *static_cast<SourceIo*>(opaque);
   if (!self.file_) {
-    return self.seek_in_memory(offset, whence);
+    return self.seek_within(offset, whence);
   }
   if ((whence & ~AVSEEK_FORCE) == AVSEEK_SIZE) {
     const auto size = self.file_->size();
@@ -128,18 +162,17 @@ std::int64_t SourceIo::seek(void* opaque, std::int64_t offset, int whence) noexc
   return self.file_->seek(offset, whence & ~AVSEEK_FORCE);
 }
 
-std::int64_t SourceIo::seek_in_memory(std::int64_t offset, int whence) noexcept {
-  const auto size = static_cast<std::int64_t>(data_.size());
+std::int64_t SourceIo::seek_within(std::int64_t offset, int whence) noexcept {
   switch (whence & ~AVSEEK_FORCE) {
     case AVSEEK_SIZE:
-      return size;
+      return size();
     case SEEK_SET:
       break;
     case SEEK_CUR:
       offset += static_cast<std::int64_t>(position_);
       break;
     case SEEK_END:
-      offset += size;
+      offset += size();
       break;
     default:
       return AVERROR(EINVAL);
@@ -148,7 +181,7 @@ std::int64_t SourceIo::seek_in_memory(std::int64_t offset, int whence) noexcept 
     return AVERROR(EINVAL);
   }
   // As with a file, one may stand behind the end, and reads nothing there.
-  position_ = static_cast<std::size_t>(std::min(offset, size));
+  position_ = static_cast<std::size_t>(std::min(offset, size()));
   return offset;
 }
 

@@ -1,4 +1,4 @@
-// The source of a container's bytes for libav: memory, a file, or a URL.
+// The source of a container's bytes for libav: memory, a file, a URL, or what other code reads.
 //
 // libav does not open files itself: it would take some names for URLs, patterns or protocols, and could not be interrupted while it
 // reads a pipe. Owns what it opens; data in memory belongs to the caller and must outlive it. One thread per object.
@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "av/owners.h"
 #include "base/file.h"
 #include "base/watch.h"
+#include "media/byte_ranges.h"
 
 namespace spdl {
 
@@ -39,27 +41,35 @@ class SourceIo {
   SourceIo(std::span<const std::uint8_t> data, int buffer_size);
   SourceIo(const std::string& path, const std::string& name, Watch& watch);
   explicit SourceIo(UrlPtr url);
+  SourceIo(std::shared_ptr<ByteRanges> ranges, Watch& watch);
   ~SourceIo();
   SourceIo(const SourceIo&) = delete;
   SourceIo& operator=(const SourceIo&) = delete;
 
   AVIOContext* context() const noexcept { return io_; }
   bool is_url() const noexcept { return url_ != nullptr; }
-  // The first bytes that fit, if they can be read again; else none.
+  // The first bytes that fit, if they can be read again; else none. Throws as ByteRanges does.
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const;
+  // Throws what ended a read in libav, which knows only that it failed: Error; Cancelled. There is no more to be read.
+  void throw_if_failed() const;
 
  private:
   void allocate(int buffer_size, bool is_seekable);
   static int read(void* opaque, std::uint8_t* into, int size) noexcept;
   static std::int64_t seek(void* opaque, std::int64_t offset, int whence) noexcept;
-  std::int64_t seek_in_memory(std::int64_t offset, int whence) noexcept;
+  int read_ranges(std::span<std::uint8_t> into) noexcept;
+  std::int64_t size() const noexcept;
+  // In memory and in ranges.
+  std::int64_t seek_within(std::int64_t offset, int whence) noexcept;
 
   // Only one of these is set.
   std::span<const std::uint8_t> data_;
   std::optional<File> file_;
   UrlPtr url_;
+  std::shared_ptr<ByteRanges> ranges_;
 
-  std::size_t position_ = 0;  // in memory
+  std::size_t position_ = 0;  // in memory and in ranges
+  std::exception_ptr failure_;
   Watch* watch_ = nullptr;
   AVIOContext* io_ = nullptr;  // owned, unless it is that of url_
 };

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from spdl.remote import RemoteTimeoutError, RemoteUnavailableError
-from spdl.remote._interruptible import MainThread
+from spdl.remote._interruptible import Interruptible
 from tests.support.child import run_child
 
 
@@ -19,7 +19,7 @@ def test_request_that_takes_long_is_made_by_a_thread() -> None:
             raise RemoteTimeoutError("too long")
         return "done"
 
-    assert MainThread().run(request, 30.0) == "done"
+    assert Interruptible().run(request, 30.0) == "done"
     assert [is_main for is_main, _ in made] == [True, False]
     assert made[0][1] == 1.0
     assert 20.0 < made[1][1] <= 30.0
@@ -27,7 +27,7 @@ def test_request_that_takes_long_is_made_by_a_thread() -> None:
 
 def test_errors_of_requests_are_raised_as_they_are() -> None:
     """By either thread."""
-    main = MainThread()
+    main = Interruptible()
 
     def request(limit: float) -> None:
         raise RemoteTimeoutError("short") if limit <= 1.0 else RemoteUnavailableError("long")

@@ -108,6 +108,7 @@ class ObjectServer(_Server):
         objects: What it has; tests may change it at any time.
         requests: What was asked, in order.
         refuse: Status for requests of a path, instead of the answer.
+        has_ranges: Whether it sends parts of objects; else always all of them.
     """
 
     def __init__(self) -> None:
@@ -115,6 +116,15 @@ class ObjectServer(_Server):
         self.objects: dict[str, bytes] = {}
         self.requests: list[Request] = []
         self.refuse: dict[str, int] = {}
+        self.has_ranges = True
+
+    def num_bytes_asked(self) -> int:
+        """The number of bytes in the answers to all requests for objects that exist."""
+        total = 0
+        for request in self.requests:
+            if request.method == "GET" and (data := self.objects.get(request.path)) is not None:
+                total += len(_object_answer(request, data, self.has_ranges).body)
+        return total
 
     def asked(self, method: str = "GET") -> list[str]:
         """The paths of the requests with that method."""
@@ -140,7 +150,7 @@ class ObjectServer(_Server):
         data = self.objects.get(request.path)
         if data is None:
             return _Answer(404, "Not Found", body=b"<Error><Code>NoSuchKey</Code></Error>")
-        return _object_answer(request, data)
+        return _object_answer(request, data, self.has_ranges)
 
     def _listing(self, bucket: str, prefix: str) -> _Answer:
         entries = "".join(
@@ -158,14 +168,14 @@ def etag_of(data: bytes) -> str:
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
 
 
-def _object_answer(request: Request, data: bytes) -> _Answer:
+def _object_answer(request: Request, data: bytes, has_ranges: bool) -> _Answer:
     headers = {"etag": etag_of(data), "last-modified": formatdate(0, usegmt=True), "accept-ranges": "bytes"}
     wanted, known = request.headers.get("if-match"), request.headers.get("if-none-match")
     if wanted is not None and wanted != headers["etag"]:
         return _Answer(412, "Precondition Failed", headers)
     if known == headers["etag"]:
         return _Answer(304, "Not Modified", headers)
-    if "range" not in request.headers:
+    if "range" not in request.headers or not has_ranges:
         length = {"content-length": str(len(data))}  # also in the answer to HEAD
         return _Answer(200, "OK", headers | length, data)
     first, _, last = request.headers["range"].removeprefix("bytes=").partition("-")

@@ -1,12 +1,15 @@
-"""Sources in object stores: ``s3://`` URLs and the like, and objects of stores. They are fetched whole, into memory.
+"""Sources in object stores: ``s3://`` URLs and the like, and objects of stores.
 
-The protocol for objects is a method ``__spdl_fetch__`` that returns the bytes, and ``str``, which gives the name for
-messages; those of ``spdl.remote`` have it. That package is imported when the first such URL is opened.
+The protocol for objects is a method ``__spdl_fetch__`` that returns all bytes, and ``str``, which gives the name for
+messages. Images are fetched so. For other media, there may be a method ``__spdl_open__``, which returns either that, or
+something of which native code reads the parts that it needs (``SupportsBlocks``). Objects of ``spdl.remote`` have both.
+That package is imported when the first such URL is opened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._errors import MediaError
@@ -14,6 +17,8 @@ from ._types import LoadFailure, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from ._types import SupportsBlocks
 
 #: Schemes that FFmpeg does not have. All others, HTTP among them, remain FFmpeg's.
 _SCHEMES = ("s3://", "s3a://", "gs://", "az://", "azure://", "adl://", "abfs://", "abfss://")
@@ -40,6 +45,26 @@ def fetch(source: Any) -> "Buffer":
         source = RemoteObject.of(source)
     data: Buffer = source.__spdl_fetch__()
     return data
+
+
+def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
+    """A source of media in an object store: its bytes, or what native code reads parts of.
+
+    Raises:
+        spdl.remote.RemoteError: It cannot be read.
+    """
+    if isinstance(source, str):
+        from spdl.remote import RemoteObject
+
+        source = RemoteObject.of(source)
+    open_it = getattr(source, "__spdl_open__", None)
+    opened: Buffer | SupportsBlocks = source.__spdl_fetch__() if open_it is None else open_it()
+    return opened
+
+
+def has_blocks(source: object) -> bool:
+    """Whether native code reads parts of a source, as ``SupportsBlocks`` says."""
+    return hasattr(type(source), "__spdl_block__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +99,18 @@ class Fetched:
         return outcome
 
 
-def fetch_all(sources: Sequence[Source], num_threads: int = 0) -> Fetched:
-    """Fetch those sources of a batch that are in object stores, several at a time."""
+def fetch_all(
+    sources: Sequence[Source], num_threads: int = 0, *, fetch: "Callable[[Any], Buffer | SupportsBlocks]" = fetch
+) -> Fetched:
+    """Fetch those sources of a batch that are in object stores, several at a time.
+
+    Args:
+        fetch: ``fetch``, or ``open_blocks`` for sources of which native code may read parts.
+    """
     remote = [index for index, source in enumerate(sources) if is_remote(source)]
     if not remote:
         return Fetched(sources, {}, {})
-    outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS))
+    outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS), fetch)
     fetched: list[Any] = list(sources)
     names: dict[int, str] = {}
     errors: dict[int, Exception] = {}
@@ -99,20 +130,22 @@ def rename(error: Exception, name: str) -> None:
         error.source = name
 
 
-def _fetch_several(sources: Sequence[Any], num_threads: int) -> "list[Buffer | Exception]":
+def _fetch_several(
+    sources: Sequence[Any], num_threads: int, fetch: "Callable[[Any], Buffer | SupportsBlocks]"
+) -> "list[Buffer | SupportsBlocks | Exception]":
     if len(sources) == 1:
-        return [_outcome(sources[0])]
+        return [_outcome(fetch, sources[0])]
     pool = ThreadPoolExecutor(min(num_threads, len(sources)), thread_name_prefix="spdl-fetch")
     is_done = False
     try:
-        outcomes = list(pool.map(_outcome, sources))
+        outcomes = list(pool.map(partial(_outcome, fetch), sources))
         is_done = True
         return outcomes
     finally:  # Ctrl-C does not wait for requests
         pool.shutdown(wait=is_done, cancel_futures=True)
 
 
-def _outcome(source: Any) -> "Buffer | Exception":
+def _outcome(fetch: "Callable[[Any], Buffer | SupportsBlocks]", source: Any) -> "Buffer | SupportsBlocks | Exception":
     try:
         return fetch(source)
     except Exception as exc:  # noqa: BLE001  # one source of a batch

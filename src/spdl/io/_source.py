@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ._remote import fetch, is_remote
+from ._remote import fetch, has_blocks, is_remote, open_blocks
 from ._types import Source
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def as_native_sources(sources: "Iterable[Source]") -> "list[str | Buffer | NDArr
 def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
     """A path as text, or the buffer itself, which native code reads in place. Of a file object, the whole file.
 
-    A source in an object store as it is.
+    A source in an object store as it is, and what has blocks.
 
     Raises:
         TypeError: It is neither a path, a buffer nor a binary file object. (Native code checks the form of a buffer.)
@@ -46,7 +46,7 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
         path = os.fsdecode(as_path(source))
         # A path object is never a URL, whatever it starts with.
         return path if path.startswith("/") or ":" not in path else os.path.join(".", path)
-    if is_remote(source):
+    if is_remote(source) or has_blocks(source):
         return source  # type: ignore[return-value]
     try:
         memoryview(source)  # type: ignore[arg-type]  # NumPy's stubs declare buffers from Python 3.12 on
@@ -72,6 +72,13 @@ def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArr
     """
     if is_remote(source):
         return fetch(source), str(source) if name is None else name
+    return as_native_source(source), name
+
+
+def open_media(source: Source, name: str | None) -> "tuple[Any, str | None]":
+    """``open_source`` for media of which native code may read parts: of a large object, what has its blocks."""
+    if is_remote(source):
+        return open_blocks(source), str(source) if name is None else name
     return as_native_source(source), name
 
 

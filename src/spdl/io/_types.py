@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
         """An object in a store, such as ``spdl.remote.RemoteObject``. ``str`` of it is its name in messages."""
 
         def __spdl_fetch__(self) -> Buffer: ...
+
+    class SupportsBlocks(Protocol):
+        """A large object of a store, of which native code asks for blocks. ``str`` of it is its name in messages."""
+
+        @property
+        def __spdl_size__(self) -> int: ...
+        def __spdl_block__(
+            self, position: int, seconds: float | None, is_over: Callable[[], bool]
+        ) -> tuple[int, Buffer] | None: ...
 
     class SupportsRead(Protocol):
         """A binary file object, such as ``io.BytesIO``, an open file, or one of fsspec."""

@@ -32,6 +32,8 @@ _LONGEST_NAME = 64 * 1024
 _TOUCH_AFTER = 60.0
 #: How long a cache that cannot be written is left alone, in seconds.
 _REST = 60.0
+#: For how many objects it is remembered where their first block is, which takes a tenth of the time of a hit: 25 MB.
+_MOST_PLACES = 65_536
 #: Most bytes that are fetched by one request to fill missing blocks.
 _MOST_AT_ONCE = 32 * 1024 * 1024
 
@@ -67,6 +69,8 @@ class DiskCache:
     def _begin(self) -> None:
         self._space = Space(self._folder, self._size)
         self._folders: set[str] = set()
+        # Of objects by store and path: the version, and the file and the head of its first block.
+        self._places: dict[tuple[str, str], tuple[ObjectInfo, str, bytes]] = {}
         self._is_warned = False
         self._rests_until = 0.0
 
@@ -191,6 +195,20 @@ class DiskCache:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=20).hexdigest()
         return f"{self._folder}/{digest[:2]}/{digest[2:]}"
 
+    def _make_place(self, store: str, version: ObjectInfo, block: int) -> tuple[str, bytes]:
+        return self._path_of(store, version.path, block), _head_of(store, version, block)
+
+    def _place_of(self, store: str, version: ObjectInfo) -> tuple[str, bytes]:
+        """The file and the head of the first block of a version."""
+        key = store, version.path
+        known = self._places.get(key)
+        if known is not None and known[0] is version:
+            return known[1], known[2]
+        place = self._make_place(store, version, 0)
+        if known is not None or len(self._places) < _MOST_PLACES:
+            self._places[key] = version, *place
+        return place
+
     def _write(self, store: str, version: ObjectInfo, block: int, data: memoryview) -> bool:
         """False if the file is larger than the cache."""
         head = _head_of(store, version, block)
@@ -210,9 +228,9 @@ class DiskCache:
 
     def _read(self, store: str, version: ObjectInfo, block: int, start: int, stop: int) -> bytes | None:
         """Bytes ``[start, stop)`` of a block of that version, which is marked as used. ``None``: they are not there."""
-        head = _head_of(store, version, block)
+        path, head = self._place_of(store, version) if block == 0 else self._make_place(store, version, block)
         try:
-            descriptor = os.open(self._path_of(store, version.path, block), os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:

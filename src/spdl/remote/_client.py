@@ -57,6 +57,14 @@ class Client(Protocol):
         """
         ...
 
+    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
+        """The first ``count`` bytes of an object, or all of a shorter one. ``etag`` and ``unless`` as for ``fetch``.
+
+        Raises:
+            RemoteRangeError: The object may be empty.
+        """
+        ...
+
     def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
         """The bytes of an object of any version, at the least cost. ``None``: it has more than ``most``."""
         ...

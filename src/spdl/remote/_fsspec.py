@@ -89,6 +89,10 @@ class FsspecClient:
             )
         return Fetched(data, info.size, info.etag)
 
+    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
+        size = self.head(path, seconds=seconds).size
+        return self.fetch(path, (0, min(count, size)), etag=etag, unless=unless, most=0, seconds=seconds)
+
     def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
         return self.fetch(path, None, etag=None, unless=None, most=most, seconds=seconds).data
 

@@ -1,9 +1,8 @@
-"""Requests of the main thread, which Ctrl-C ends within a second.
+"""Requests that end early: by Ctrl-C in the main thread, and when native code that waits for one does not need it.
 
-obstore's calls return when they have ended, and signals are handled only then, in the main thread. A request that a
-thread of its own makes can be interrupted, but costs two switches of threads, which is as much as a small request. So
-the main thread makes its requests itself with a limit of a second. One that takes longer is repeated by a thread, and
-so are all requests for some time after one that took long.
+obstore's calls return when they have ended. A request that a thread of its own makes can be given up, but costs two
+switches of threads, which is as much as a small request. So the caller makes its requests itself with a limit of a
+second. One that takes longer is repeated by a thread, and so are all requests for some time after one that took long.
 """
 
 import threading
@@ -13,28 +12,42 @@ from typing import Any, TypeVar
 
 from ._errors import RemoteTimeoutError
 
-__all__ = ["MainThread"]
+__all__ = ["Abandoned", "Interruptible"]
 
 T = TypeVar("T")
 
-#: Limit of a request that cannot be interrupted, in seconds.
+#: Limit of a request that cannot be given up, in seconds.
 _UNINTERRUPTED = 1.0
 #: A request that takes so long shows that the next one may take longer than the limit.
 _LONG = 0.25
 #: How long it is remembered.
 _MEMORY = 60.0
+#: How often it is asked whether the result is still needed, in seconds.
+_PATIENCE = 0.1
 
 
-class MainThread:
-    """How the main thread makes requests to one store. Used by that thread only."""
+class Abandoned(Exception):
+    """The caller does not need the result any more."""
 
-    def __init__(self) -> None:
+
+class Interruptible:
+    """How requests to one store are made by one thread at a time. In the main thread, handlers of signals run.
+
+    Args:
+        is_over: Whether to give up, asked in the calling thread. ``None``: only what a handler raises ends a request.
+    """
+
+    def __init__(self, is_over: Callable[[], bool] | None = None) -> None:
+        self.is_over = is_over
         self._is_slow_until = 0.0
 
     def run(self, request: Callable[[float], T], limit: float) -> T:
         """The result of ``request``, which gets a limit in seconds.
 
         If the handler of a signal raises meanwhile, that is raised, and the result is dropped.
+
+        Raises:
+            Abandoned: ``is_over`` said so.
         """
         start = time.monotonic()
         if start >= self._is_slow_until:
@@ -48,31 +61,42 @@ class MainThread:
                 now = time.monotonic()
                 if now - start > _LONG:
                     self._is_slow_until = now + _MEMORY
-        return _in_thread(lambda: request(limit))
+        return self._in_thread(lambda: request(limit))
 
+    def sleep(self, seconds: float) -> None:
+        """Wait. Raises ``Abandoned`` as ``run`` does."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._go_on()
+            time.sleep(min(left, _PATIENCE))
 
-def _in_thread(call: Callable[[], T]) -> T:
-    outcome: list[Any] = []
-    is_done = threading.Event()
+    def _go_on(self) -> None:
+        if self.is_over is not None and self.is_over():
+            raise Abandoned
 
-    def run() -> None:
-        try:
-            outcome.extend((True, call()))
-        except BaseException as exc:  # noqa: BLE001  # raised below
-            outcome.extend((False, exc))
-        finally:
-            is_done.set()
+    def _in_thread(self, call: Callable[[], T]) -> T:
+        outcome: list[Any] = []
+        is_done = threading.Event()
 
-    # Not a daemon: if the interpreter ended first, native code would return to nothing. It ends with its time limit.
-    thread = threading.Thread(target=run, name="spdl-remote-request")
-    thread.start()
-    is_done.wait()
-    thread.join()
-    has_succeeded, value = outcome
-    if not has_succeeded:
-        try:
-            raise value
-        finally:
-            del value, outcome  # the traceback refers to this frame
-    result: T = value
-    return result
+        def run() -> None:
+            try:
+                outcome.extend((True, call()))
+            except BaseException as exc:  # noqa: BLE001  # raised below
+                outcome.extend((False, exc))
+            finally:
+                is_done.set()
+
+        # No daemon: if the interpreter ended first, native code would return to nothing. It ends with its time limit.
+        thread = threading.Thread(target=run, name="spdl-remote-request")
+        thread.start()
+        while not is_done.wait(None if self.is_over is None else _PATIENCE):
+            self._go_on()
+        thread.join()
+        has_succeeded, value = outcome
+        if not has_succeeded:
+            try:
+                raise value
+            finally:
+                del value, outcome  # the traceback refers to this frame
+        result: T = value
+        return result

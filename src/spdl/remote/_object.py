@@ -10,6 +10,8 @@ from ._urls import split_object_url
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from ._blocks import ObjectBlocks
+
 __all__ = ["RemoteObject"]
 
 
@@ -50,6 +52,12 @@ class RemoteObject:
     def __spdl_fetch__(self) -> "Buffer":
         """The whole object as ``spdl.io`` reads it: without a copy."""
         return self.store._get(self.path, self.etag)
+
+    def __spdl_open__(self) -> "Buffer | ObjectBlocks":
+        """The whole object if it is small, or else what native code reads the parts from that it needs."""
+        from ._blocks import open_blocks
+
+        return open_blocks(self.store, self.path, self.etag)
 
     def __str__(self) -> str:
         return self.url

@@ -77,6 +77,29 @@ class ObstoreClient:
         most: int,
         seconds: float,
     ) -> Fetched:
+        fetched = self._fetch(path, span, etag, unless, most, seconds)
+        if span is not None and span[1] > fetched.size:
+            raise RemoteRangeError(
+                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {fetched.size}; make the"
+                " index of it again",
+                url=self._name(path),
+                action="read",
+            )
+        return fetched
+
+    def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
+        return self._fetch(path, (0, count), etag, unless, 0, seconds)
+
+    def _fetch(
+        self,
+        path: str,
+        span: tuple[int, int] | None,
+        etag: str | None,
+        unless: str | None,
+        most: int,
+        seconds: float,
+    ) -> Fetched:
+        """What there is of a range."""
         options: dict[str, Any] = {}
         if span is not None:
             options["range"] = span
@@ -104,13 +127,6 @@ class ObstoreClient:
         expected = size if span is None else min(span[1], size) - span[0]
         if len(data) != expected:
             raise self._incomplete(path, len(data), expected)
-        if span is not None and span[1] > size:
-            raise RemoteRangeError(
-                f"cannot read bytes {span[0]} to {span[1]} of {self._name(path)}: it has only {size}; make the index of"
-                " it again",
-                url=self._name(path),
-                action="read",
-            )
         return Fetched(data, size, found)
 
     def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":

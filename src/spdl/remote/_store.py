@@ -9,7 +9,7 @@ from ._attempts import Attempts
 from ._client import Client, Fetched, NotModified
 from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
 from ._fsspec import FsspecClient
-from ._interruptible import MainThread
+from ._interruptible import Interruptible
 from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
 from ._obstore import ObstoreClient
@@ -95,7 +95,8 @@ class RemoteStore:
     def _forget(self) -> None:
         # What the cache knows the store by: equal paths at different endpoints are different objects.
         self._key = f"{self._options.get('endpoint', '')}|{self._url}"
-        self._main_thread = MainThread()
+        self._main_thread = Interruptible()
+        self._interruptible: Interruptible | None = None
         self._pid, self._made = 0, None
         # Versions that this process has seen, so that a cached object is validated once per process.
         self._versions: dict[str, ObjectInfo] = {}
@@ -285,11 +286,21 @@ class RemoteStore:
     def _request(self, request: Callable[[Client, float], T]) -> T:
         """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
         client = self._client()
-        if threading.current_thread() is threading.main_thread():
-            return self._attempts.run(
-                lambda limit: self._main_thread.run(lambda seconds: request(client, seconds), limit)
-            )
-        return self._attempts.run(lambda seconds: request(client, seconds))
+        how = self._interruptible
+        if how is None and threading.get_ident() == threading.main_thread().ident:
+            how = self._main_thread
+        if how is None:
+            return self._attempts.run(lambda seconds: request(client, seconds))
+        run = how.run
+        return self._attempts.run(lambda limit: run(lambda seconds: request(client, seconds), limit))
+
+    def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
+        """The same store, with the same connections, that makes its requests in another way."""
+        self._client()
+        other = object.__new__(RemoteStore)
+        other.__dict__.update(self.__dict__)
+        other._attempts, other._interruptible = attempts, interruptible
+        return other
 
     def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
         """A range of any size, which is not empty."""

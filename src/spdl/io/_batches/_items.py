@@ -12,7 +12,7 @@ from spdl.io._images._image_transform import as_seed
 from spdl.io._images._outcomes import report_failures
 from spdl.io._images._seeds import sample_seeds
 from spdl.io._media._config import DemuxConfig, as_remote_config
-from spdl.io._remote import Fetched, fetch_all, is_remote
+from spdl.io._remote import Fetched, fetch_all, is_remote, open_blocks
 from spdl.io._source import as_native_sources
 from spdl.io._types import Excerpt, LoadFailure, Source
 
@@ -77,8 +77,8 @@ class Sources:
         return as_remote_config(config)
 
     def fetch(self, num_threads: int) -> None:
-        """Fetch those in object stores. ``native`` has empty data for one that cannot be read."""
-        self.fetched = fetch_all(self.given, num_threads)
+        """Open those in object stores. ``native`` has empty data for one that cannot be read."""
+        self.fetched = fetch_all(self.given, num_threads, fetch=open_blocks)
         self.native = as_native_sources(self.fetched.sources)
 
     def failures(self, found: tuple[LoadFailure, ...]) -> tuple[LoadFailure, ...]:

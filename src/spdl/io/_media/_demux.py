@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 from spdl.io import _native
 from spdl.io._errors import ConvertError
 from spdl.io._remote import is_remote
-from spdl.io._source import open_source
+from spdl.io._source import open_media
 from spdl.io._trace import Event, traced
 from spdl.io._types import Source, TimeWindow
 
@@ -31,9 +31,10 @@ class Demuxer:
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array, a CPU
             tensor. Data is read in place, kept alive, and cannot be resized until the demuxer is closed. One in an
-            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole. Or a binary
-            file object, of which the whole file is read: ``BytesIO`` in place, an open file by its path, if that still
-            names it, and any other into memory.
+            object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole if it has at
+            most 8 MiB; of a larger one, the parts that are needed are read. Or a binary file object, of which the whole
+            file is read: ``BytesIO`` in place, an open file by its path, if that still names it, and any other into
+            memory.
         demux_config: Options for opening the source, from ``demux_config``.
         name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
@@ -55,7 +56,7 @@ class Demuxer:
         config = demux_config if demux_config is not None else DemuxConfig()
         if is_remote(src):
             config = as_remote_config(config)
-        source, name = open_source(src, name)
+        source, name = open_media(src, name)
         self._native = _native.media.Demuxer(
             source,
             name=name,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
 from spdl.io._remote import is_remote
-from spdl.io._source import as_native_source, open_source
+from spdl.io._source import as_native_source, open_media
 from spdl.io._types import Source
 
 from ._config import DecodeConfig, DemuxConfig, as_remote_config, decode_fields, demux_fields
@@ -47,7 +47,7 @@ def load_sound(
     index = stream_of(stream)
     if demux_config is not None and is_remote(src):
         demux_config = as_remote_config(demux_config)
-    source, name = open_source(src, name)
+    source, name = open_media(src, name)
     return _native.media.load_sound(
         source,
         name=name,

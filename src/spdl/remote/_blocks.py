@@ -1,0 +1,163 @@
+"""A large object as demuxers read it: its beginning, then here and there, and on from there."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ._client import Fetched, NotModified
+from ._errors import RemoteError, RemoteRangeError
+from ._interruptible import Abandoned, Interruptible
+from ._located import ObjectInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from ._store import RemoteStore
+
+__all__ = ["ObjectBlocks", "open_blocks"]
+
+#: What is read first. It has the headers of most containers, and all of a short clip.
+_START = 2 * 1024 * 1024
+#: Objects of at most so many bytes are read whole: one more request costs less than many small ones.
+_WHOLE = 8 * 1024 * 1024
+#: What is read where the reader jumps to: about what a store sends in the time that it takes to answer.
+_JUMP = 512 * 1024
+#: Where it jumps to, blocks begin at a multiple of this, as some readers step backwards.
+_ALIGNMENT = 64 * 1024
+#: A reader that reads on gets twice as much each time, up to this.
+_MOST = 8 * 1024 * 1024
+#: How many places a reader may read on from at the same time: streams of a container may be far apart.
+_PLACES = 4
+
+
+class ObjectBlocks:
+    """One version of an object, of which native code asks for the blocks that it needs. Used by one thread at a time.
+
+    Args:
+        start: The first bytes of the object.
+    """
+
+    def __init__(self, store: "RemoteStore", info: ObjectInfo, start: "Buffer") -> None:
+        self._store, self._info, self._start = store, info, start
+        self._start_size = memoryview(start).nbytes
+        # Where blocks end, and how long they are; the last ones.
+        self._places = {self._start_size: _JUMP}
+        self._unit = None if store.cache is None else store.cache._block_size
+        self._interruptible = Interruptible()
+
+    def __str__(self) -> str:
+        return self._store.url_of(self._info.path)
+
+    @property
+    def __spdl_size__(self) -> int:
+        """Number of bytes of the object."""
+        return self._info.size
+
+    def __spdl_block__(
+        self, position: int, seconds: float | None, is_over: Callable[[], bool]
+    ) -> "tuple[int, Buffer] | None":
+        """A block of bytes with the one at ``position`` in it, and where it begins. ``None``: the caller gave up.
+
+        Args:
+            position: Of a byte that exists.
+            seconds: Limit. ``None``: that of the store.
+            is_over: Whether the caller has given up; asked in the calling thread.
+
+        Raises:
+            RemoteError: It cannot be read. ``RemoteChangedError``: the object was replaced meanwhile.
+        """
+        if position < self._start_size:
+            return 0, self._start
+        start, stop = self._span(position)
+        self._interruptible.is_over = is_over
+        attempts = self._store._attempts
+        limit = attempts.seconds if seconds is None else min(attempts.seconds, max(seconds, 0.001))
+        limited = self._store._with(
+            replace(attempts, seconds=limit, sleep=self._interruptible.sleep), self._interruptible
+        )
+        try:
+            return start, limited._read(self._info.path, start, stop, self._info.etag)
+        except Abandoned:
+            return None
+        finally:
+            self._interruptible.is_over = None
+
+    def _span(self, position: int) -> tuple[int, int]:
+        if self._unit is not None:  # what the cache reads for it in any case
+            start = position // self._unit * self._unit
+            return start, min(start + self._unit, self._info.size)
+        length = self._places.pop(position, 0)
+        if length == 0:  # a jump
+            position = max(position // _ALIGNMENT * _ALIGNMENT, self._start_size)
+            length = _JUMP // 2
+        stop = min(position + min(2 * length, _MOST), self._info.size)
+        if len(self._places) >= _PLACES:
+            del self._places[next(iter(self._places))]
+        self._places[stop] = stop - position
+        return position, stop
+
+
+def open_blocks(store: "RemoteStore", path: str, etag: str | None) -> "Buffer | ObjectBlocks":
+    """The bytes of an object that is not large, and what gives parts of one that is.
+
+    Raises:
+        RemoteError: As for ``RemoteStore.get``.
+    """
+    cache = store.cache
+    if cache is not None and cache._block_size is None:
+        return store._get(path, etag)
+    try:
+        return store._unchanged(path, etag, lambda: _open(store, path, etag))
+    except RemoteRangeError:  # it is empty
+        return store._get(path, etag)
+    except RemoteError as error:
+        if type(error) is not RemoteError:
+            raise
+        return store._get(path, etag)  # a server that sends whole objects only
+
+
+def _open(store: "RemoteStore", path: str, etag: str | None) -> "Buffer | ObjectBlocks":
+    info, start = _read_start(store, path, etag)
+    size = memoryview(start).nbytes
+    if size == info.size:
+        return start
+    if info.size > _WHOLE:
+        return ObjectBlocks(store, info, start)
+    whole = bytearray(info.size)
+    view = memoryview(whole)
+    view[:size] = memoryview(start).cast("B")
+    view[size:] = memoryview(store._read(path, size, info.size, info.etag)).cast("B")
+    return whole
+
+
+def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[ObjectInfo, Buffer]":
+    """The version of an object, and its first bytes: all of a small one."""
+    cache = store.cache
+    if cache is None:
+        fetched = _fetch_start(store, path, _START, etag, None)
+        return ObjectInfo(path, fetched.size, fetched.etag), store._data(fetched)
+    unit = cache._block_size or 1
+    count = -(-_START // unit) * unit
+    version = store._versions.get(path)
+    if version is None or (etag is not None and version.etag != etag):
+        known = cache._find(store._key, path)
+        try:
+            fetched = _fetch_start(store, path, count, etag, None if known is None else known.etag)
+        except NotModified:
+            assert known is not None
+            version = known
+            if etag is not None and known.etag != etag:
+                raise store._changed(path, known.etag, etag) from None
+        else:
+            version = store._versions[path] = ObjectInfo(path, fetched.size, fetched.etag)
+            data = store._data(fetched)
+            cache._store(store._key, version, 0, data)
+            return version, data
+        store._versions[path] = version
+    return version, store._read_cached(cache, version, 0, min(count, version.size))
+
+
+def _fetch_start(store: "RemoteStore", path: str, count: int, etag: str | None, unless: str | None) -> Fetched:
+    return store._request(
+        lambda client, seconds: client.fetch_start(path, count, etag=etag, unless=unless, seconds=seconds)
+    )
