@@ -109,6 +109,16 @@ def test_listing_is_sorted_and_has_sizes_and_versions(server: ObjectServer, s3: 
         assert [info.path for info in store.list(pattern)] == found, pattern
 
 
+def test_listed_version_is_that_of_the_object(server: ObjectServer, s3: Make) -> None:
+    """Although some stores list it without its quotes."""
+    server.quotes_listed_etags = False
+    server.objects["bucket/x"] = b"abc"
+    store = s3()
+    (info,) = store.list()
+    assert info == store.head("x")
+    assert store.get("x", etag=info.etag) == b"abc"
+
+
 @pytest.mark.parametrize(
     ("status", "kind"), [(404, RemoteNotFoundError), (403, RemoteDeniedError), (503, RemoteThrottledError)]
 )

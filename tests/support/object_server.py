@@ -6,6 +6,7 @@
 import asyncio
 import hashlib
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -49,9 +50,9 @@ class _Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
-    def start(self) -> None:
+    def start(self, tls: ssl.SSLContext | None = None) -> None:
         self._thread.start()
-        self._server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0))
+        self._server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=tls))
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
@@ -108,6 +109,7 @@ class ObjectServer(_Server):
         objects: What it has; tests may change it at any time.
         requests: What was asked, in order.
         refuse: Status for requests of a path, instead of the answer.
+        quotes_listed_etags: Whether lists have ETags as answers do; those of Azure do not.
         has_ranges: Whether it sends parts of objects; else always all of them.
     """
 
@@ -117,6 +119,7 @@ class ObjectServer(_Server):
         self.requests: list[Request] = []
         self.refuse: dict[str, int] = {}
         self.has_ranges = True
+        self.quotes_listed_etags = True
 
     def num_bytes_asked(self) -> int:
         """The number of bytes in the answers to all requests for objects that exist."""
@@ -152,10 +155,13 @@ class ObjectServer(_Server):
             return _Answer(404, "Not Found", body=b"<Error><Code>NoSuchKey</Code></Error>")
         return _object_answer(request, data, self.has_ranges)
 
+    def _listed(self, etag: str) -> str:
+        return etag if self.quotes_listed_etags else etag.strip('"')
+
     def _listing(self, bucket: str, prefix: str) -> _Answer:
         entries = "".join(
             f"<Contents><Key>{escape(path.removeprefix(f'{bucket}/'))}</Key><Size>{len(data)}</Size>"
-            f"<LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>{escape(etag_of(data))}</ETag></Contents>"
+            f"<LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>{escape(self._listed(etag_of(data)))}</ETag></Contents>"
             for path, data in sorted(self.objects.items())
             if path.startswith(f"{bucket}/{prefix}")
         )
@@ -286,10 +292,10 @@ def _headers_of(head: bytes) -> dict[str, str]:
 
 
 @contextmanager
-def serve() -> Iterator[ObjectServer]:
+def serve(tls: ssl.SSLContext | None = None) -> Iterator[ObjectServer]:
     """A running server."""
     server = ObjectServer()
-    server.start()
+    server.start(tls)
     try:
         yield server
     finally:

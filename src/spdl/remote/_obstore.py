@@ -166,7 +166,7 @@ class ObstoreClient:
         try:
             for page in self._library.list(self._store_for(seconds), prefix.rstrip("/") or None, chunk_size=1000):
                 for meta in page:
-                    yield ObjectInfo(meta["path"], meta["size"], meta["e_tag"])
+                    yield ObjectInfo(meta["path"], meta["size"], self._as_answered(meta["e_tag"]))
         except Exception as exc:  # see fetch
             raise self._translated(exc, "list", prefix) from exc
 
@@ -177,6 +177,12 @@ class ObstoreClient:
             raise self._translated(exc, "write", path) from exc
         etag: str | None = result["e_tag"]
         return etag
+
+    def _as_answered(self, etag: str | None) -> str | None:
+        """The ETag in a list as requests for the object have it: Azure lists them without quotes."""
+        if etag is None or self._url.startswith(("file:", "memory:")) or etag.startswith(('"', "W/")):
+            return etag
+        return f'"{etag}"'
 
     def _store_for(self, seconds: float) -> Any:
         """The store whose requests end within ``seconds``, and not much earlier: limits are powers of two."""
@@ -233,7 +239,8 @@ class ObstoreClient:
 
 def _is_http(url: str, options: Mapping[str, Any]) -> bool:
     """Whether the user named a server without TLS: obstore speaks with none unless it is told so once more."""
-    if url.startswith("http:") or any(str(value).startswith("http:") for value in options.values()):
+    # That of Google's is within the text of a key.
+    if url.startswith("http:") or any("http://" in str(value) for value in options.values()):
         return True
     return os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true" or any(
         os.environ.get(name, "").startswith("http:") for name in _ENDPOINT_VARIABLES
@@ -278,4 +285,9 @@ def _short(exc: Exception) -> str:
     text = " ".join(text.split())
     match = re.search(r"Error performing \w+ \S+ in \S+ - (.*)", text)
     text = match[1] if match is not None else text
+    # The stores answer in XML: <Code>NoSuchKey</Code><Message>The specified key does not exist.</Message>
+    match = re.search(r"^(.*?)(?:: )?<.*?<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", text)
+    if match is not None:
+        said = (match[3] or "").partition(" RequestId:")[0]  # Azure's
+        text = f"{match[1]} ({match[2]}{f': {said}' if said else ''})"
     return text if len(text) <= 300 else text[:297] + "..."
