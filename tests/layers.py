@@ -57,6 +57,7 @@ RULES = [
     Rule("spdl._random", allows=()),
     Rule("spdl.pipeline", allows=("spdl._processes", "spdl._errors", "spdl._random", *RESUME)),
     Rule("spdl.source", allows=("spdl._random._splitmix", *RESUME)),
+    Rule("spdl.source._urls", lazily=("spdl.remote",)),  # when the first URL comes
     Rule("spdl.remote"),
     # States: text and arithmetic. It knows neither pipelines nor sources.
     Rule("spdl.resume"),

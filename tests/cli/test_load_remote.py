@@ -67,7 +67,7 @@ def test_search_is_announced(bucket: ObjectServer, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("url", "code", "message"),
     [
-        ("s3://bucket/a/gone.jpg", 3, "check the spelling"),
+        ("s3://bucket/a/gone.jpg", 3, "check the path"),
         ("s3://bucket/c", 4, "no image found in 's3://bucket/c'"),
         ("s3://bucket/none/", 4, "no image found"),
         ("foo://bucket/a", 3, "cannot load 'foo://bucket/a'"),

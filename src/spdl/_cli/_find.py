@@ -91,7 +91,7 @@ def _find_remote(url: str) -> Iterator[tuple[str, bool]]:
             return
         found = store.list(path)
     except RemoteNotFoundError as exc:
-        raise CommandError(f"cannot load {url!r}: {exc}; check the spelling", ExitCode.PATH_UNREADABLE) from exc
+        raise CommandError(f"cannot load {url!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
     except (RemoteError, ValueError) as exc:
         raise CommandError(f"cannot load {url!r}: {exc}", ExitCode.PATH_UNREADABLE) from exc
     for info in found:

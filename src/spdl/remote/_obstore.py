@@ -204,7 +204,10 @@ class ObstoreClient:
                 url = self._url if self._url.endswith(":///") else self._url.rstrip("/")
                 store = self._library._store.from_url(url, **words)
             except Exception as exc:  # see fetch
-                raise RemoteError(f"cannot open {self._url!r}: {_short(exc)}", url=self._url, action="open") from exc
+                reason = _short(exc)
+                if "Account must be specified" in reason:
+                    reason += ": options={'account_name': ...}, or the environment variable AZURE_STORAGE_ACCOUNT_NAME"
+                raise RemoteError(f"cannot open {self._url!r}: {reason}", url=self._url, action="open") from exc
             store = self._stores.setdefault(power, store)
         self._usual = seconds, store
         return store
@@ -285,6 +288,7 @@ def _short(exc: Exception) -> str:
     text = " ".join(text.split())
     match = re.search(r"Error performing \w+ \S+ in \S+ - (.*)", text)
     text = match[1] if match is not None else text
+    text = text.replace("Server returned non-2xx status code: ", "").rstrip(":")
     # The stores answer in XML: <Code>NoSuchKey</Code><Message>The specified key does not exist.</Message>
     match = re.search(r"^(.*?)(?:: )?<.*?<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", text)
     if match is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Final, Generic, TypeVar, overload
 
 from ._stores import RangeStore
+from ._urls import is_url, store_of
 
 __all__ = ["IMAGE_EXTENSIONS", "ImageFolder"]
 
@@ -34,7 +35,8 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
         loader = get_pytorch_dataloader(dataset, 64, sampler=sampler)
 
     Args:
-        root: The folder that has a folder for each class. Of a store: a path in it.
+        root: The folder that has a folder for each class. Of a store: a path in it. A URL, such as
+            ``s3://bucket/train``: paths are URLs then, which ``spdl.io`` reads.
         store: Where the folder is: anything with ``list(pattern)``, such as ``spdl.remote.RemoteStore``. Paths are then
             those of the store, and ``load`` reads them. ``None``: local files.
         load: Makes what comes first in each pair, of the path. ``None``: the path.
@@ -43,6 +45,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
     Raises:
         FileNotFoundError: There is no such folder, or it has no folders or no images.
+        spdl.remote.RemoteError: The root is a URL, and cannot be listed.
         ValueError: A class has no images, and ``allow_empty`` is not set; or links lead nowhere. The message has their
             names.
     """
@@ -78,10 +81,19 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
         extensions: Iterable[str] | None = None,
         allow_empty: bool = False,
     ) -> None:
+        if isinstance(root, RangeStore):
+            raise TypeError(f"root must be a folder, got {root!r}; give the store by name: ImageFolder('', store=...)")
         self._root = os.fspath(root)
         self._load = load
         self._extensions = _as_extensions(extensions)
-        found, broken = _find(self._root, self._extensions) if store is None else _find_stored(self, store)
+        if store is not None:
+            found, broken = _find_stored(self._root, self._extensions, store)
+        elif is_url(self._root):
+            remote, (folder,) = store_of([self._root])
+            found, broken = _find_stored(folder, self._extensions, remote)
+            found = {name: [remote.url_of(path) for path in paths] for name, paths in found.items()}
+        else:
+            found, broken = _find(self._root, self._extensions)
         if broken:
             raise ValueError(
                 f"{len(broken)} links below {self._root!r} lead nowhere: {_some(broken)}. Remove them, or mount what "
@@ -217,15 +229,15 @@ def _is_folder(entry: os.DirEntry[str], broken: list[str]) -> bool:
     return False
 
 
-def _find_stored(of: ImageFolder[Any], store: RangeStore) -> tuple[dict[str, list[str]], list[str]]:
+def _find_stored(root: str, extensions: tuple[str, ...], store: RangeStore) -> tuple[dict[str, list[str]], list[str]]:
     """The images of each class in a store, which has no links, and folders only where objects are."""
-    prefix = of.root.rstrip("/") + "/" if of.root.strip("/") else ""
+    prefix = root.rstrip("/") + "/" if root.strip("/") else ""
     found: dict[str, list[str]] = {}
     for info in store.list(f"{prefix}**/*"):
         name, slash, rest = info.path.removeprefix(prefix).partition("/")
         if slash and not any(part.startswith(".") for part in (name, *rest.split("/"))):
             own = found.setdefault(name, [])
-            if info.path.lower().endswith(of._extensions):
+            if info.path.lower().endswith(extensions):
                 own.append(info.path)
     return found, []
 

@@ -38,7 +38,7 @@ class ShardStream(StreamShare):
 
     .. code-block:: python
 
-        stream = ShardStream("https://host/train-{000000..000099}.tar", seed=0, open_shard=urllib.request.urlopen)
+        stream = ShardStream("https://host/train-{000000..000099}.tar", seed=0)
         builder.add_source(ShuffleBuffer(stream, 5000, seed=0))
 
     Args:
@@ -49,7 +49,7 @@ class ShardStream(StreamShare):
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         num_samples: How many samples a rank gives in an epoch, all its workers together. ``None``: what there is.
         open_shard: Gives an object with ``read(size)``, and ``close()`` if it has to be closed, for a name. ``None``:
-            local files.
+            local files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl[remote]``.
 
     Raises:
         TypeError: An argument is not an integer, or no name.
@@ -72,15 +72,19 @@ class ShardStream(StreamShare):
         open_shard: Callable[[str], _Stream] | None = None,
     ) -> None:
         from spdl.source._braces import expand_braces
+        from spdl.source._urls import is_url
 
         names = [shards] if isinstance(shards, str | os.PathLike) else shards
         self._shards = [name for each in names for name in expand_braces(os.fspath(each))]
+        if open_shard is None:
+            for name in self._shards:
+                is_url(name)  # raises for what is neither that nor a path
         super().__init__(len(self._shards), "shards", rank, world_size, num_samples)
         if len(self._shards) < self._world:
             raise ValueError(f"there must be a shard for each rank, got {len(self._shards)} for {self._world}")
         self._seed = None if seed is None else as_int("seed", seed)
         self._epoch = as_int("epoch", epoch)
-        self._open: Callable[[str], _Stream] = open_shard or _open_local
+        self._open: Callable[[str], _Stream] = open_shard or _open_named
         #: Samples given, archives finished, and samples given of the next archive.
         self._start = self._at = (0, 0, 0)
 
@@ -217,8 +221,10 @@ class _Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def _open_local(path: str) -> IO[bytes]:
-    return open(path, "rb")  # closed by who reads it
+def _open_named(name: str) -> IO[bytes]:
+    from spdl.source._urls import is_url, open_stream
+
+    return open_stream(name) if is_url(name) else open(name, "rb")  # closed by who reads it
 
 
 def _worker_of_torch() -> tuple[int, int]:

@@ -17,6 +17,7 @@ from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
 from spdl.source._index_file import as_column, encode_index
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
+from spdl.source._urls import is_url, store_of
 
 from ._tar_headers import BLOCK, TarHeaders
 
@@ -68,10 +69,19 @@ def find_shards(
             "shards must be given by name, or by a store with list(pattern) and read(located), got an object of type "
             f"{type(where).__qualname__}"
         )
+    texts = [os.fspath(name) for name in names]
+    urls = [is_url(name) for name in texts]
+    if any(urls):
+        remote, paths = store_of(texts)
+        if pattern is not None and not any(path.endswith("/") for path in paths):
+            raise ValueError(
+                f"pattern must be None where shards are given by URL, unless it ends in '/', got {pattern!r}"
+            )
+        in_folders = [[path + each for each in patterns] if path.endswith("/") else [path] for path in paths]
+        return _listed(remote, remote, tuple(chain.from_iterable(in_folders)))
     given: list[str] = []
     has_folder = False
-    for each_name in names:
-        name = os.fspath(each_name)
+    for name in texts:
         is_folder = os.path.isdir(name)
         has_folder = has_folder or is_folder
         given += [os.path.join(name, each) for each in patterns] if is_folder else [name]

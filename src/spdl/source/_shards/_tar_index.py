@@ -85,7 +85,7 @@ class TarIndex(Sequence[dict[str, Any]]):
         Args:
             where: Names of shards, or a store of which ``pattern`` names them. Names may have braces
                 (``"shard-{000000..000099}.tar"``) and wildcards (``"*.tar"``); those of a folder stand for the files
-                in it that match ``pattern``.
+                in it that match ``pattern``. URLs (``s3://bucket/shards/{000000..000099}.tar``) are of one bucket.
             pattern: Of the shards of a store or folder, or several. ``None``: ``"*.tar"``.
             num_threads: How many shards to read at a time.
 
