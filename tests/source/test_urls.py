@@ -110,10 +110,10 @@ def test_commands_are_refused() -> None:
     """WebDataset runs them."""
     for make in (TarIndex.of, ShardStream):
         with pytest.raises(ValueError, match="commands are not run"):
-            make("pipe:curl https://host/{0..3}.tar")  # type: ignore[operator]  # both take names
+            make("pipe:curl https://host/{0..3}.tar")
 
 
 def test_store_given_as_a_folder_is_refused(tmp_path: Path) -> None:
     """With how it is given."""
     with pytest.raises(TypeError, match="store="):
-        ImageFolder(RemoteStore(tmp_path))  # type: ignore[arg-type]  # on purpose
+        ImageFolder(RemoteStore(tmp_path))  # type: ignore[call-overload]  # on purpose
