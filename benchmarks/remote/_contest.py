@@ -15,12 +15,15 @@ from . import _server
 OURS = "spdl"
 _ADAPTERS = "benchmarks.remote.adapters"
 _TORCH_CONNECTOR = Environment("remote-peers", ("numpy", "torch==2.13.0", "s3torchconnector==1.5.0"), is_optional=True)
+# A torch without CUDA is enough.
+_LITDATA = Environment("remote-litdata", ("numpy", "torch==2.13.0", "litdata==0.2.76", "boto3>=1.40"), is_optional=True)
 
 PEERS = (
     Peer(OURS, f"{_ADAPTERS}.spdl_remote"),
     Peer("obstore", f"{_ADAPTERS}.obstore_loop"),
     Peer("files", f"{_ADAPTERS}.local_files"),
     Peer("s3torchconnector", f"{_ADAPTERS}.s3_torch_connector", _TORCH_CONNECTOR),
+    Peer("litdata", f"{_ADAPTERS}.litdata_raw", _LITDATA),
 )
 _CLIENTS = (OURS, "obstore", "s3torchconnector")
 _SIZE = 100_000
@@ -55,6 +58,8 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
     def case(name: str, title: str, kind: str, num_threads: int) -> Case:
         per = num_parts if kind == "parts" else num_objects
         peers = (OURS, "files") if kind == "cached" else (OURS, "obstore") if kind == "parts" else _CLIENTS
+        if name == "objects_8":  # it fetches a whole batch at the same time, which no comparison with one thread can be
+            peers = (*peers, "litdata")
         return Case(name, title, partial(data, kind), num_threads=num_threads, per=per, peers=peers)
 
     return [
@@ -81,6 +86,7 @@ CONTEST = Contest(
         Ratio(
             "100 kB, 8 threads: s3torchconnector / ours", ("objects_8", "s3torchconnector"), ("objects_8", OURS), 1.5
         ),
+        Ratio("100 kB, 8 threads: LitData / ours", ("objects_8", "litdata"), ("objects_8", OURS), 1.5),
         Ratio("second epoch: local files / ours", ("cached", "files"), ("cached", OURS), 0.9),
         Ratio("second epoch, 8 threads: local files / ours", ("cached_8", "files"), ("cached_8", OURS), 0.9),
     ),
