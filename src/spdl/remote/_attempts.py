@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ._errors import RemoteError, RemoteTimeoutError
@@ -27,6 +27,7 @@ class Attempts:
         pause: Longest pause after the first attempt, in seconds.
         longest_pause: Longest pause.
         clock, sleep: Those of ``time``, or a test's.
+        first_limit: Limit for the first attempt, in seconds.
     """
 
     most: int = 6
@@ -36,25 +37,39 @@ class Attempts:
     longest_pause: float = 10.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    first_limit: float = field(init=False)
 
-    def run(self, request: Callable[[float], T]) -> T:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first_limit", min(self.seconds, self.seconds_each))
+
+    def run(
+        self, request: Callable[[float], T], *, start: float | None = None, failure: RemoteError | None = None
+    ) -> T:
         """Call ``request`` with its time limit in seconds until it does not fail for a passing reason.
+
+        Args:
+            start: When the first attempt began. ``None``: now.
+            failure: Why the first attempt failed, if it was made already.
 
         Raises:
             RemoteError: As the last attempt did, with ``num_attempts``. ``RemoteTimeoutError`` keeps the reason of an
                 earlier failure as its cause.
         """
-        deadline = self.clock() + self.seconds
-        left = self.seconds
+        now = self.clock()
+        deadline = (now if start is None else start) + self.seconds
+        left = max(deadline - now, 0.001)
         number = 1
         while True:
-            try:
-                return request(min(left, self.seconds_each))
-            except RemoteError as error:
-                if not error._is_transient:
-                    error.num_attempts = number
-                    raise
-                last = error
+            last = failure
+            if last is None:
+                try:
+                    return request(min(left, self.seconds_each))
+                except RemoteError as error:
+                    last = error
+            failure = None
+            if not last._is_transient:
+                last.num_attempts = number
+                raise last
             pause = random.uniform(0.0, min(self.pause * 2 ** (number - 1), self.longest_pause))
             left = deadline - self.clock()
             if number >= self.most or pause >= left:

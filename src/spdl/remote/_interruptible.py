@@ -41,6 +41,18 @@ class Interruptible:
         self.is_over = is_over
         self._is_slow_until = 0.0
 
+    def short_limit(self, start: float, limit: float) -> float | None:
+        """The limit of a request that the caller makes itself at that time. ``None``: it is for ``run``."""
+        if start < self._is_slow_until:
+            return None
+        return _UNINTERRUPTED if limit > _UNINTERRUPTED else limit
+
+    def note(self, start: float) -> None:
+        """A request that the caller made itself has ended."""
+        now = time.monotonic()
+        if now - start > _LONG:
+            self._is_slow_until = now + _MEMORY
+
     def run(self, request: Callable[[float], T], limit: float) -> T:
         """The result of ``request``, which gets a limit in seconds.
 
@@ -50,17 +62,16 @@ class Interruptible:
             Abandoned: ``is_over`` said so.
         """
         start = time.monotonic()
-        if start >= self._is_slow_until:
+        short = self.short_limit(start, limit)
+        if short is not None:
             try:
-                return request(min(limit, _UNINTERRUPTED))
+                return request(short)
             except RemoteTimeoutError:
-                if limit <= _UNINTERRUPTED:
+                if short == limit:
                     raise
                 limit -= time.monotonic() - start
             finally:
-                now = time.monotonic()
-                if now - start > _LONG:
-                    self._is_slow_until = now + _MEMORY
+                self.note(start)
         return self._in_thread(lambda: request(limit))
 
     def sleep(self, seconds: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ._attempts import Attempts
 from ._client import Client, Fetched, NotModified
-from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
+from ._errors import RemoteChangedError, RemoteError, RemoteRangeError, RemoteTimeoutError
 from ._fsspec import FsspecClient
 from ._interruptible import Interruptible
 from ._library import import_obstore
@@ -285,14 +285,33 @@ class RemoteStore:
 
     def _request(self, request: Callable[[Client, float], T]) -> T:
         """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
+        # The first attempt is made here: each call in between costs as much as a hundredth of a request for 100 kB.
         client = self._client()
+        attempts = self._attempts
+        start = attempts.clock()
+        first = attempts.first_limit
+        failure = None
         how = self._interruptible
-        if how is None and threading.get_ident() == threading.main_thread().ident:
-            how = self._main_thread
-        if how is None:
-            return self._attempts.run(lambda seconds: request(client, seconds))
+        if how is None and threading.get_ident() != threading.main_thread().ident:
+            try:
+                return request(client, first)
+            except RemoteError as error:
+                failure = error
+            return attempts.run(lambda seconds: request(client, seconds), start=start, failure=failure)
+        how = how or self._main_thread
+        short = how.short_limit(start, first)
+        if short is not None:
+            try:
+                return request(client, short)
+            except RemoteError as error:
+                if short == first or not isinstance(error, RemoteTimeoutError):
+                    failure = error
+            finally:
+                how.note(start)
         run = how.run
-        return self._attempts.run(lambda limit: run(lambda seconds: request(client, seconds), limit))
+        return attempts.run(
+            lambda limit: run(lambda seconds: request(client, seconds), limit), start=start, failure=failure
+        )
 
     def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
         """The same store, with the same connections, that makes its requests in another way."""
