@@ -62,6 +62,12 @@ bool Watch::is_over(bool at_once) noexcept {
   return state_ != State::kGoesOn;
 }
 
+void Watch::expire() noexcept {
+  if (timeout_ && state_ == State::kGoesOn) {
+    state_ = State::kTimedOut;
+  }
+}
+
 void Watch::throw_if_over(const char* action, const std::string& source) const {
   switch (state_) {
     case State::kGoesOn:

@@ -54,6 +54,8 @@ class Watch {
   void restart() noexcept;
   // Whether it has to end. `at_once`: asks the scope also if it was asked a moment ago, as after a signal.
   bool is_over(bool at_once = false) noexcept;
+  // The operation has ended because of the timeout, perhaps a moment early. Without a timeout, nothing.
+  void expire() noexcept;
   // Throws Cancelled, or Error(kTimeout), if it had to end.
   void throw_if_over(const char* action, const std::string& source = {}) const;
   // Until the operation has to end, in seconds; nothing without a timeout.

@@ -98,6 +98,9 @@ class PythonRanges final : public ByteRanges {
         next_ = (next_ + 1) % held_->blocks.size();
         return held_->blocks[next_] = std::move(block);
       }
+      if (!watch.is_over()) {
+        watch.expire();
+      }
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception)) {
         keep_interrupt(error);

@@ -69,6 +69,7 @@ def _video(name: str = "long.mp4", *options: str) -> Path:
     return clip(name, *pictures(size="96x64", duration=60), "-c:v", "libx264", *_KEYS, *options)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
     ("name", "options"),
@@ -97,6 +98,7 @@ def test_index_at_the_end_costs_two_jumps(server: ObjectServer) -> None:
         assert len(server.requests) <= num_requests + 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_whole_video_is_read_once(server: ObjectServer) -> None:
     """By requests that become larger, so they are few."""
@@ -108,6 +110,7 @@ def test_whole_video_is_read_once(server: ObjectServer) -> None:
     assert len(server.requests) <= 6 + size / 65536
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", ["long.flac", "long.wav", "long.mp3", "long.ogg"])
 def test_window_of_a_long_sound_reads_what_it_needs(name: str, server: ObjectServer) -> None:
@@ -123,6 +126,7 @@ def test_window_of_a_long_sound_reads_what_it_needs(name: str, server: ObjectSer
     assert server.num_bytes_asked() < path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_clips_and_sounds_of_batches_are_read_in_parts(server: ObjectServer) -> None:
     """By several threads; one that is missing and one that is damaged are failures of their own."""
@@ -171,6 +175,7 @@ def test_server_without_ranges_sends_the_whole_object(server: ObjectServer) -> N
     assert len(server.requests) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_cached_blocks_are_read_from_the_disk(server: ObjectServer, tmp_path: Path) -> None:
     """Whole blocks of the cache; the second time none is requested."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ._client import Fetched, NotModified
-from ._errors import RemoteError, RemoteRangeError
+from ._errors import RemoteError, RemoteRangeError, RemoteTimeoutError
 from ._interruptible import Abandoned, Interruptible
 from ._located import ObjectInfo
 
@@ -56,11 +56,11 @@ class ObjectBlocks:
     def __spdl_block__(
         self, position: int, seconds: float | None, is_over: Callable[[], bool]
     ) -> "tuple[int, Buffer] | None":
-        """A block of bytes with the one at ``position`` in it, and where it begins. ``None``: the caller gave up.
+        """A block of bytes with the one at ``position`` in it, and where it begins. ``None``: out of time.
 
         Args:
             position: Of a byte that exists.
-            seconds: Limit. ``None``: that of the store.
+            seconds: Limit of the caller. ``None``: that of the store, which raises.
             is_over: Whether the caller has given up; asked in the calling thread.
 
         Raises:
@@ -78,6 +78,10 @@ class ObjectBlocks:
         try:
             return start, limited._read(self._info.path, start, stop, self._info.etag)
         except Abandoned:
+            return None
+        except RemoteTimeoutError:
+            if limit == attempts.seconds:
+                raise
             return None
         finally:
             self._interruptible.is_over = None
