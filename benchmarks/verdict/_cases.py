@@ -36,6 +36,7 @@ class Case:
         consumer: The work of the consumer, for each item.
         num_threads: Worker threads; by default as many as the stages need.
         num_cpus: Number of CPUs that the process is limited to; 0: all.
+        quota: CPU seconds per second that its control group allows; 0: no limit.
         is_mixture: Whether several kinds of work, or several slow stages, are mixed.
         has_gain: Whether the advice is applied, and the gain compared with the prediction.
     """
@@ -48,6 +49,7 @@ class Case:
     consumer: Work = field(default=Work(()))
     num_threads: int = 0
     num_cpus: int = 0
+    quota: float = 0.0
     is_mixture: bool = False
     has_gain: bool = False
 
@@ -60,9 +62,18 @@ def _work(**parts: float) -> Work:
     return Work(tuple(parts.items()))
 
 
-def _one(name: str, cause: str, concurrency: int, *, has_gain: bool = False, num_cpus: int = 0, **parts: float) -> Case:
+def _one(
+    name: str,
+    cause: str,
+    concurrency: int,
+    *,
+    has_gain: bool = False,
+    num_cpus: int = 0,
+    quota: float = 0.0,
+    **parts: float,
+) -> Case:
     stages = [Stage("op", _work(**parts), concurrency)]
-    return Case(name, (cause,), stages, ("op",), has_gain=has_gain, num_cpus=num_cpus)
+    return Case(name, (cause,), stages, ("op",), has_gain=has_gain, num_cpus=num_cpus, quota=quota)
 
 
 def _six(name: str, cause: str, slow: Stage, *, has_gain: bool = False) -> Case:
@@ -125,6 +136,11 @@ CASES = [
     _one("one-cpu-sha-1", "cpu", 1, sha=5, num_cpus=1),
     _one("one-cpu-sha-4", "oversubscribed", 4, sha=5, num_cpus=1),
     _one("one-cpu-sleep", "io", 2, sleep=10, num_cpus=1),
+    _one("quota-sha-1", "cpu", 1, sha=5, quota=0.5),
+    _one("quota-sha-4", "oversubscribed", 4, sha=5, quota=0.5),
+    # Threads that wait for the GIL are woken to ask for it, and then wait for the quota.
+    Case("quota-spin-4", ("cpu", "oversubscribed"), [Stage("op", _work(spin=5), 4)], ("op",), quota=0.5),
+    _one("quota-sleep", "io", 2, sleep=10, quota=0.5),
     _six("six-sleep", "io", Stage("slow", _work(sleep=10)), has_gain=True),
     _six("six-spin", "gil", Stage("slow", _work(spin=4), 4)),
     *_MIXED,

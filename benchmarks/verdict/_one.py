@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
@@ -18,6 +19,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._observe._machine import read_cpu
 
 from ._cases import CASES, Case
+from ._quota import NoQuotaError, limited
 from ._work import Endless
 
 __all__ = ["main"]
@@ -35,8 +37,6 @@ def _changed(case: Case, blamed: str, concurrency: int, num_threads: int, num_pr
 
 def _run(case: Case, seconds: float) -> dict[str, Any]:
     """Read for that long, and return the verdict and the rate."""
-    for each in (case.source, case.consumer, *(stage.op for stage in case.stages)):
-        each.prepare()
     if case.num_cpus:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: case.num_cpus])
     builder: Any = PipelineBuilder().add_source(Endless(case.source))
@@ -94,7 +94,14 @@ def main(arguments: list[str]) -> None:
     if change:
         blamed, *numbers = change
         case = _changed(case, blamed, *map(int, numbers))
-    print(json.dumps(_run(case, float(seconds))))
+    for each in (case.source, case.consumer, *(stage.op for stage in case.stages)):
+        each.prepare()
+    try:
+        with limited(case.quota) if case.quota else nullcontext():
+            found = _run(case, float(seconds))
+    except NoQuotaError as error:
+        found = {"skipped": str(error)}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,9 @@ def _shares(results: dict[str, Any], cases: list[Any]) -> dict[str, float]:
     """What is required: shares of right labels, of those that are wrong, and of predictions within 20 %."""
     figures = {}
     for kind, is_mixture in (("pure", False), ("mixture", True)):
-        judged = [results[case.name]["judged"] for case in cases if case.is_mixture is is_mixture]
+        judged = [
+            results[case.name]["judged"] for case in cases if case.name in results and case.is_mixture is is_mixture
+        ]
         if judged:
             figures[f"{kind}: right"] = judged.count("right") / len(judged)
             figures[f"{kind}: wrong"] = judged.count("WRONG") / len(judged)
@@ -102,6 +104,9 @@ def main(arguments: list[str]) -> int:
     results: dict[str, Any] = {}
     for case in cases:
         found = _measure(case.name, options.seconds)
+        if "skipped" in found:
+            print(f"{case.name}: skipped: {found['skipped']}", file=sys.stderr)
+            continue
         result = results[case.name] = {"verdict": found, "judged": _judge(case, found)}
         if case.has_gain and result["judged"] == "right":
             result["gain"] = _gain(case, found, options.seconds)

@@ -1,40 +1,100 @@
-"""The number of CPUs that this process may use."""
+"""The number of CPUs that this process may use, and how its control groups limit it.
+
+Sources: cgroups(7); Linux, Documentation/admin-guide/cgroup-v2.rst (``cpu.max``) and
+Documentation/scheduler/sched-bwc.rst (``cpu.cfs_quota_us``), both of which describe ``cpu.stat``.
+"""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["cpu_limit", "usable_cpus"]
+__all__ = ["CpuQuota", "cpu_limit", "read_quota", "usable_cpus"]
 
-__all__ = ["usable_cpus"]
+
+class CpuQuota(NamedTuple):
+    """The lowest quota of the control groups that this process is in, and how often its group had used it up."""
+
+    cpus: float  #: CPU seconds per second
+    num_periods: int = 0  #: periods so far in which the group wanted a CPU; 0 if unknown
+    num_throttled: int = 0  #: of these, periods in which it had to stop
 
 
 def usable_cpus() -> int:
-    """Return the number of CPUs in the affinity mask, limited by the container's quota.
-
-    The quota is that of cgroup v2 (``cpu.max``) or v1 (``cpu.cfs_quota_us``).
-    """
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _container_quota()
-    return max(1, min(cpus, int(quota + 0.5))) if quota is not None else cpus
+    """Return the number of CPUs in the affinity mask, limited by the quota of the control groups."""
+    return max(1, int(cpu_limit() + 0.5))
 
 
 def cpu_limit() -> float:
     """Return how much CPU time this process may use per second: ``usable_cpus``, with the fraction of the quota."""
     cpus = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    quota = _container_quota()
-    return min(cpus, quota) if quota is not None else cpus
+    quota = read_quota()
+    return cpus if quota is None else min(cpus, quota.cpus)
 
 
-def _container_quota() -> float | None:
+def read_quota(root: str = "/") -> CpuQuota | None:
+    """Return the lowest quota of this process' control groups, of version 2 or 1; ``None`` if none has one.
+
+    Args:
+        root: What holds ``proc`` and ``sys``.
+    """
+    quotas = [quota for quota in map(_quota_of, _groups(Path(root))) if quota is not None]
+    return min(quotas, key=lambda quota: quota.cpus, default=None)
+
+
+def _groups(root: Path) -> Iterator[str]:
+    """The folders of the groups that share out CPU time, from the outermost to the one of this process."""
+    mounts = root / "sys/fs/cgroup"
     try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except (OSError, ValueError):
+        lines = ["0::/", "1:cpu:/"]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        folder = str(mounts)
+        if controllers:
+            folder += "/cpu" if (mounts / "cpu").exists() else f"/{controllers}"
+        # In a container the path may be that of the host, and only the outermost folder be there.
+        yield folder
+        for part in path.split("/"):
+            if part and part != "..":
+                folder += f"/{part}"
+                yield folder
+
+
+def _quota_of(folder: str) -> CpuQuota | None:
+    cpus = _cpus_of_version_2(folder)
+    if cpus is None:
+        cpus = _cpus_of_version_1(folder)
+    return None if cpus is None or cpus <= 0 else CpuQuota(cpus, *_periods_of(folder))
+
+
+def _cpus_of_version_2(folder: str) -> float | None:
+    try:
+        with open(f"{folder}/cpu.max") as file:
             limit, period = file.read().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
-            quota = int(file.read())
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
-            return quota / int(file.read()) if quota > 0 else None
-    except (OSError, ValueError):
+        return int(limit) / int(period)  # "max" is no number: there is none
+    except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def _cpus_of_version_1(folder: str) -> float | None:
+    try:
+        with open(f"{folder}/cpu.cfs_quota_us") as file:
+            quota = int(file.read())  # -1: there is none
+        with open(f"{folder}/cpu.cfs_period_us") as file:
+            return quota / int(file.read())
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _periods_of(folder: str) -> tuple[int, int]:
+    try:
+        with open(f"{folder}/cpu.stat") as file:
+            numbers = dict(line.split()[:2] for line in file)
+        return int(numbers.get("nr_periods", 0)), int(numbers.get("nr_throttled", 0))
+    except (OSError, ValueError):
+        return 0, 0

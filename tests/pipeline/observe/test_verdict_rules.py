@@ -75,7 +75,32 @@ CASES = {
     "consumer": (facts(wait=0.01), "consumer", None),
     "consumer, GIL held": (facts(stage(cpu=1.0, held=0.9), wait=0.01), "consumer", None),
     # waiting for a CPU
-    "oversubscribed": (facts(stage(cpu=0.5, queue=0.5), cpus_used=7.9), "oversubscribed", "op"),
+    "oversubscribed": (facts(stage(limit=16, cpu=0.5, queue=0.5), cpus_used=7.9), "oversubscribed", "op"),
+    "queue, with no more threads than CPUs": (facts(stage(limit=8, cpu=0.7, queue=0.3), cpus_used=7.9), "cpu", "op"),
+    # a quota of CPU time
+    "quota, one thread": (facts(stage(limit=1, cpu=0.5, queue=0.5), cpus=0.5, cpus_used=0.5, throttled=1), "cpu", "op"),
+    "quota, many threads": (
+        facts(stage(cpu=0.1, queue=0.9), cpus=0.5, cpus_used=0.5, throttled=1),
+        "oversubscribed",
+        "op",
+    ),
+    "quota that others of the group use": (
+        facts(stage(limit=2, cpu=0.4, queue=0.6), cpus=2, cpus_used=0.8, throttled=0.9),
+        "cpu",
+        "op",
+    ),
+    "quota on a machine that others use": (
+        facts(stage(limit=1, cpu=0.5, queue=0.5), cpus=0.5, cpus_used=0.5, throttled=1, cpus_outside=6),
+        "cpu",
+        "op",
+    ),
+    "quota, Python": (
+        facts(stage(cpu=0.1, queue=0.2, gil=0.7, held=0.95), cpus=0.5, cpus_used=0.5, throttled=1),
+        "cpu",
+        "op",
+    ),
+    "quota that is not used up": (facts(stage(cpu=0.05), cpus=0.5, cpus_used=0.2, throttled=0.1), "io", "op"),
+    "Python on one CPU": (facts(stage(cpu=0.25, gil=0.75, held=0.95), cpus=1, cpus_used=1), "cpu", "op"),
     "queue by others": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3, cpus_outside=5), "unsure", "op"),
     "queue, nobody knows why": (facts(stage(cpu=0.5, queue=0.5), cpus_used=3), "cap", "op"),
     "more GIL than queue": (facts(stage(cpu=0.2, queue=0.3, gil=0.5, held=0.9), cpus_used=7.9), "gil", "op"),
@@ -252,7 +277,7 @@ def test_gil_held_elsewhere_advice() -> None:
     ("given", "part"),
     [
         (facts(stage(cpu=1.0, limit=8), cpus_used=7.5), "make op cheaper"),
-        (facts(stage(cpu=0.5, queue=0.5), cpus_used=7.9), "build(num_threads=8)"),
+        (facts(stage(limit=16, cpu=0.5, queue=0.5), cpus_used=7.9), "build(num_threads=8)"),
         (facts(wait=0.01), "nothing in the pipeline"),
     ],
 )
@@ -283,3 +308,9 @@ def test_estimates_say_so() -> None:
     verdict = verdict_of(facts(is_sampled=False))
     assert verdict.is_estimated
     assert str(verdict).startswith("estimated: ")
+
+
+def test_quota_that_is_used_up_is_named() -> None:
+    """Not CPUs are missing, but what the control group allows."""
+    throttled = facts(stage(limit=1, cpu=0.5, queue=0.5), cpus=0.5, cpus_used=0.5, throttled=0.97)
+    assert "quota of its control group is used up in 97 % of the periods" in verdict_of(throttled).reason

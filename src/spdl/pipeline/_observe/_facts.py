@@ -70,6 +70,7 @@ class Facts:
     cpus_used: float
     cpus_outside: float  #: used by other processes; 0 if unknown
     machine_cpus: int
+    throttled: float = 0.0  #: share of a CPU quota's periods in which it was used up
     has_gil: bool
     gil_held: float | None  #: share of the time in which a thread held the GIL; ``None``: unknown
     gil_elsewhere: float = 0.0  #: of it, a thread that works for no stage
@@ -91,6 +92,11 @@ class Facts:
     def is_loaded(self) -> bool:
         """Whether other processes use so much of the machine that its CPUs are not ours to count on."""
         return self.cpus_outside >= _LOADED * self.machine_cpus
+
+    @property
+    def threads_for_cpus(self) -> float:
+        """Threads of this process that are on a CPU or want one, on average."""
+        return sum(stage.load * (stage.shares.cpu + stage.shares.queue) for stage in self.stages)
 
     @property
     def limiting(self) -> StageFacts | None:
@@ -135,6 +141,9 @@ def facts_of(stats: PipelineStats) -> Facts:
         cpus=measured.cpu_limit if measured is not None else cpu_limit(),
         cpus_used=own,
         cpus_outside=outside,
+        throttled=measured.num_throttled / measured.num_periods
+        if measured is not None and measured.num_periods
+        else 0.0,
         machine_cpus=measured.machine_cpus if measured is not None else os.cpu_count() or 1,
         has_gil=measured.has_gil if measured is not None else has_gil(),
         gil_held=measured.gil_held / measured.num_looks if measured is not None and knows_holder else None,

@@ -27,6 +27,9 @@ _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
 _CPUS_USED = 0.9
+#: Share of a quota's periods in which it was used up, from which on it is the limit. Not all of it may be ours to use:
+#: other processes of the group use it too.
+_THROTTLED = 0.5
 _SLOWDOWN = 1.3
 _FULL = 0.8
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
@@ -98,16 +101,18 @@ def decide(facts: Facts) -> Found:
     if not facts.num_items:
         return Found("unsure", stage, f"nothing came out in {facts.seconds:.1f} s, while {_in_flight(stage)}")
     shares = stage.shares
-    is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus
+    is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus or facts.throttled >= _THROTTLED
     is_loaded = facts.is_loaded
     # Time in a CPU's queue that other processes cause says nothing of the call.
     io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
     if shares.queue >= _QUEUE and shares.queue > shares.gil:
         if is_loaded and not is_cpu_full:
             return Found("unsure", stage, _outside(facts))
-        if is_cpu_full:
+        if is_cpu_full and facts.threads_for_cpus > ceil(facts.cpus) + 0.5:
             return Found("oversubscribed", _hungriest(facts))
-    if facts.has_gil and (shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD):
+    # Who has one CPU or less, and uses it up, gains nothing by sharing it with other processes.
+    is_gil_free = is_cpu_full and facts.cpus <= 1.0
+    if facts.has_gil and not is_gil_free and (shares.gil >= _GIL or (facts.gil_held or 0.0) >= _GIL_HELD):
         return Found("gil", _gil_holder(facts, stage))
     if _shares_memory(facts, stage):
         return Found("memory", stage)
@@ -332,7 +337,10 @@ def _what(facts: Facts, cause: Cause, stage: StageFacts) -> str:
             return text
         return f"{name} is GIL-bound: its calls wait for the GIL {_percent(shares.gil)} of their time"
     if cause == "cpu":
-        return f"{name} is CPU-bound: the process uses {facts.cpus_used:.1f} of {facts.cpus:g} CPUs, most of it there"
+        text = f"{name} is CPU-bound: the process uses {facts.cpus_used:.1f} of {facts.cpus:g} CPUs, most of it there"
+        if facts.throttled >= _THROTTLED:
+            text += f"; the CPU quota of its control group is used up in {_percent(facts.throttled)} of the periods"
+        return text
     if cause == "oversubscribed":
         return (
             f"{name} is CPU-bound, with more threads than CPUs: its calls wait for a CPU {_percent(shares.queue)} of "

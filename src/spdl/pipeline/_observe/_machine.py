@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from spdl.pipeline._cpus import CpuQuota, read_quota
+
 __all__ = ["CpuReading", "read_cpu"]
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -22,6 +24,7 @@ class CpuReading(NamedTuple):
     time: float  #: monotonic
     own: float  #: of this process and its descendants
     machine: float | None  #: of all processes; ``None``: unknown
+    quota: CpuQuota | None = None
 
 
 def read_cpu(root: Path = Path("/proc")) -> CpuReading:
@@ -34,7 +37,7 @@ def read_cpu(root: Path = Path("/proc")) -> CpuReading:
     own = time.process_time() + times.children_user + times.children_system
     if sys.platform == "linux":
         own += sum(_cpu_of(root / str(pid)) for pid in _descendants(root, os.getpid()))
-    return CpuReading(time.monotonic(), own, _machine(root))
+    return CpuReading(time.monotonic(), own, _machine(root), read_quota())
 
 
 def _machine(root: Path) -> float | None:

@@ -42,6 +42,8 @@ class Measured:
     machine_cpu: float | None  #: of all processes; ``None``: unknown
     cpu_limit: float  #: CPU seconds per second that this process may use
     machine_cpus: int
+    num_periods: int = 0  #: periods of a quota of CPU time; 0: there is none, or they are unknown
+    num_throttled: int = 0  #: of these, periods in which the quota was used up
     num_looks: int = 0  #: how often all threads were looked at; 0: they were not
     gil_held: int = 0  #: looks at which the GIL was held
     gil_elsewhere: int = 0  #: of these, by a thread that works for no stage
@@ -61,6 +63,7 @@ class Measured:
 #: Sums; everything else is as it is now.
 _SUMS = {"num", "running", "gil", "lock", "io", "held", "cpu", "seconds", "own_cpu", "machine_cpu", "num_looks"}
 _SUMS |= {"gil_held", "gil_elsewhere", "pool_cpu", "num_alone", "cpu_alone", "num_beside", "cpu_beside"}
+_SUMS |= {"num_periods", "num_throttled"}
 
 
 def _difference(later: R, earlier: R) -> R:

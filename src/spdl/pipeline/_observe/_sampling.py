@@ -76,6 +76,7 @@ class Sampling:
 
     def _read(self) -> Measured:
         now, began = read_cpu(), self._began
+        num_periods, num_throttled = _periods_between(began, now)
         measured = Measured(
             seconds=now.time - began.time,
             own_cpu=now.own - began.own,
@@ -83,6 +84,8 @@ class Sampling:
             cpu_limit=cpu_limit(),
             machine_cpus=os.cpu_count() or 1,
             has_gil=self._has_gil,
+            num_periods=num_periods,
+            num_throttled=num_throttled,
         )
         if self._sampler is None:
             return measured
@@ -110,3 +113,12 @@ def has_gil() -> bool:
 
 def _machine_between(began: CpuReading, now: CpuReading) -> float | None:
     return None if began.machine is None or now.machine is None else now.machine - began.machine
+
+
+def _periods_between(began: CpuReading, now: CpuReading) -> tuple[int, int]:
+    """Periods of the quota, and those in which it was used up; none if the process changed its group meanwhile."""
+    if began.quota is None or now.quota is None:
+        return 0, 0
+    num_periods = now.quota.num_periods - began.quota.num_periods
+    num_throttled = now.quota.num_throttled - began.quota.num_throttled
+    return (num_periods, num_throttled) if 0 <= num_throttled <= num_periods else (0, 0)
