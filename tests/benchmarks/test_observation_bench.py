@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks._contest.result import Result
 from benchmarks._contest.running import run
+from benchmarks.observation import live
 from benchmarks.observation._cases import CONTEST, check
 
 
@@ -26,3 +27,16 @@ def test_lost_items_are_noticed() -> None:
     """And others than those of the source."""
     assert check(3, {"items": np.array([0, 1, 2])}) is None
     assert "2 of 3" in str(check(3, {"items": np.array([0, 2])}))
+
+
+@pytest.mark.slow
+def test_live_figures_are_all_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each, with its limit; a stall is really reported."""
+    monkeypatch.setattr(live, "measure_monitor", lambda seconds, num_rounds: [0.004])
+    monkeypatch.setattr(live, "measure_first_screen", lambda num_rounds: [2.0])
+    assert live.main(["--quick"]) == 0
+    assert live.main(["--quick", "--require"]) == 1
+    text = capsys.readouterr().out
+    assert "<= 0.5 % | 0.40 % (0.40 to 0.40) | PASS" in text
+    assert "<= 1 s | 2.00 s (2.00 to 2.00) | MISS" in text
+    assert text.count("a stall is reported") == 2

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from benchmarks.verdict import _cases, _one, run
+from benchmarks.verdict._quota import NoQuotaError
 
 
-def test_there_are_forty_pipelines() -> None:
+def test_there_are_forty_pipelines_and_more_under_a_quota() -> None:
     """Each has its own name, and labels and stages that exist."""
     names = [case.name for case in _cases.CASES]
-    assert len(names) == len(set(names)) == 40
+    assert len(names) == len(set(names))
+    assert sum(case.quota == 0 for case in _cases.CASES) == 40
+    assert sum(case.quota > 0 for case in _cases.CASES) == 4
     assert sum(case.is_mixture for case in _cases.CASES) >= 10
     known = {"consumer", "gil", "cpu", "io", "cap", "source", "oversubscribed"}
     for case in _cases.CASES:
@@ -28,6 +31,23 @@ def test_a_pipeline_is_measured(name: str, capsys: pytest.CaptureFixture[str]) -
     assert found["cause"] == "unsure"
     assert found["rate"] > 0
     assert [share["stage"] for share in found["shares"]] == ["src", "op"]
+
+
+def test_a_quota_that_cannot_be_had_skips_the_pipeline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run goes on without it, and says why."""
+
+    def refuse(cpus: float) -> None:
+        raise NoQuotaError(f"no quota of {cpus}")
+
+    monkeypatch.setattr(_one, "limited", refuse)
+    _one.main(["quota-sleep", "6"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {"skipped": "no quota of 0.5"}
+    monkeypatch.setattr(run, "_measure", lambda name, seconds: answer)
+    assert run.main(["--cases", "quota-sleep", "--require"]) == 0
+    assert "quota-sleep: skipped: no quota of 0.5" in capsys.readouterr().err
 
 
 def test_advice_is_applied_to_the_blamed_stage() -> None:

@@ -6,7 +6,6 @@ Documentation/scheduler/sched-bwc.rst (``cpu.cfs_quota_us``), both of which desc
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["CpuQuota", "cpu_limit", "read_quota", "usable_cpus"]
@@ -38,15 +37,16 @@ def read_quota(root: str = "/") -> CpuQuota | None:
     Args:
         root: What holds ``proc`` and ``sys``.
     """
-    quotas = [quota for quota in map(_quota_of, _groups(Path(root))) if quota is not None]
+    quotas = [quota for quota in map(_quota_of, _groups(root)) if quota is not None]
     return min(quotas, key=lambda quota: quota.cpus, default=None)
 
 
-def _groups(root: Path) -> Iterator[str]:
+def _groups(root: str) -> Iterator[str]:
     """The folders of the groups that share out CPU time, from the outermost to the one of this process."""
-    mounts = root / "sys/fs/cgroup"
+    mounts = os.path.join(root, "sys/fs/cgroup")
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        with open(os.path.join(root, "proc/self/cgroup")) as file:
+            lines = file.read().splitlines()
     except (OSError, ValueError):
         lines = ["0::/", "1:cpu:/"]
     for line in lines:
@@ -54,9 +54,9 @@ def _groups(root: Path) -> Iterator[str]:
         controllers, _, path = rest.partition(":")
         if controllers and "cpu" not in controllers.split(","):
             continue
-        folder = str(mounts)
+        folder = mounts
         if controllers:
-            folder += "/cpu" if (mounts / "cpu").exists() else f"/{controllers}"
+            folder += "/cpu" if os.path.exists(f"{mounts}/cpu") else f"/{controllers}"
         # In a container the path may be that of the host, and only the outermost folder be there.
         yield folder
         for part in path.split("/"):
