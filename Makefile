@@ -1,16 +1,17 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak check bench docs clean
+.PHONY: help demo test soak coverage check bench docs clean
 
 help:
-	@echo "make demo    real photographs through a pipeline, beside Pillow and torch's DataLoader"
-	@echo "make test    all tests, on all CPUs"
-	@echo "make soak    laws, damaged media and memory, over and over for SOAK_MINUTES=30"
-	@echo "make check   format, lint, types, layers, native stubs"
-	@echo "make docs    the site, in build/site"
-	@echo "make bench   all benchmarks (two hours); scripts/bench NAME runs one"
-	@echo "make clean   removes what the others made: .venv, build, .cache and tool caches"
+	@echo "make demo      real photographs through a pipeline, beside Pillow and torch's DataLoader"
+	@echo "make test      all tests, on all CPUs"
+	@echo "make soak      laws, damaged media and memory, over and over for SOAK_MINUTES=30"
+	@echo "make coverage  the lines and branches that the tests reach, in Python and in native code"
+	@echo "make check     format, lint, types, layers, native stubs"
+	@echo "make docs      the site, in build/site"
+	@echo "make bench     all benchmarks (two hours); scripts/bench NAME runs one"
+	@echo "make clean     removes what the others made: .venv, build, .cache and tool caches"
 
 demo:
 	@scripts/demo
@@ -20,6 +21,9 @@ test:
 
 soak:
 	@scripts/soak
+
+coverage:
+	@scripts/coverage
 
 check:
 	@scripts/check

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +18,20 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "scripts"
 
 
-@pytest.fixture
-def make_photos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """``scripts/make_photos.py``, with two noisy pictures in the place of the wallpapers."""
-    spec = importlib.util.spec_from_file_location("make_photos", SCRIPTS / "make_photos.py")
+def _loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "make_photos", module)
+    monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def make_photos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """``scripts/make_photos.py``, with two noisy pictures in the place of the wallpapers."""
+    module = _loaded("make_photos", monkeypatch)
     wallpapers = tmp_path / "wallpapers"
     wallpapers.mkdir()
     for name, size in (("a_by_nobody", (700, 600)), ("b_by_nobody", (520, 520))):
@@ -94,7 +100,7 @@ def test_no_photographs_is_one_sentence(
 def test_setup_says_what_it_takes(words: list[str]) -> None:
     """A wrong purpose changes nothing and exits with 2."""
     result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|demo|bench|docs\n")
+    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|coverage|demo|bench|docs\n")
 
 
 @pytest.mark.parametrize("name", ["SOAK_MINUTES", "SOAK_SEED"])
@@ -119,3 +125,54 @@ def test_make_names_only_scripts_that_are_there() -> None:
     targets = set(text.partition(".PHONY:")[2].partition("\n")[0].split()) - {"help", "clean"}
     assert len(named) == len(targets) >= 6
     assert [name for name in named if not os.access(ROOT / name, os.X_OK)] == []
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """``scripts/measure_coverage.py``."""
+    return _loaded("measure_coverage", monkeypatch)
+
+
+def test_coverage_is_added_up_by_package(measuring: ModuleType) -> None:
+    """A line for each package and one for each language; single modules are those of ``spdl``."""
+    python = {
+        "src/spdl/io/_a.py": measuring.Covered(10, 5, 4, 1),
+        "src/spdl/io/_images/_b.py": measuring.Covered(10, 10, 0, 0),
+        "src/spdl/_numbers.py": measuring.Covered(4, 3, 0, 0),
+    }
+    native = {"native/jpeg/load.cpp": measuring.Covered(3, 3, 2, 2)}
+    assert [line.split() for line in measuring.table(measuring.Report(python, native)).splitlines()] == [
+        ["lines", "branches"],
+        ["spdl", "75.0", "%", "3/4", "-", "0/0"],
+        ["spdl.io", "75.0", "%", "15/20", "25.0", "%", "1/4"],
+        ["Python", "75.0", "%", "18/24", "25.0", "%", "1/4"],
+        [],
+        ["native/jpeg", "100.0", "%", "3/3", "100.0", "%", "2/2"],
+        ["native", "100.0", "%", "3/3", "100.0", "%", "2/2"],
+    ]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_tree_is_copied_as_it_is_now(measuring: ModuleType, tmp_path: Path) -> None:
+    """Files that git does not ignore; those that have not changed are not written again, others are removed."""
+    tree, copy, record = tmp_path / "tree", tmp_path / "copy", tmp_path / "copied.json"
+    (tree / "src").mkdir(parents=True)
+    for name, text in ((".gitignore", "*.so\n"), ("src/kept.py", "1"), ("src/old.py", "1"), ("src/lib.so", "1")):
+        (tree / name).write_text(text)
+    subprocess.run(["git", "init", "--quiet", tree], check=True)
+    measuring.copy_tree(tree, copy, record)
+    os.utime(copy / "src" / "kept.py", (1, 1))
+    (tree / "src" / "old.py").unlink()
+    (tree / "src" / "new.py").write_text("2")
+    measuring.copy_tree(tree, copy, record)
+    assert sorted(path.name for path in copy.rglob("*") if path.is_file()) == [".gitignore", "kept.py", "new.py"]
+    assert (copy / "src" / "kept.py").stat().st_mtime == 1
+
+
+def test_coverage_refuses_what_is_no_checkout(
+    measuring: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says which folder it was given, and does nothing."""
+    with pytest.raises(SystemExit):
+        measuring.main(["--tree", str(tmp_path)])
+    assert f"{tmp_path} is no checkout of SPDL" in capsys.readouterr().err
