@@ -83,6 +83,7 @@ RULES = [
     Rule("spdl.debug", lazily=("spdl.pipeline",)),
     # inside the pipeline
     Rule(f"{P}._info"),
+    Rule(f"{P}._asyncio"),  # asyncio on use
     Rule(f"{P}._limits", allows=("spdl._errors", f"{P}.defs", f"{P}._info")),
     Rule(f"{P}._marks"),
     Rule(f"{P}._cpus"),
@@ -96,7 +97,7 @@ RULES = [
     Rule(
         f"{P}._engine",
         allows=(
-            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks")),
+            *(f"{P}.{of}" for of in ("defs", "_info", "_limits", "_observe._probe", "_marks", "_asyncio")),
             "spdl._errors",
             f"{R}._values",
             "spdl._random",
@@ -107,7 +108,9 @@ RULES = [
     Rule(f"{P}._batching", allows=(f"{P}.defs",)),
     Rule(f"{P}._cache_iterator"),
     Rule(f"{P}._pipeline_ids"),
-    Rule(f"{P}._observe", allows=("spdl._errors", f"{P}._info", f"{P}._marks", f"{P}._cpus", C)),
+    Rule(
+        f"{P}._observe", allows=("spdl._errors", *(f"{P}.{of}" for of in ("_info", "_marks", "_cpus", "_asyncio")), C)
+    ),
     # What the engine gives to observers: plain records and callables.
     Rule(f"{P}._observe._probe", allows=(f"{P}._info",)),
     Rule(f"{P}._priority", allows=("spdl._errors", f"{P}._cpus")),

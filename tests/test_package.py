@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import spdl
+from tests.support.timeouts import TIMEOUT
 
 SRC = Path(__file__).resolve().parent.parent / "src"
 
@@ -65,6 +66,37 @@ def test_engine_and_sources_import_nothing_heavy(module: str) -> None:
         "print(sorted(m for m in sys.modules if m.split('.')[0] in {'numpy', 'torch'} or m.startswith('spdl.io')))"
     )
     assert heavy == "[]"
+
+
+_WITHOUT_ASYNCIO = """
+import sys
+import spdl.pipeline.config
+from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+
+class Source:
+    def __iter__(self):
+        yield "asyncio" in sys.modules
+
+def same(item):
+    return item
+
+if __name__ == "__main__":
+    builder = PipelineBuilder().add_source(Source()).pipe(same, concurrency=2).aggregate(1).add_sink()
+    pipeline = builder.build()
+    with pipeline.auto_stop():
+        print(*pipeline, "asyncio" in sys.modules)
+    pipeline.stats()
+    print(*run_pipeline_in_subprocess(builder, mp_context="spawn"), "asyncio" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_pipelines_without_async_stages_do_not_import_asyncio(tmp_path: Path) -> None:
+    """Neither here nor in a child: it is a quarter of what takes time."""
+    main = tmp_path / "main.py"
+    main.write_text(_WITHOUT_ASYNCIO, encoding="utf-8")
+    result = subprocess.run([sys.executable, main], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert (result.stdout.split(), result.stderr) == (["[False]", "False", "[False]", "False"], "")
 
 
 @pytest.mark.slow

@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from ._builder import PipelineBuilder as PipelineBuilder
     from ._cache_iterator import cache_iterator as cache_iterator
     from ._info import StageInfo as StageInfo
-    from ._observe import AsyncQueue as AsyncQueue
+    from ._marks import is_eof as is_eof
+    from ._marks import is_epoch_end as is_epoch_end
     from ._observe import BackgroundTask as BackgroundTask
     from ._observe import BackgroundTaskFactory as BackgroundTaskFactory
     from ._observe import ItemFailure as ItemFailure
     from ._observe import PipelineStats as PipelineStats
-    from ._observe import QueuePerfStats as QueuePerfStats
     from ._observe import StageStats as StageStats
-    from ._observe import StatsQueue as StatsQueue
     from ._observe import TaskHook as TaskHook
     from ._observe import TaskPerfStats as TaskPerfStats
     from ._observe import TaskStatsHook as TaskStatsHook
     from ._observe import create_task as create_task
-    from ._observe import is_eof as is_eof
-    from ._observe import is_epoch_end as is_epoch_end
     from ._observe._process_group import ProcessGroupStatsMonitor as ProcessGroupStatsMonitor
+    from ._observe._queues import AsyncQueue as AsyncQueue
+    from ._observe._queues import QueuePerfStats as QueuePerfStats
+    from ._observe._queues import StatsQueue as StatsQueue
     from ._observe._resource_usage import ProcessGroupResourceUsage as ProcessGroupResourceUsage
     from ._observe._verdict import StageShares as StageShares
     from ._observe._verdict import Verdict as Verdict
@@ -162,22 +162,19 @@ _MODULES = {
         "WorkerTimeoutError",
     ),
     "._info": ("StageInfo",),
+    "._marks": ("is_eof", "is_epoch_end"),
     "._observe": (
-        "AsyncQueue",
         "BackgroundTask",
         "BackgroundTaskFactory",
         "ItemFailure",
         "PipelineStats",
-        "QueuePerfStats",
         "StageStats",
-        "StatsQueue",
         "TaskHook",
         "TaskPerfStats",
         "TaskStatsHook",
         "create_task",
-        "is_eof",
-        "is_epoch_end",
     ),
+    "._observe._queues": ("AsyncQueue", "QueuePerfStats", "StatsQueue"),
     "._observe._process_group": ("ProcessGroupStatsMonitor",),
     "._observe._resource_usage": ("ProcessGroupResourceUsage",),
     "._observe._verdict": ("StageShares", "Verdict"),

@@ -20,10 +20,10 @@ from ._engine._counts import take_counts
 from ._engine._recorded import RecordedEngine
 from ._engine._stages import SourceNode
 from ._info import StageInfo
-from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
+from ._observe import BackgroundTaskFactory, TaskHook, describe_error, is_compact_log
 from ._observe._history import History
 from ._observe._snapshot import stats_of
-from ._observe._wiring import Wiring, make_merge_queues
+from ._observe._wiring import Wiring
 from ._pipeline import Pipeline
 from ._pipeline_ids import PIPELINE_IDS
 from ._resume._exactness import check_exact
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ._engine._failures import Failure
     from ._engine._isolated_workers import IsolatedTask, IsolatedWorker
     from ._engine._region_workers import RegionWorkers
+    from ._observe._probe import ItemReader, ItemWriter
+    from ._observe._queues import AsyncQueue
     from ._provenance._log import ProvenanceLog
     from ._quarantine import FailureEvent
     from .defs import Exclude
@@ -108,7 +110,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
         options.queue_class,
         options.report_stats_interval,
         default_hook_class=_config.get_default_hook_class(),
-        default_queue_class=_config.get_default_queue_class(),
+        default_queue_class=_config.own_queue_class(),
     )
     engine = build_graph(
         cfg,
@@ -121,7 +123,7 @@ def _assemble(cfg: PipelineConfig[U], options: BuildOptions) -> Pipeline[U]:
             keeps_keys=options.on_failure is not None or options.quarantine is not None,
             first_stage_id=first_stage_id,
             wire=wiring.wire,
-            make_merge_queues=make_merge_queues,
+            make_merge_queues=_make_merge_queues,
             report_failure=_count_only if options.is_measured else _log_failed_item,
             start_isolated=_start_isolated,
             make_region_workers=make_region_workers,
@@ -222,6 +224,14 @@ def _log_failed_item(failure: Failure) -> None:
         log(_LOG, logging.ERROR, f"{text}: %s", failure.stage, record.item_repr, at, error)
     else:
         log(_LOG, logging.ERROR, text, failure.stage, record.item_repr, at, exc_info=record.error)
+
+
+def _make_merge_queues(
+    info: StageInfo, inputs: list[tuple[StageInfo, ItemReader]], output: ItemWriter
+) -> tuple[list[AsyncQueue], AsyncQueue]:
+    from ._observe._merge_queues import make_merge_queues  # imported late: they need asyncio
+
+    return make_merge_queues(info, inputs, output)
 
 
 def _count_only(failure: Failure) -> None:

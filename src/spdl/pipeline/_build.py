@@ -11,12 +11,13 @@ from spdl._processes._preload import preload
 from . import config as _config
 from ._assemble import BuildOptions, assemble
 from ._info import StageInfo
-from ._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+from ._observe import BackgroundTaskFactory, TaskHook
 from ._pipeline import Pipeline
 from .defs import MaxFailures, PipelineConfig
 
 if TYPE_CHECKING:
     from ._engine._region_workers import RegionWorkers
+    from ._observe._queues import AsyncQueue
     from ._quarantine import FailureEvent
     from .defs import Region
 

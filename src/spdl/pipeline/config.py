@@ -5,16 +5,21 @@ exception: it is read whenever an error is logged.) Set defaults at the start of
 worker process.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import log
-from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, StatsQueue, TaskHook, TaskStatsHook
+from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook, TaskStatsHook
 from spdl.pipeline._observe import set_compact_log as set_compact_log
 from spdl.pipeline.defs import PipelineConfig
+
+if TYPE_CHECKING:
+    from spdl.pipeline._observe._queues import AsyncQueue
 
 __all__ = [
     "diagnostic_mode_num_sources",
@@ -51,7 +56,7 @@ class _Defaults:
     """
 
     hook_class: Callable[..., TaskHook] | None = TaskStatsHook
-    queue_class: Callable[..., AsyncQueue] = StatsQueue
+    queue_class: Callable[..., AsyncQueue] | None = None  # ``StatsQueue``, which is imported on use
     profile_hook: Any = None
     profile_callback: Callable[[Any], None] | None = None
     build_callback: Callable[[PipelineConfig[Any]], None] | None = None
@@ -84,7 +89,7 @@ def get_default_hook_class() -> Callable[..., TaskHook] | None:
     return _DEFAULTS.hook_class
 
 
-def set_default_queue_class(cls: Callable[..., AsyncQueue] | None = StatsQueue) -> None:
+def set_default_queue_class(cls: Callable[..., AsyncQueue] | None = None) -> None:
     """Set the class that observes the buffer after each stage, for pipelines built without ``queue_class``.
 
     Args:
@@ -95,11 +100,18 @@ def set_default_queue_class(cls: Callable[..., AsyncQueue] | None = StatsQueue) 
         TypeError: ``cls`` is not callable.
     """
     _check_callable("cls", cls)
-    _DEFAULTS.queue_class = StatsQueue if cls is None else cls
+    _DEFAULTS.queue_class = cls
 
 
 def get_default_queue_class() -> Callable[..., AsyncQueue]:
     """Return the default queue class."""
+    from spdl.pipeline._observe._queues import StatsQueue  # imported late: it needs asyncio
+
+    return _DEFAULTS.queue_class or StatsQueue
+
+
+def own_queue_class() -> Callable[..., AsyncQueue] | None:
+    """Return the default queue class if one was set. Not public."""
     return _DEFAULTS.queue_class
 
 

@@ -6,7 +6,6 @@ handle can be collected while the engine runs.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from enum import Enum
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log
 
 from ._channel import MARK

@@ -6,12 +6,13 @@ reference to the lane that runs its calls, so no call looks for its lane.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    import asyncio
+
     from spdl.pipeline._observe._probe import Place
 
     from ._joining import Joining, RunningCall

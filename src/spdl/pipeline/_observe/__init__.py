@@ -1,4 +1,7 @@
-"""Observability: statistics, hooks, queues, background tasks and log lines. The engine does not import it."""
+"""Observability: statistics, hooks, background tasks and log lines. The engine does not import it.
+
+Queues are in ``_queues``: they need asyncio, which is imported on use only.
+"""
 
 from spdl.pipeline._observe._background import BackgroundTask as BackgroundTask
 from spdl.pipeline._observe._background import BackgroundTaskFactory as BackgroundTaskFactory
@@ -6,12 +9,6 @@ from spdl.pipeline._observe._compact_log import describe_error as describe_error
 from spdl.pipeline._observe._compact_log import is_compact_log as is_compact_log
 from spdl.pipeline._observe._compact_log import set_compact_log as set_compact_log
 from spdl.pipeline._observe._create_task import create_task as create_task
-from spdl.pipeline._observe._queues import AsyncQueue as AsyncQueue
-from spdl.pipeline._observe._queues import QueuePerfStats as QueuePerfStats
-from spdl.pipeline._observe._queues import StatsQueue as StatsQueue
-from spdl.pipeline._observe._queues import check_observer as check_observer
-from spdl.pipeline._observe._queues import is_eof as is_eof
-from spdl.pipeline._observe._queues import is_epoch_end as is_epoch_end
 from spdl.pipeline._observe._stats import ItemFailure as ItemFailure
 from spdl.pipeline._observe._stats import PipelineStats as PipelineStats
 from spdl.pipeline._observe._stats import StageStats as StageStats
@@ -21,23 +18,17 @@ from spdl.pipeline._observe._task_hooks import TaskStatsHook as TaskStatsHook
 from spdl.pipeline._observe._task_hooks import overrides as overrides
 
 __all__ = [
-    "AsyncQueue",
     "BackgroundTask",
     "BackgroundTaskFactory",
     "ItemFailure",
     "PipelineStats",
-    "QueuePerfStats",
     "StageStats",
-    "StatsQueue",
     "TaskHook",
     "TaskPerfStats",
     "TaskStatsHook",
-    "check_observer",
     "create_task",
     "describe_error",
     "is_compact_log",
-    "is_eof",
-    "is_epoch_end",
     "overrides",
     "set_compact_log",
 ]

@@ -1,6 +1,7 @@
 """``create_task``: an asyncio task whose failure is logged even if it is never awaited."""
 
-import asyncio
+from __future__ import annotations
+
 import logging
 import weakref
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log, name_of
 from spdl.pipeline._observe._compact_log import describe_error, is_compact_log, raised_at
 

@@ -4,7 +4,8 @@ The process is separate because reading the memory maps of large processes takes
 loading threads need.
 """
 
-import asyncio
+from __future__ import annotations
+
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import WorkerDiedError
 from spdl._numbers import as_seconds
 from spdl._reports import log
@@ -49,7 +51,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
         self,
         callback: Callable[[ProcessGroupResourceUsage], Awaitable[None]],
         interval: float = 60.0,
-        mp_context: "BaseContext | None" = None,
+        mp_context: BaseContext | None = None,
     ) -> None:
         self._callback = callback
         self._interval = as_seconds("interval", interval, positive=True)
@@ -96,7 +98,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 process.close()
             reader.close()
 
-    async def _deliver(self, reader: "Connection", process: "BaseProcess") -> None:
+    async def _deliver(self, reader: Connection, process: BaseProcess) -> None:
         from spdl._processes import _start as starting
 
         while True:
@@ -125,7 +127,7 @@ def _group_of_this_process() -> int:
     return os.getpgrp() if hasattr(os, "getpgrp") else os.getpid()
 
 
-async def _start(process: "BaseProcess", context: "BaseContext") -> None:
+async def _start(process: BaseProcess, context: BaseContext) -> None:
     """Start a process without blocking the loop, which would take from tens of milliseconds to a second."""
     from spdl._processes import _start as starting
 
@@ -173,7 +175,7 @@ async def _readable(*descriptors: int) -> None:
             loop.remove_reader(descriptor)
 
 
-def _sample_for_parent(reader: "Connection", writer: "Connection", pid: int, pgid: int, interval: float) -> None:
+def _sample_for_parent(reader: Connection, writer: Connection, pid: int, pgid: int, interval: float) -> None:
     """Main function of the child process."""
     import multiprocessing
     from multiprocessing.connection import wait

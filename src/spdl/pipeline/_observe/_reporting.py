@@ -1,10 +1,12 @@
 """Reports statistics of a stage at intervals, and totals at the end."""
 
-import asyncio
+from __future__ import annotations
+
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log
 
 __all__ = ["report_around_stage", "report_every"]

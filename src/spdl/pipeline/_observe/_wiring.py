@@ -1,4 +1,4 @@
-"""Makes the observers of a pipeline, and the queues of merge ops.
+"""Makes the observers of a pipeline.
 
 Decides which hooks run per call and which only read counters. The engine calls ``wire``, and is not imported here.
 """
@@ -6,16 +6,18 @@ Decides which hooks run per call and which only read counters. The engine calls 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe._block_report import BlockReport
-from spdl.pipeline._observe._probe import ItemReader, ItemWriter, NodeKind, StageWiring
-from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue, check_observer
+from spdl.pipeline._observe._probe import NodeKind, StageWiring
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._task_hooks import TaskHook, TaskStatsHook, overrides
 
-__all__ = ["Wiring", "make_merge_queues"]
+if TYPE_CHECKING:
+    from spdl.pipeline._observe._queues import AsyncQueue, StatsQueue
+
+__all__ = ["Wiring"]
 
 
 class Wiring:
@@ -26,7 +28,8 @@ class Wiring:
         queue_class: Makes the queue of a stage. ``None``: ``default_queue_class``.
         interval: Seconds between reports of the default hook and queue.
         default_hook_class: Called with ``(info, interval=s)``.
-        default_queue_class: Called with ``(info, buffer_size=n, interval=s)``.
+        default_queue_class: Called with ``(info, buffer_size=n, interval=s)``. ``None``: the reports of ``StatsQueue``,
+            which need none.
     """
 
     def __init__(
@@ -36,7 +39,7 @@ class Wiring:
         interval: float,
         *,
         default_hook_class: Callable[..., TaskHook] | None,
-        default_queue_class: Callable[..., AsyncQueue],
+        default_queue_class: Callable[..., AsyncQueue] | None,
     ) -> None:
         self.task_hook_factory = task_hook_factory
         self.queue_class = queue_class
@@ -54,16 +57,11 @@ class Wiring:
         """Make the observers of one stage. Called by the graph for every stage and path, in order of stage id."""
         wiring = StageWiring()
         if kind != "router":
-            self._add_queue(wiring, self._make_queue(info, buffer_size))
+            self._add_queue(wiring, info, buffer_size)
         if kind in ("stage", "router"):
             for hook in self._make_hooks(info):
                 self._add_hook(wiring, hook)
         return wiring
-
-    def _make_queue(self, info: StageInfo, buffer_size: int) -> AsyncQueue:
-        if self.queue_class is not None:
-            return check_observer(self.queue_class(info, buffer_size=buffer_size))
-        return check_observer(self.default_queue_class(info, buffer_size=buffer_size, interval=self.interval))
 
     def _make_hooks(self, info: StageInfo) -> list[TaskHook]:
         if self.task_hook_factory is not None:
@@ -71,7 +69,21 @@ class Wiring:
         make = self.default_hook_class
         return [] if make is None else [make(info, interval=self.interval)]
 
-    def _add_queue(self, wiring: StageWiring, queue: AsyncQueue) -> None:
+    def _add_queue(self, wiring: StageWiring, info: StageInfo, buffer_size: int) -> None:
+        if self.queue_class is not None:
+            queue = self.queue_class(info, buffer_size=buffer_size)
+        elif self.default_queue_class is not None:
+            queue = self.default_queue_class(info, buffer_size=buffer_size, interval=self.interval)
+        else:
+            self.has_plain = True
+            return
+        from spdl.pipeline._observe._queues import (  # imported late: needs asyncio
+            AsyncQueue,
+            StatsQueue,
+            check_observer,
+        )
+
+        check_observer(queue)
         if isinstance(queue, StatsQueue):
             self.channel_readers.append((queue, wiring))
             if not overrides(queue, StatsQueue, "stage_hook"):
@@ -150,65 +162,3 @@ def _checked_stage_hook(owner: TaskHook | AsyncQueue) -> Callable[[], Any]:
             f"(is @asynccontextmanager missing?), got {context!r}"
         )
     return lambda: context
-
-
-class _MergeInput(AsyncQueue):
-    """Input queue of a custom merge op: the outputs of one sub-pipeline."""
-
-    def __init__(self, info: StageInfo, reader: ItemReader) -> None:
-        super().__init__(info, buffer_size=reader.capacity)
-        self._reader = reader
-
-    def qsize(self) -> int:
-        return self._reader.qsize()
-
-    def empty(self) -> bool:
-        return self.qsize() == 0
-
-    async def get(self) -> Any:
-        return await self._reader.get()
-
-    def get_nowait(self) -> Any:
-        return self._reader.get_nowait()
-
-    async def put(self, item: Any) -> None:
-        raise TypeError("a merge op reads its inputs; it puts into output_queue")
-
-    def put_nowait(self, item: Any) -> None:
-        raise TypeError("a merge op reads its inputs; it puts into output_queue")
-
-
-class _MergeOutput(AsyncQueue):
-    """Output queue of a custom merge op."""
-
-    def __init__(self, info: StageInfo, writer: ItemWriter) -> None:
-        super().__init__(info, buffer_size=writer.capacity)
-        self._writer = writer
-
-    def qsize(self) -> int:
-        return self._writer.qsize()
-
-    def empty(self) -> bool:
-        return self.qsize() == 0
-
-    def full(self) -> bool:
-        return self._writer.full()
-
-    async def put(self, item: Any) -> None:
-        await self._writer.put(item)
-
-    def put_nowait(self, item: Any) -> None:
-        self._writer.put_nowait(item)
-
-    async def get(self) -> Any:
-        raise TypeError("a merge op puts into its output; it reads from input_queues")
-
-    def get_nowait(self) -> Any:
-        raise TypeError("a merge op puts into its output; it reads from input_queues")
-
-
-def make_merge_queues(
-    info: StageInfo, inputs: list[tuple[StageInfo, ItemReader]], output: ItemWriter
-) -> tuple[list[AsyncQueue], AsyncQueue]:
-    """Return the queues that the op of a merge is called with."""
-    return [_MergeInput(of, reader) for of, reader in inputs], _MergeOutput(info, output)

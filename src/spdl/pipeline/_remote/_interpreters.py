@@ -11,7 +11,8 @@ from spdl._errors import UnsupportedPythonError
 if TYPE_CHECKING:
     from spdl.pipeline._builder import PipelineBuilder
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe._queues import AsyncQueue
     from spdl.pipeline.defs import MaxFailures, PipelineConfig
 
 __all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]

@@ -26,7 +26,8 @@ from ._unpicklable import find_unpicklable_part
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._observe import AsyncQueue, BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe import BackgroundTaskFactory, TaskHook
+    from spdl.pipeline._observe._queues import AsyncQueue
     from spdl.pipeline._quarantine import FailureEvent
 
 __all__ = ["has_regions", "run_pipeline_in_subprocess"]

@@ -5,11 +5,11 @@ Task hooks are async. With hooks, every op becomes an async op on the loop, and 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._random import StageSeeds
 from spdl.pipeline._engine._isolated_workers import IsolatedTask
 from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane

@@ -7,13 +7,13 @@ engine starts no process itself: ``GraphOptions.start_isolated`` returns an ``Is
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 from collections.abc import AsyncIterator
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 from spdl._reports import add_note, note_attempts
 from spdl.pipeline._engine._remote_calls import Collected, as_error

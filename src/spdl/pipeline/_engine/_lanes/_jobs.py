@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl.pipeline._engine._stages._hooked import next_or_end
 from spdl.pipeline._engine._ticket import Ticket
 

@@ -8,7 +8,6 @@ passed to the loop in one wake-up (``_kick``).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log
 from spdl.pipeline._engine._joining import RunningCall, Stuck, running_on, stack_of, stuck_in
 from spdl.pipeline._engine._lane import AsyncLane, Rank, open_time

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import weakref
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
+
+import spdl.pipeline._asyncio as asyncio
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
@@ -45,11 +46,12 @@ class Root:
         self.lane: RootedLane | None = lane
         self.found = weakref.ref(lane)
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.make_runner = asyncio.Runner  # not looked up on the thread: this is what imports asyncio
 
     def run(self, thread: EngineThread) -> None:
         """Body of the thread."""
         try:
-            with asyncio.Runner() as runner:
+            with self.make_runner() as runner:
                 runner.run(self._live())
         except BaseException as exc:  # noqa: BLE001 - it would be lost otherwise
             self.report(exc)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
 from spdl.pipeline._engine._channel import MARK, Channel
 from spdl.pipeline._engine._failures import as_stage_failure

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl.pipeline._engine._failures import as_stage_failure
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ declare ``is_exact`` counts as part of the next output too: it may have been kep
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
 from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK

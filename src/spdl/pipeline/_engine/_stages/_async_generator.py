@@ -5,11 +5,11 @@ In input order, only the oldest call may emit; the others run until they have an
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log, shown
 from spdl.pipeline._engine._ticket import Ticket
 

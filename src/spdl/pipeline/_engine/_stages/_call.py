@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
 from spdl.pipeline._engine._failures import (

@@ -7,12 +7,12 @@ op's exception, drops the item.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError
 from spdl._reports import log
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from spdl.pipeline._engine._channel import MARK, Entry
 from spdl.pipeline._engine._node import Node
 
 if TYPE_CHECKING:
+    import asyncio
+
     from spdl.pipeline._engine._channel import Channel
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._lane import AsyncLane

@@ -6,13 +6,13 @@ limits, all attempts together are one call. Between attempts, a sync op keeps it
 
 from __future__ import annotations
 
-import asyncio
 import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._reports import note_attempts
 
 from ._attempt import limited

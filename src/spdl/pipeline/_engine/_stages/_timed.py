@@ -6,11 +6,11 @@ pool replaces its thread, which ends when the call returns.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError
 
 from ._call import CallStage, Settled, begin
