@@ -314,6 +314,7 @@ ENGINE_ROWS = [
     ("_recorded", "_stalls"),
     ("_engine", "_shutdown"),
     ("_sink", "_deadlines", "_passes"),
+    ("_exclusion", "_keys"),
     ("_refill",),
     ("_core", "_node"),
     ("_channel", "_lane"),

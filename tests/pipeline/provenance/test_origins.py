@@ -110,7 +110,7 @@ def test_keys_do_not_grow_with_the_run() -> None:
         for _ in pipeline.with_origins():
             pass
         passes: Any = pipeline._engine.nodes[0]
-        assert len(passes.passes.keys) <= 2000
+        assert len(passes.passes.keys.of) <= 2000
 
 
 def test_a_started_pipeline_refuses() -> None:

@@ -18,9 +18,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from spdl._errors import PipelineError
-from spdl._random import ItemPosition, key_of
+from spdl._random import ItemPosition
 from spdl._reports import name_of
 from spdl.resume._values import pack, unpack
+
+from ._exclusion import Exclusion
+from ._keys import Keys
 
 if TYPE_CHECKING:
     from spdl._random._seeds import ItemPlace
@@ -40,8 +43,6 @@ _EXHAUSTED: Final = object()
 _SNAPSHOT_SHARE: Final = 0.01
 #: Maximum number of saved states of a source. If there are more, every other one is dropped.
 _MOST_SNAPSHOTS: Final = 64
-#: Keys are kept for at least this many items before those that are not pending are dropped.
-_MIN_KEYS: Final = 1000
 
 
 class Plan(NamedTuple):
@@ -86,17 +87,15 @@ class Passes:
     """Begins the passes over a source, on its thread or task. The engine's lock guards what is captured."""
 
     __slots__ = (
-        "counters",
         "engine",
         "entered",
-        "excludes",
+        "exclusion",
         "first_epoch",
         "get_at",
         "given",
         "is_continuous",
         "is_watched",
         "keys",
-        "keys_limit",
         "kind",
         "next_epoch",
         "next_snapshot",
@@ -133,13 +132,11 @@ class Passes:
             self.set_epoch = source.set_epoch
         self.rank, self.world = rank_and_world(source)
         self.rng_epoch: int | None = None  # what places have as the epoch, if not its number
-        self.keys: dict[int, int | str | None] | None = None  # by index, what the source gave; ``None``: not kept
-        self.keys_limit = _MIN_KEYS
+        self.keys: Keys | None = None  # what the source gave; ``None``: not kept
         self.given: Sequence[ItemPlace] | None = None  # the places, of a replay
         self.refill: Refill | None = None
         self.replace: Callable[[int], Any] | None = None  # the item of a spare, by its global position
-        self.excludes: Callable[[Any], bool] | None = None  # which items are consumed instead of given
-        self.counters: Counters | None = None  # of the source's node, if items are excluded
+        self.exclusion: Exclusion | None = None  # of items that are consumed instead of given
 
         self.number_epochs()
 
@@ -163,9 +160,9 @@ class Passes:
     def begin(self) -> Iterator[Any]:
         """Return the iterator of the next pass. Not under the lock: runs user code."""
         iterator = self.begin_unkept()
-        if self.excludes is not None:
-            iterator = self.without_excluded(iterator, self.excludes)
-        return iterator if self.keys is None else self.kept(iterator)
+        if self.exclusion is not None:
+            iterator = self.exclusion.without(iterator)
+        return iterator if self.keys is None else self.keys.kept(iterator)
 
     def begin_unkept(self) -> Iterator[Any]:
         plan, start = self.enter()
@@ -192,9 +189,9 @@ class Passes:
         iterator: AsyncIterator[Any] = aiter(self.source)
         if plan is not None:
             iterator = self.replayed_async(iterator, plan, start)
-        if self.excludes is not None:
-            iterator = self.without_excluded_async(iterator, self.excludes)
-        return iterator if self.keys is None else self.kept_async(iterator)
+        if self.exclusion is not None:
+            iterator = self.exclusion.without_async(iterator)
+        return iterator if self.keys is None else self.keys.kept_async(iterator)
 
     def enter(self) -> tuple[Plan | None, int]:
         """Note that the next pass begins, and tell the source which one it is."""
@@ -334,92 +331,15 @@ class Passes:
             if (aclose := getattr(iterator, "aclose", None)) is not None:
                 await aclose()
 
-    # -- excluded items
+    # -- what is done with each item, and places
 
     def exclude(self, excludes: Callable[[Any], bool], counters: Counters) -> None:
         """Consume the items of which ``excludes`` is true instead of giving them. Before the start."""
-        self.excludes = excludes
-        self.counters = counters
-
-    def without_excluded(self, iterator: Iterator[Any], excludes: Callable[[Any], bool]) -> Generator[Any, None, None]:
-        try:
-            while True:
-                value = next(iterator, _EXHAUSTED)
-                if value is _EXHAUSTED:
-                    return
-                if excludes(value):
-                    self.consume_next()
-                else:
-                    yield value
-                value = None  # this frame must not keep an item alive
-        finally:
-            if (close := getattr(iterator, "close", None)) is not None:
-                close()
-
-    async def without_excluded_async(
-        self, iterator: AsyncIterator[Any], excludes: Callable[[Any], bool]
-    ) -> AsyncIterator[Any]:
-        try:
-            async for value in iterator:
-                if excludes(value):
-                    self.consume_next()
-                else:
-                    yield value
-        finally:
-            if (aclose := getattr(iterator, "aclose", None)) is not None:
-                await aclose()
-
-    def consume_next(self) -> None:
-        """The next position is issued and consumed at once."""
-        with self.engine.lock:
-            positions = self.positions
-            positions.pending.add(positions.next_index)  # so that a source that refills replaces it
-            positions.consume(positions.next_index)
-            positions.next_index += 1
-            assert self.counters is not None
-            self.counters.num_dropped += 1
-
-    # -- keys and places
+        self.exclusion = Exclusion(self.engine, self.number, excludes, counters)
 
     def keep_keys(self) -> None:
         """Keep what the source gives, where it is a number or a text, while it is pending. Before the start."""
-        self.keys = {}
-
-    def kept(self, iterator: Iterator[Any]) -> Generator[Any, None, None]:
-        """The same items, with their keys kept."""
-        try:
-            while True:
-                value = next(iterator, _EXHAUSTED)
-                if value is _EXHAUSTED:
-                    return
-                self.keep_key(value)
-                yield value
-                value = None  # this frame must not keep an item alive
-        finally:
-            if (close := getattr(iterator, "close", None)) is not None:
-                close()
-
-    async def kept_async(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        try:
-            async for value in iterator:
-                self.keep_key(value)
-                yield value
-        finally:
-            if (aclose := getattr(iterator, "aclose", None)) is not None:
-                await aclose()
-
-    def keep_key(self, value: Any) -> None:
-        """Keep the key of the item that is emitted next."""
-        keys = self.keys
-        assert keys is not None
-        key = key_of(value)
-        if key is None:
-            return
-        if len(keys) >= self.keys_limit:
-            with self.engine.lock:
-                keys = self.keys = {index: keys[index] for index in self.positions.pending if index in keys}
-                self.keys_limit = max(_MIN_KEYS, 2 * len(keys))
-        keys[self.positions.next_index] = key
+        self.keys = Keys(self.engine, self.number)
 
     def place(self, index: int) -> ItemPlace:
         """Return the place of a pending index. Under the lock."""
@@ -429,7 +349,7 @@ class Passes:
         position = self.global_position(position, self.plans.get(epoch) if self.plans else None)
         if self.rng_epoch is not None:
             epoch = self.rng_epoch
-        return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.get(index))
+        return ItemPosition(epoch, position, self.number, None if self.keys is None else self.keys.of.get(index))
 
     def global_position(self, position: int, plan: Plan | None) -> int:
         """Return the position in the order of all ranks. Those of spares follow all others."""
@@ -508,7 +428,7 @@ class Passes:
         )
 
     def forget(self) -> None:
-        self.source = self.owner = self.get_at = self.set_epoch = self.excludes = None
+        self.source = self.owner = self.get_at = self.set_epoch = self.exclusion = None
 
 
 def rank_and_world(source: object) -> tuple[int, int]:
