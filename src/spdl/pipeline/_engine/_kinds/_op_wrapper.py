@@ -30,7 +30,7 @@ from spdl.pipeline._engine._stages import (
     timed_async,
     to_its_end,
 )
-from spdl.pipeline._engine._stages._call import WrongParameters
+from spdl.pipeline._engine._stages._failing import WrongParameters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,7 +17,7 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError, WorkerDiedError, WorkerTimeoutError
 from spdl._reports import add_note, note_attempts
 from spdl.pipeline._engine._remote_calls import Collected, as_error
-from spdl.pipeline._engine._stages._call import WrongParameters
+from spdl.pipeline._engine._stages._failing import WrongParameters
 from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._jobs import JobQueue

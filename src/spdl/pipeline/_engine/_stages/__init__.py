@@ -8,7 +8,7 @@ from ._aggregate import CollateStage as CollateStage
 from ._aggregate_due import DueAggregateStage as DueAggregateStage
 from ._async_generator import AsyncGeneratorStage as AsyncGeneratorStage
 from ._call import CallStage as CallStage
-from ._call import begin as begin
+from ._failing import begin as begin
 from ._gate import GateStage as GateStage
 from ._generator import GeneratorStage as GeneratorStage
 from ._hooked import HookedGenerator as HookedGenerator

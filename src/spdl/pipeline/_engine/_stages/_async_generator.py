@@ -13,7 +13,8 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log, shown
 from spdl.pipeline._engine._ticket import Ticket
 
-from ._call import CallStage, begin
+from ._call import CallStage
+from ._failing import begin
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._lane import AsyncLane

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
-from spdl.pipeline._engine._failures import (
-    FailureRecord,
-    Outcome,
-    as_stage_failure,
-    chain,
-    log_failure,
-    no_success,
-)
+from spdl.pipeline._engine._failures import as_stage_failure, no_success
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._ticket import Ticket
+
+from ._failing import WrongParameters, begin, settle_failure
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline._limits import Limit
 
-__all__ = ["CHEAP_SCORE", "CallStage", "Settled", "WrongParameters", "begin"]
+__all__ = ["CHEAP_SCORE", "CallStage"]
 
 #: A call this short is cheaper to run on the current thread than to pass to another: waking a thread costs about 25 us
 #: on the machines measured. See ``docs/architecture.md``, "The source thread helps".
@@ -47,28 +41,6 @@ _CPU_SAMPLE_EVERY = 32
 
 def _forgotten(item: Any) -> Any:
     raise AssertionError("a call of a stage that has ended")
-
-
-class WrongParameters(Exception):
-    """An async op cannot be called with one argument. This would fail every item, so it fails the stage."""
-
-
-def begin(op: Callable[[Any], Any], value: Any) -> Any:
-    """Call an async op: create its coroutine or generator without running it."""
-    try:
-        return op(value)
-    except TypeError as exc:
-        if exc.__traceback__ is not None and exc.__traceback__.tb_next is None:  # raised by the call, not inside it
-            raise WrongParameters from exc
-        raise
-
-
-class Settled(NamedTuple):
-    """What comes of a call that raised: a failed item with what goes on in its place, or the failure of the stage."""
-
-    record: FailureRecord | None
-    substitute: Any = None  # ``None``: nothing
-    fatal: BaseException | None = None
 
 
 class CallStage(Node):
@@ -220,31 +192,9 @@ class CallStage(Node):
             ticket.fatal = exc.__cause__
         elif isinstance(exc, Exception):
             if not (ticket.cancelled or self.cancelled):
-                ticket.error, ticket.substitute, ticket.fatal = self.settle_failure(ticket, exc)
+                ticket.error, ticket.substitute, ticket.fatal = settle_failure(self, ticket, exc)
         else:
             ticket.fatal = as_stage_failure(exc, f"op of stage {self.info}")
-
-    def settle_failure(self, ticket: Ticket, exc: Exception) -> Settled:
-        """Find out what comes of a call that failed its item, and report it. Not under the lock; changes no ticket."""
-        item = ticket.value.item if type(ticket.value) is Placed else ticket.value
-        seconds = self.engine.clock() - ticket.started
-        outcome: Outcome = "raised" if self.raises else "dropped"
-        substitute = None
-        if self.substitute is not None:
-            try:
-                substitute = self.substitute(item, exc)
-            except Exception as failed:  # noqa: BLE001 - the user's; it is the failure of the call then
-                chain(failed, exc)
-                exc = failed
-            except BaseException as failed:  # noqa: BLE001 - the user's; it fails the stage
-                return Settled(None, None, as_stage_failure(failed, f"on_error of stage {self.info}"))
-            else:
-                outcome = "dropped" if substitute is None else "substituted"
-        report = self.engine.tell_failure
-        record = log_failure(
-            report, self.info, ticket.origin, item, exc, self.location, seconds=seconds, outcome=outcome
-        )
-        return Settled(record, substitute)
 
     def note_lost(self, number: int) -> None:
         """Count what a call leaves out of its result without failing. Not under the lock."""

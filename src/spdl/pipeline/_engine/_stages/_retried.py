@@ -16,7 +16,7 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._reports import note_attempts
 
 from ._attempt import limited
-from ._call import WrongParameters, begin
+from ._failing import WrongParameters, begin
 from ._timed import in_time
 
 if TYPE_CHECKING:

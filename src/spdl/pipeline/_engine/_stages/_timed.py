@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import spdl.pipeline._asyncio as asyncio
 from spdl._errors import StageTimeoutError
 
-from ._call import CallStage, Settled, begin
+from ._call import CallStage
+from ._failing import Settled, begin, settle_failure
 from ._generator import GeneratorStage
 from ._ordered import OrderedCallStage
 
@@ -39,7 +40,7 @@ def give_up(ticket: Ticket, error: StageTimeoutError) -> None:
     """Fail the item of a call that timed out. Not under the lock; runs on the deadlines thread."""
     stage: Any = ticket.stage
     engine = stage.engine
-    settled = Settled(None) if stage.cancelled else stage.settle_failure(ticket, error)
+    settled = Settled(None) if stage.cancelled else settle_failure(stage, ticket, error)
     must_start = False
     with engine.lock:
         try:
