@@ -142,7 +142,7 @@ RULES = [
     Rule(f"{P}._stall_options"),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),
-    Rule(f"{P}._iterators", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
+    Rule(f"{P}._iterators", allows=(f"{P}._engine", "spdl._errors"), lazily=(f"{P}._pipeline", f"{P}._provenance")),
     Rule(
         f"{P}._pipeline",
         allows=(f"{P}._observer", f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
@@ -192,7 +192,8 @@ RULES = [
     Rule("spdl.dataloader._iteration", allows=(P, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._device", allows=(IO, "spdl.dataloader._prefetching")),
-    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document")),
+    Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document", "spdl.dataloader._pytorch_epoch")),
+    Rule("spdl.dataloader._pytorch_epoch", allows=(TORCH, "spdl.dataloader._pytorch")),
     Rule(TORCH),
     Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}.resuming")),
     Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._elastic")),

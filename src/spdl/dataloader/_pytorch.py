@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from multiprocessing.context import BaseContext
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from zlib import crc32
 
 from spdl._numbers import as_timeout
@@ -15,12 +15,13 @@ from spdl.pipeline import PipelineStats, Verdict
 from spdl.pipeline._observer import Observer, judged
 from spdl.resume._document import KEY
 
+from ._pytorch_epoch import Epoch
 from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
-from ._torch._epoch_stats import EpochCounts, empty_stats
+from ._torch._epoch_stats import empty_stats
 from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
-from ._torch._warnings import longer_than_reported, too_many_workers
-from ._torch.resuming._progress import Mark, Progress
+from ._torch._warnings import too_many_workers
+from ._torch.resuming._progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._monitoring import Monitor
     from spdl.pipeline.defs import MaxFailures, Retry
 
-    from ._torch._tolerance import Tolerance
     from ._torch.choosing._choosing import Choice
     from ._torch.resuming._documents import Begun, Loaded
     from ._torch.resuming._indices import Indices
@@ -206,10 +206,10 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         self._loaded, self._begun = None, begun
         return epoch
 
-    def _iterate(self, progress: Progress, loaded: "Loaded | None") -> "_Epoch[T]":
+    def _iterate(self, progress: Progress, loaded: "Loaded | None") -> "Epoch[T]":
         if self._run is not None:
             self._begin_indices(progress, loaded)
-            return _Epoch(self._run.iterate(progress), self, progress)
+            return Epoch(self._run.iterate(progress), self, progress)
         workers = self.workers
         if workers == "process":
             _warn_of_workers(self.num_workers, stacklevel=3)
@@ -221,7 +221,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         if workers == "auto" and plan.num_workers > 0:
             chosen = self._choose(plan, progress)
             if chosen is not None:
-                epoch: _Epoch[T] = _Epoch(chosen, self, progress)
+                epoch: Epoch[T] = Epoch(chosen, self, progress)
                 if self._choice is not None and self._choice.workers == "process":
                     try:
                         _warn_of_workers(self.num_workers, stacklevel=3)
@@ -236,7 +236,7 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         run = _make_run(workers, plan)
         if self.persistent_workers:
             self._run = run
-        return _Epoch(run.iterate(progress), self, progress)
+        return Epoch(run.iterate(progress), self, progress)
 
     def _begin_indices(self, progress: Progress, loaded: "Loaded | None") -> None:
         if self._indices is not None:
@@ -467,84 +467,3 @@ def _make_run(workers: Workers | None, plan: Plan) -> Run:
     from ._torch.processes._processes import ProcessRun
 
     return ProcessRun(plan)
-
-
-def _tolerance_of(loader: PyTorchDataLoader[Any]) -> "Tolerance":
-    from ._torch._tolerance import Tolerance  # imports the engine, which few loaders need
-
-    assert loader.max_failures is not None
-    return Tolerance(loader.max_failures, f"get_pytorch_dataloader({type(loader.dataset).__name__})")
-
-
-class _Epoch(Iterator[T]):
-    """One pass over the loader: the result of ``iter(loader)``."""
-
-    def __init__(self, batches: Iterator[T], loader: PyTorchDataLoader[T], progress: Progress) -> None:
-        self._batches: Iterator[T] | None = batches
-        self._progress = progress
-        self._dataset = loader.dataset
-        self._reported_length = loader._reported_length
-        self._num_taken = 0
-        workers = loader.workers if loader.workers != "auto" or loader.choice is None else loader.choice.workers
-        self._is_in_processes = workers == "process" and loader.num_workers > 0
-        self._counts: EpochCounts | None = None
-        loader._observer = None
-        if (observer_of := getattr(batches, "observer", None)) is not None:
-            loader._observer = observer = observer_of()
-            loader._read_stats = observer.stats
-            if loader._is_measured:
-                observer.measure()
-        else:
-            in_flight = getattr(batches, "num_in_flight", None)
-            capacity = 0 if in_flight is None else (loader.prefetch_factor or 2) * loader.num_workers
-            self._counts = EpochCounts(loader.num_workers, in_flight, capacity)
-            loader._read_stats = self._counts.stats
-        self._tolerance = None if loader.max_failures is None else _tolerance_of(loader)
-
-    def __next__(self) -> T:
-        tolerance = self._tolerance
-        if self._batches is None:
-            if tolerance is not None and tolerance.failure is not None:
-                raise tolerance.failure
-            raise StopIteration
-        try:
-            take = next if self._counts is None else self._counts.take
-            batch: T = take(self._batches) if tolerance is None else tolerance.next(take, self._batches)
-        except StopIteration:
-            self._progress.has_ended = True
-            raise
-        except Exception:
-            if tolerance is not None and tolerance.failure is not None:
-                self.close()
-            raise
-        self._num_taken += 1
-        if self._reported_length is not None and self._num_taken > self._reported_length:
-            text = longer_than_reported(
-                self._dataset, self._reported_length, self._num_taken, in_processes=self._is_in_processes
-            )
-            warnings.warn(text, stacklevel=2)
-        return batch
-
-    def hold(self) -> None:
-        """See ``Holding``."""
-        self._progress.committed = self._progress.mark()
-
-    def token(self) -> Mark:
-        """See ``Holding``."""
-        return self._progress.mark()
-
-    def commit(self, token: Mark) -> None:
-        """See ``Holding``."""
-        self._progress.committed = token
-
-    def close(self) -> None:
-        """End the epoch and the workers that were started for it."""
-        batches, self._batches = self._batches, None
-        if self._counts is not None:
-            self._counts.end()
-        close = getattr(batches, "close", None)
-        if callable(close):
-            close()
-
-    def __reduce__(self) -> NoReturn:
-        raise NotImplementedError("an iterator over a loader cannot be pickled; pickle the loader")

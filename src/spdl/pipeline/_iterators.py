@@ -1,16 +1,21 @@
-"""The iterators that read a ``Pipeline``: in threads, and in coroutines."""
+"""The iterators that read a ``Pipeline``: in threads, in coroutines, and with the origins of what they read."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spdl._errors import PipelineStateError
+
 from ._engine import END, EPOCH, Engine
+from ._engine._graph import keep_places
+from ._engine._stages import CustomMergeStage
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
+    from ._provenance._origin import BatchOrigin
 
-__all__ = ["PipelineAsyncIterator", "PipelineIterator"]
+__all__ = ["PipelineAsyncIterator", "PipelineIterator", "iterate_with_origins", "keep_origins"]
 
 T = TypeVar("T")
 
@@ -111,3 +116,47 @@ class PipelineAsyncIterator(AsyncIterator[T]):
             pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopAsyncIteration
         return value  # type: ignore[no-any-return]
+
+
+def keep_origins(pipeline: Pipeline[Any]) -> None:
+    """Let the engine keep what origins are found by, from its start on.
+
+    Raises:
+        PipelineStateError: It has been started, and has not kept that.
+        ValueError: A merge op of the user makes it impossible to tell.
+    """
+    engine = pipeline._engine
+    if engine.places.failures is not None:
+        return
+    if pipeline._was_started:
+        raise PipelineStateError(
+            f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not kept "
+            "what origins are found by. Call with_origins() before the first read"
+        )
+    if any(isinstance(node, CustomMergeStage) for node in engine.nodes):
+        raise ValueError(
+            f"pipeline {engine.pipeline_id} cannot tell origins: behind a merge op of the user nobody "
+            "knows which positions an item comes from. Use Merge without op"
+        )
+    keep_places(engine)
+    engine.places.failures = {}
+
+
+def iterate_with_origins(pipeline: Pipeline[T], timeout: float | None) -> Iterator[tuple[T, BatchOrigin]]:
+    """Iterate as ``PipelineIterator`` does, with the origin of each item."""
+    from ._provenance._origin import origin_of  # imported late: few pipelines need it
+
+    engine = pipeline._engine
+    is_late = pipeline._was_iterated
+    while True:
+        value, taken = pipeline._take(timeout)
+        if isinstance(value, EOFError):
+            pipeline._commit(taken)
+            if is_late:
+                raise pipeline._over()
+            pipeline._was_iterated = engine.was_end_read
+            return
+        with engine.lock:
+            origin = origin_of(engine, taken[1])
+        pipeline._commit(taken)
+        yield value, origin

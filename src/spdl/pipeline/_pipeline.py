@@ -16,11 +16,11 @@ from spdl._numbers import as_int, as_timeout
 from spdl._reports import log
 
 from ._engine import END, EPOCH, Engine
-from ._engine._graph import keep_places
+from ._engine._counts import graph_of
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
-from ._engine._stages import CustomMergeStage, SourceNode
-from ._iterators import PipelineAsyncIterator, PipelineIterator
+from ._engine._stages import SourceNode
+from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
 from ._live import LIVE
 from ._observe import PipelineStats
 from ._observe._graph_text import graph_text
@@ -28,7 +28,6 @@ from ._observe._history import History
 from ._observer import Observer
 
 if TYPE_CHECKING:
-    from ._info import StageInfo
     from ._monitoring import Monitor
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
@@ -85,7 +84,7 @@ class Pipeline(Generic[T]):
     def __repr__(self) -> str:
         """The graph: a line for the pipeline, and one per stage."""
         engine = self._engine
-        return graph_text(engine.pipeline_id, engine.state.value, engine.num_threads, _graph_of(engine))
+        return graph_text(engine.pipeline_id, engine.state.value, engine.num_threads, graph_of(engine))
 
     def _repr_html_(self) -> str:
         return self.stats()._repr_html_()
@@ -337,40 +336,9 @@ class Pipeline(Generic[T]):
         """
         timeout = as_timeout("timeout", timeout)
         self._check_process()
-        engine = self._engine
         with self._beginning:
-            if engine.places.failures is None:
-                if self._was_started:
-                    raise PipelineStateError(
-                        f"pipeline {engine.pipeline_id} was started before with_origins() was called, and has not kept "
-                        "what origins are found by. Call with_origins() before the first read"
-                    )
-                if any(isinstance(node, CustomMergeStage) for node in engine.nodes):
-                    raise ValueError(
-                        f"pipeline {engine.pipeline_id} cannot tell origins: behind a merge op of the user nobody "
-                        "knows which positions an item comes from. Use Merge without op"
-                    )
-                keep_places(engine)
-                engine.places.failures = {}
-        return self._iterate_with_origins(timeout)
-
-    def _iterate_with_origins(self, timeout: float | None) -> Iterator[tuple[T, BatchOrigin]]:
-        from ._provenance._origin import origin_of  # imported late: few pipelines need it
-
-        engine = self._engine
-        is_late = self._was_iterated
-        while True:
-            value, taken = self._take(timeout)
-            if isinstance(value, EOFError):
-                self._commit(taken)
-                if is_late:
-                    raise self._over()
-                self._was_iterated = engine.was_end_read
-                return
-            with engine.lock:
-                origin = origin_of(engine, taken[1])
-            self._commit(taken)
-            yield value, origin
+            keep_origins(self)
+        return iterate_with_origins(self, timeout)
 
     def _take(self, timeout: float | None) -> tuple[Any, Any]:
         """Return the next item, and what ``_commit`` needs when the user has it. For those who pass items on.
@@ -525,9 +493,3 @@ class Pipeline(Generic[T]):
         if timeout is not None:
             raise TimeoutError(text)
         log(_LOG, logging.WARNING, "%s", text)
-
-
-def _graph_of(engine: Engine) -> list[tuple[StageInfo, tuple[str, ...]]]:
-    """Return the stages in order of their ids, each with the ids of those that it reads."""
-    nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
-    return [(node.info, tuple(channel.producer.info.stage_id for channel in node.inboxes)) for node in nodes]

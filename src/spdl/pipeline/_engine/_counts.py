@@ -19,12 +19,14 @@ from spdl.pipeline._observe._probe import (
 from ._stages import CallStage
 
 if TYPE_CHECKING:
+    from spdl.pipeline._info import StageInfo
+
     from ._channel import Channel
     from ._core import Core
     from ._engine import Engine
     from ._node import Node
 
-__all__ = ["call_reader", "channel_reader", "take_calls", "take_counts"]
+__all__ = ["call_reader", "channel_reader", "graph_of", "take_calls", "take_counts"]
 
 
 def call_reader(engine: Core, node: Node) -> CallReader:
@@ -80,6 +82,12 @@ def take_calls(engine: Engine) -> tuple[CallInFlight, ...]:
         )
         for call in calls
     )
+
+
+def graph_of(engine: Core) -> list[tuple[StageInfo, tuple[str, ...]]]:
+    """Return the stages in order of their ids, each with the ids of those that it reads."""
+    nodes = sorted(engine.nodes, key=lambda node: int(node.info.stage_id))
+    return [(node.info, tuple(channel.producer.info.stage_id for channel in node.inboxes)) for node in nodes]
 
 
 def _now(engine: Core) -> float:
