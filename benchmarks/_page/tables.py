@@ -245,6 +245,29 @@ def headlines() -> str:
     return "\n".join(lines)
 
 
+def resume() -> str:
+    """What resuming adds, in CPU time of rounds; what a state costs; and a first batch in the middle of a data set."""
+    stored = read("resume")
+    cases = stored.cases
+    off = f"{_OURS}-off"
+    lines = head(["", "resumable, CPU µs an item", "of that without"])
+    for case in cases.values():
+        if off in case["costs"] and (cost := _us(case, _OURS, "cpu_us")) is not None:
+            share = median(round_ratios(*(case["costs"][peer]["cpu_us"] for peer in (_OURS, off))))
+            lines.append(row([case["title"], short(cost), f"{short(share)}x"]))
+    others = head(["", "SPDL", "its size, or another library"])
+    for name in ("state-block", "state-apart"):
+        size = median(cases[name]["costs"][_OURS]["bytes"])
+        others.append(row([f"{cases[name]['title']}, µs", short(_us(cases[name], _OURS) or 0.0), f"{size:.0f} bytes"]))
+    million = {peer: median(values["ms"]) for peer, values in cases["first-million"]["costs"].items()}
+    torchdata = f"torchdata's `StatefulDataLoader` {_with_ratio(million['torchdata'], million[_OURS])}"
+    others.append(row(["the first batch at position 500000 of 1000000, ms", short(million[_OURS]), torchdata]))
+    drawn = cases["rng-numpy"]
+    grain = f"Grain {_with_ratio(_us(drawn, 'grain'), _us(drawn, _OURS) or 0.0)}"
+    others.append(row([f"{drawn['title']}, µs", short(_us(drawn, _OURS) or 0.0), grain]))
+    return "\n\n".join(["\n".join(lines), "\n".join(others), stored.source()])
+
+
 #: The parts of docs/benchmarks.md, by name.
 PAGE: Mapping[str, Callable[[], str]] = {
     "engine": engine,
@@ -255,6 +278,7 @@ PAGE: Mapping[str, Callable[[], str]] = {
     "migration": migration,
     "placement": placement,
     "transport": transport,
+    "resume": resume,
 }
 #: The parts of README.md.
 README: Mapping[str, Callable[[], str]] = {"headlines": headlines}
