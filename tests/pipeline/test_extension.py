@@ -11,9 +11,9 @@ from spdl.pipeline import PipelineBuilder, build_pipeline
 from spdl.pipeline._engine._channel import Channel
 from spdl.pipeline._engine._core import Core
 from spdl.pipeline._engine._graph_builder import GraphBuilder
-from spdl.pipeline._engine._joining import Joining, RunningCall, running_on
+from spdl.pipeline._engine._joining import Joining
 from spdl.pipeline._engine._kinds import KINDS
-from spdl.pipeline._engine._lane import CallLane
+from spdl.pipeline._engine._lane import CallLane, OpenCall
 from spdl.pipeline._engine._stages import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
@@ -70,8 +70,9 @@ class OneThread(CallLane):
         self.told.append("join")
         joining.thread(self.thread)
 
-    def running(self) -> list[RunningCall]:
-        return running_on(None if self.thread is None else self.thread.ticket)
+    def open_calls(self) -> list[OpenCall]:
+        ticket = None if self.thread is None else self.thread.ticket
+        return [] if ticket is None else [OpenCall(ticket)]
 
     def forget(self) -> None:
         self.told.append("forget")

@@ -19,7 +19,7 @@ from ._thread import EngineThread
 if TYPE_CHECKING:
     from ._ticket import Ticket
 
-__all__ = ["Joining", "RunningCall", "Stuck", "describe_stuck", "running_on", "stack_of", "stuck_in"]
+__all__ = ["Joining", "RunningCall", "Stuck", "describe_stuck", "stack_of", "stuck_in"]
 
 _LOG = logging.getLogger("spdl.pipeline")
 
@@ -165,10 +165,3 @@ def _is_interrupted() -> bool:
             return True
         error = error.__context__
     return isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
-
-
-def running_on(ticket: Ticket | None, thread_id: int | None = None, stack: str = "") -> list[RunningCall]:
-    """Return the call of a ticket, if there is one."""
-    if ticket is None:
-        return []
-    return [RunningCall(str(ticket.stage.info), short_repr(ticket.value), ticket.started, thread_id, stack)]

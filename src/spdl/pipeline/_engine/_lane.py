@@ -6,19 +6,22 @@ reference to the lane that runs its calls, so no call looks for its lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from ._failures import short_repr
+from ._joining import RunningCall
 
 if TYPE_CHECKING:
     import asyncio
 
     from spdl.pipeline._observe._probe import Place
 
-    from ._joining import Joining, RunningCall
+    from ._joining import Joining
     from ._ticket import CallSource, Ticket
 
-__all__ = ["AsyncLane", "CallLane", "Lane", "Rank", "open_time"]
+__all__ = ["AsyncLane", "CallLane", "Lane", "OpenCall", "Rank"]
 
 
 class Rank(IntEnum):
@@ -30,6 +33,19 @@ class Rank(IntEnum):
     REGION = 3
     SOURCE = 4
     DEADLINES = 5
+
+
+class OpenCall(NamedTuple):
+    """A call that has not returned.
+
+    ``thread_id``: of the thread that it runs on, if known. ``stack``: returns the stack of a coroutine. ``is_busy``:
+    whether it runs code of the user, so that its time counts.
+    """
+
+    ticket: Ticket
+    thread_id: int | None = None
+    stack: Callable[[], str] | None = None
+    is_busy: bool = True
 
 
 class Lane:
@@ -62,25 +78,32 @@ class Lane:
     def join(self, joining: Joining) -> None:
         """Wait for the threads and the calls. Reports those that do not finish in time to ``joining``."""
 
-    def running(self) -> Sequence[RunningCall]:
-        """Return the calls that have not returned. Takes the lock itself if it needs it."""
+    def open_calls(self) -> Iterable[OpenCall]:
+        """The calls that have not returned. With or without the lock."""
         return ()
+
+    def running(self) -> Sequence[RunningCall]:
+        """Return the open calls for people: with their items and stacks. Not under the lock: runs ``repr``."""
+        found = []
+        for ticket, thread_id, stack_of, _ in self.open_calls():
+            stack = "" if stack_of is None else stack_of()
+            found.append(
+                RunningCall(str(ticket.stage.info), short_repr(ticket.value), ticket.started, thread_id, stack)
+            )
+        return found
 
     def reading(self) -> Sequence[RunningCall]:
         """Return the calls of the source's iterator that have not returned: a join does not wait for them."""
         return ()
 
     def open_times(self, now: float) -> list[tuple[object, float]]:
-        """Return the stage of each call that has not returned, and how long it has run, in seconds. Under the lock."""
-        return []
+        """Return the stage of each open call, and how long it has run, in seconds. Under the lock."""
+        return [
+            (ticket.stage, max(0.0, now - ticket.started)) for ticket, _, _, is_busy in self.open_calls() if is_busy
+        ]
 
     def forget(self) -> None:
         """Drop the references to objects of the user. Called when all threads have ended."""
-
-
-def open_time(ticket: Ticket, now: float) -> tuple[object, float]:
-    """Return the stage of a call that has not returned, and how long it has run, in seconds. Under the lock."""
-    return ticket.stage, max(0.0, now - ticket.started)
 
 
 class CallLane(Lane):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._errors import PipelineError
 from spdl._reports import describe_exception, name_of
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
-from spdl.pipeline._engine._joining import RunningCall, running_on, stack_of, stuck_in
-from spdl.pipeline._engine._lane import CallLane, Rank, open_time
+from spdl.pipeline._engine._joining import stack_of, stuck_in
+from spdl.pipeline._engine._lane import CallLane, OpenCall, Rank
 from spdl.pipeline._engine._remote_calls import call_remotely, collect_remotely, unpack_remote, unpack_remote_generator
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._stages._timed import give_up
@@ -62,10 +62,6 @@ def no_future(executor: Executor, info: StageInfo, given: object) -> TypeError:
         f"submit() of executor {name_of(executor)} of stage {info} must return a concurrent.futures.Future, "
         f"got {short_repr(given)}"
     )
-
-
-def _running(ticket: Ticket | None) -> list[RunningCall]:
-    return running_on(ticket, None if ticket is None else ticket.thread_id)
 
 
 class ExecutorLane(CallLane):
@@ -146,14 +142,11 @@ class ExecutorLane(CallLane):
         joining.given_up.update(remaining)
         joining.stuck += [stuck_in(tickets[future], stack_of(tickets[future].thread_id)) for future in remaining]
 
-    def running(self) -> list[RunningCall]:
-        with self.engine.lock:
-            tickets = [*self.tickets]
-        submitting = None if self.thread is None else self.thread.ticket
-        return [call for ticket in dict.fromkeys((submitting, *tickets)) for call in _running(ticket)]
-
-    def open_times(self, now: float) -> list[tuple[object, float]]:
-        return [open_time(ticket, now) for ticket in self.unsettled]
+    def open_calls(self) -> list[OpenCall]:
+        tickets = self.tickets.copy()  # made at once, so it needs no lock
+        if self.thread is not None and (submitting := self.thread.ticket) is not None:
+            tickets.add(submitting)
+        return [OpenCall(ticket, ticket.thread_id, is_busy=ticket in self.unsettled) for ticket in tickets]
 
     def _submit_all(self, thread: EngineThread) -> bool:
         """Body of the submitting thread. Returns True if there is nothing to submit and the thread sleeps."""

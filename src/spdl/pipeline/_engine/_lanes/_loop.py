@@ -14,16 +14,17 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import log
-from spdl.pipeline._engine._joining import RunningCall, Stuck, running_on, stack_of, stuck_in
-from spdl.pipeline._engine._lane import AsyncLane, Rank, open_time
+from spdl.pipeline._engine._joining import Stuck, stack_of, stuck_in
+from spdl.pipeline._engine._lane import AsyncLane, OpenCall, Rank
 from spdl.pipeline._engine._stages._call import CallStage
 from spdl.pipeline._engine._thread import EngineThread, Task
-from spdl.pipeline._engine._ticket import CallSource
+from spdl.pipeline._engine._ticket import CallSource, Ticket
 
 from ._async_source import iterate_async_source
 from ._loop_root import Root
@@ -56,6 +57,12 @@ def _frames_of(task: asyncio.Task[None]) -> list[FrameType]:
         frames.append(frame)
         waiting = getattr(waiting, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)
     return frames
+
+
+def _waits_for_room(ticket: Ticket) -> bool:
+    """Whether it is an async generator that has an output and no room, and so runs no step."""
+    stage = ticket.stage
+    return isinstance(stage, CallStage) and stage.has_steps and stage.out.overflow > 0
 
 
 class LoopLane(AsyncLane):
@@ -177,21 +184,11 @@ class LoopLane(AsyncLane):
         ]
         joining.stuck += stuck or [Stuck(self.thread.name, "(none)", stack_of(self.thread.ident))]
 
-    def running(self) -> list[RunningCall]:
+    def open_calls(self) -> list[OpenCall]:
         thread_id = None if self.thread is None else self.thread.ident
         return [
-            call
+            OpenCall(ticket, thread_id, partial(self._stack_of, task), is_busy=not _waits_for_room(ticket))
             for ticket, task in self.slots.running()
-            for call in running_on(ticket, thread_id, self._stack_of(task))
-        ]
-
-    def open_times(self, now: float) -> list[tuple[object, float]]:
-        # An async generator that waits for room runs no step.
-        return [
-            open_time(ticket, now)
-            for slot in self.slots.all
-            if (ticket := slot.ticket) is not None
-            and not (isinstance(ticket.stage, CallStage) and ticket.stage.has_steps and ticket.stage.out.overflow)
         ]
 
     def forget(self) -> None:

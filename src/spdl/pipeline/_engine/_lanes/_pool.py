@@ -15,8 +15,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._engine._joining import RunningCall, running_on
-from spdl.pipeline._engine._lane import CallLane, open_time
+from spdl.pipeline._engine._lane import CallLane, OpenCall
 from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._thread import EngineThread, Task
 from spdl.pipeline._engine._ticket import CallSource, Ticket
@@ -192,11 +191,8 @@ class PoolLane(CallLane):
             joining.thread(self.threads[position])
             position += 1
 
-    def running(self) -> list[RunningCall]:
-        return [call for thread in self.threads for call in running_on(thread.ticket, thread.ident)]
-
-    def open_times(self, now: float) -> list[tuple[object, float]]:
-        return [open_time(ticket, now) for thread in self.threads if (ticket := thread.ticket) is not None]
+    def open_calls(self) -> list[OpenCall]:
+        return [OpenCall(ticket, thread.ident) for thread in self.threads if (ticket := thread.ticket) is not None]
 
     def run(self, thread: EngineThread, ticket: Ticket) -> None:
         """Run the call of ``ticket``. Never raises."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
-from spdl.pipeline._engine._joining import RunningCall, running_on
-from spdl.pipeline._engine._lane import Lane, Rank, open_time
+from spdl.pipeline._engine._joining import RunningCall
+from spdl.pipeline._engine._lane import Lane, OpenCall, Rank
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import EngineThread, Task
 
@@ -67,9 +67,10 @@ class SourceLane(Lane):
         else:
             joining.thread(thread)
 
-    def running(self) -> list[RunningCall]:
+    def open_calls(self) -> list[OpenCall]:
         thread = self.thread
-        return [] if thread is None else running_on(thread.ticket, thread.ident)
+        ticket = None if thread is None else thread.ticket
+        return [] if thread is None or ticket is None else [OpenCall(ticket, thread.ident)]
 
     def reading(self) -> list[RunningCall]:
         thread = self.thread
@@ -87,10 +88,8 @@ class SourceLane(Lane):
         thread, node = self.thread, self.node
         if thread is None or node.ended:
             return []
-        if (ticket := thread.ticket) is not None:
-            return [open_time(ticket, now)]
-        if not thread.in_source:
-            return []
+        if (helped := super().open_times(now)) or not thread.in_source:
+            return helped
         longest = now - self.engine.started - node.counters.busy - node.counters.blocked_until(now)
         since = node.out.consumer.counters.starved_since
         return [(node, max(0.0, longest if since is None else min(longest, now - since)))]
