@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from spdl.pipeline import Pipeline, TaskHook, build_pipeline
@@ -25,6 +26,7 @@ from spdl.pipeline.defs import (
     Pipe,
     PipelineConfig,
     PlacementConfig,
+    ProcessPoolExecutorConfig,
     SinkConfig,
     SourceConfig,
 )
@@ -69,12 +71,13 @@ class Paths:
 
 @dataclass(frozen=True)
 class InRegion:
-    """Calls in a region, whose workers are threads."""
+    """Calls in a region, whose workers are threads or processes."""
 
     stages: tuple[Op, ...]
     num_workers: int
     input_size: int
     output_size: int
+    in_processes: bool = False
 
 
 @dataclass(frozen=True)
@@ -320,7 +323,8 @@ def _stages(stages: tuple[Any, ...]) -> list[Any]:
         if isinstance(stage, Op):
             found.append(_pipe(stage))
         elif isinstance(stage, InRegion):
-            found.append(PlacementConfig(ThreadWorkersConfig(stage.num_workers), buffer_size=stage.input_size))
+            workers = ProcessPoolExecutorConfig if stage.in_processes else ThreadWorkersConfig
+            found.append(PlacementConfig(workers(stage.num_workers), buffer_size=stage.input_size))
             found += [_pipe(op, in_region=True) for op in stage.stages]
             found.append(PlacementConfig(MAIN_PROCESS, buffer_size=stage.output_size))
         elif isinstance(stage, Paths):
@@ -382,16 +386,18 @@ class _Reversed(Aggregator[Any, list[Any]]):
         return items or None
 
 
+def _call(op: Op, item: Any) -> Any:
+    outcome = "ok" if op.kind == "batch" else pick(item, op.id, op.outcomes)
+    if outcome == "fail":
+        raise Failed(item)
+    return item if outcome == "ok" else None
+
+
+async def _call_async(op: Op, item: Any) -> Any:
+    return _call(op, item)
+
+
 def _pipe(op: Op, *, in_region: bool = False) -> Any:
-    def call(item: Any) -> Any:
-        outcome = "ok" if op.kind == "batch" else pick(item, op.id, op.outcomes)
-        if outcome == "fail":
-            raise Failed(item)
-        return item if outcome == "ok" else None
-
-    async def call_async(item: Any) -> Any:
-        return call(item)
-
     def generate(item: Item) -> Iterator[Item | None]:
         for k in range(pick(item, op.id, op.fanout)):
             outcome = pick((item, k), op.id, op.outcomes)
@@ -406,7 +412,7 @@ def _pipe(op: Op, *, in_region: bool = False) -> Any:
     if op.kind == "generator":
         function: Any = generate_async if op.lane == "async" else generate
     else:
-        function = call_async if op.lane == "async" else call
+        function = partial(_call_async if op.lane == "async" else _call, op)  # it pickles, for worker processes
     return Pipe(
         function,
         name=f"op{op.id}",

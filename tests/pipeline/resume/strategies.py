@@ -11,8 +11,8 @@ __all__ = ["graphs"]
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
-    """Any resumable pipeline of these sources and stages."""
+def graphs(draw: st.DrawFn, *, most: int = 9, in_processes: bool = False) -> Graph:
+    """Any resumable pipeline of these sources and stages; ``in_processes``: with a region of worker processes."""
     number = 100
 
     def next_id() -> int:
@@ -20,7 +20,7 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
         number += 1
         return number
 
-    keeps_order = draw(st.booleans())
+    keeps_order = not in_processes and draw(st.booleans())
     hooks = draw(st.sampled_from([False, False, False, True]))
 
     def op(kind: Any = None) -> Op:
@@ -56,9 +56,10 @@ def graphs(draw: st.DrawFn, *, most: int = 9) -> Graph:
     num_sources = 1 if keeps_order else draw(st.sampled_from([1, 1, 2, 3]))
     sources = tuple(source(place, alone=num_sources == 1, continuous=continuous) for place in range(num_sources))
     stages = [*per_item(0, 2, with_paths=True)]
-    if not keeps_order and draw(st.integers(0, 5)) == 0:
+    if not keeps_order and (in_processes or draw(st.integers(0, 5)) == 0):
         inside = tuple(replace(op("call"), order="completion") for _ in range(draw(st.integers(1, 2))))
-        stages.append(InRegion(inside, *(draw(st.integers(1, 3)) for _ in range(3))))
+        num_workers, input_size, output_size = (draw(st.integers(1, 3)) for _ in range(3))
+        stages.append(InRegion(inside, num_workers, input_size, output_size, in_processes))
         stages += per_item(0, 1, with_paths=True)
     if draw(st.booleans()):
         kinds = ["collate", "users", "budget", "waiting"] + ([] if keeps_order else ["buckets", "packing"])

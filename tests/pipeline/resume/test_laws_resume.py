@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,3 +99,12 @@ def test_the_same_read_ahead(graph: Graph, stops: list[int], num_prefetch: int) 
     """What ``prefetch_to_device`` holds and the user has not seen is not consumed."""
     with nothing_left(), executor(), patch("spdl.dataloader._prefetching.get_torch", lambda: None):
         check(lambda: Prefetched(build(graph), num_prefetch), graph, stops)
+
+
+@pytest.mark.soak(only=True)
+@cases(60)
+@given(graph=graphs(in_processes=True), stops=STOPS)
+def test_the_same_with_regions_of_worker_processes(graph: Graph, stops: list[int]) -> None:
+    """What was dealt to a worker, and had not come back when the run was stopped, is not consumed."""
+    with executor():
+        check(lambda: build(graph), graph, stops)
