@@ -9,6 +9,7 @@ finds is added by hand, with a name that says what it was.
 import io
 import pickle
 import struct
+import sys
 import tarfile
 import wave
 import zipfile
@@ -19,6 +20,9 @@ import numpy as np
 from PIL import Image
 
 import spdl.io
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.support.flac import flac_file
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 
@@ -148,10 +152,18 @@ def mp3_frames() -> bytes:
     )
 
 
+def flac(*, is_variable: bool) -> bytes:
+    """Noise; the first four bytes say from which sample on how many are wanted."""
+    samples = np.random.default_rng(1).integers(-100, 100, (2, 200), dtype=np.int32)
+    return struct.pack(">HH", 70, 40) + flac_file(samples, (16, 48) if is_variable else 32)[0]
+
+
 FILES = {
     "file/empty": b"",
     "file/page": bytes(4095),
     "file/start": b"\xff\xd8\xff" + bytes(61),
+    "flac/fixed": flac(is_variable=False),
+    "flac/variable": flac(is_variable=True),
     "flv/key_frames": flv_tags(100),
     "flv/late": flv_tags(1 << 23),
     "frames/gray": frames("gray"),

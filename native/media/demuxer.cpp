@@ -7,6 +7,7 @@
 #include "av/check.h"
 #include "av/compat.h"
 #include "media/bsf.h"
+#include "media/flac_window.h"
 #include "media/window.h"
 
 namespace spdl {
@@ -208,7 +209,7 @@ void Demuxer::expect_whole_picture(int index) const {
 }
 
 Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
-                       std::optional<int> chosen) {
+                       std::optional<int> chosen, SoundUse use) {
   const int index = choose(type, chosen);
   expect_whole_picture(index);
   Packets packets = new_packets(type, index);
@@ -220,7 +221,7 @@ Packets Demuxer::demux(MediaType type, std::optional<TimeWindow> window, const s
     if (type == MediaType::kImage) {
       demux_picture(packets);
     } else if (window) {
-      demux_window(packets);
+      demux_window(packets, use);
     } else {
       demux_all(packets);
     }
@@ -333,14 +334,14 @@ void Demuxer::demux_all(Packets& into) {
   collect(all, into, true);
 }
 
-void Demuxer::demux_window(Packets& into) {
+void Demuxer::demux_window(Packets& into, SoundUse use) {
   const TimeWindow window = *into.window;
   if (window.empty()) {
     return;
   }
   const AVStream& from = stream(into.stream_index);
   const bool is_audio = into.type == MediaType::kAudio;
-  const Preroll preroll = is_audio ? preroll_of(*from.codecpar) : Preroll{};
+  const Preroll preroll = is_audio ? preroll_of(*from.codecpar, use) : Preroll{};
   const double packet_length = is_audio && from.codecpar->sample_rate > 0
                                    ? std::max(from.codecpar->frame_size, 1024) / double(from.codecpar->sample_rate)
                                    : 0;
@@ -353,6 +354,14 @@ void Demuxer::demux_window(Packets& into) {
     VideoCollector collector(window, *into.codec->parameters, {into.time_base, from_start, input_.has_reliable_dts()});
     return collect(collector, into, from_start);
   };
+  if (is_audio) {
+    const double before = packet_length * static_cast<double>(preroll.num_packets - 1);
+    if (auto found = read_flac_window(input_, into.stream_index, {window.start - before, window.end})) {
+      into.packets = std::move(*found);
+      into.is_checked = true;
+      return;
+    }
+  }
   const double first = start_of(from);
   // Two packets more, as their lengths are a guess; then ever further back.
   double target = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 2);

@@ -16,6 +16,7 @@
 #include "media/packets.h"
 #include "media/pts_filler.h"
 #include "media/seeker.h"
+#include "media/window.h"
 
 namespace spdl {
 
@@ -24,10 +25,10 @@ class Demuxer {
   Demuxer(MediaSource source, std::string name, DemuxConfig config);
 
   // The packets of the best stream of that type: all, or those that are needed to decode the window.
-  // `index`: another stream of that type. Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated),
+  // `index`: another stream of that type. `use`: of the samples of a window. Throws Error: kStreamNotFound, kDemux (damage, unless errors are tolerated),
   // kFilter (bit stream filter).
   Packets demux(MediaType type, std::optional<TimeWindow> window, const std::optional<std::string>& bsf,
-                std::optional<int> index = std::nullopt);
+                std::optional<int> index = std::nullopt, SoundUse use = SoundUse::kFilter);
 
   bool has(MediaType type) const;
   int stream_index(MediaType type) const;   // throws Error(kStreamNotFound)
@@ -75,7 +76,7 @@ class Demuxer {
   void select(const std::set<int>& streams);
   void demux_picture(Packets& into);
   void demux_all(Packets& into);
-  void demux_window(Packets& into);
+  void demux_window(Packets& into, SoundUse use);
   template <class Collector>
   bool collect(Collector& collector, Packets& into, bool from_start);
 

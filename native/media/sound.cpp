@@ -21,6 +21,7 @@ extern "C" {
 #include "av/check.h"
 #include "base/watch.h"
 #include "media/decode.h"
+#include "media/resampler.h"
 #include "media/sample_time.h"
 
 namespace spdl {
@@ -81,7 +82,7 @@ class Excerpt {
     // A file may state any times.
     const std::int64_t position = std::clamp(frame.pts, -kFar, kFar);
     std::int64_t from = 0;
-    if (resampler_ == nullptr) {
+    if (resampler_.get() == nullptr) {
       if (!begin(frame, position, from)) {
         return true;
       }
@@ -100,12 +101,12 @@ class Excerpt {
 
   // The end of the stream, or of what was read of it.
   void finish() {
-    if (resampler_ != nullptr && !is_complete()) {
+    if (resampler_.get() != nullptr && !is_complete()) {
       drain();
     }
   }
 
-  bool is_complete() const noexcept { return resampler_ != nullptr && next_out_ >= span_.end; }
+  bool is_complete() const noexcept { return resampler_.get() != nullptr && next_out_ >= span_.end; }
   SampleSpan span() const noexcept { return span_; }
   std::int64_t count() const noexcept { return count_; }
   std::int64_t first_kept() const noexcept { return first_kept_; }
@@ -181,11 +182,8 @@ class Excerpt {
       const std::size_t most = kMostAtFirst / (rows_.size() * sample_size());
       reserve(std::min(static_cast<std::size_t>(std::max<std::int64_t>(expected, 0)) + 1024, most));
     }
-    SwrContext* made = nullptr;
-    int code = swr_alloc_set_opts2(&made, &out_layout_.get(), request_.format, out_rate_, &in_layout_.get(),
-                                   static_cast<AVSampleFormat>(in_format_), in_rate_, 0, nullptr);
-    resampler_.reset(made);
-    code = code < 0 ? code : swr_init(resampler_.get());
+    const int code = resampler_.start({in_layout_.get(), static_cast<AVSampleFormat>(in_format_), in_rate_},
+                                      {out_layout_.get(), request_.format, out_rate_});
     if (code < 0) {
       throw av::make_error(ErrorKind::kFilter, code, kResample, source_,
                            "from " + std::to_string(in_rate_) + " Hz with " + std::to_string(in_layout_.size()) +
@@ -288,7 +286,7 @@ class Excerpt {
 
   int in_rate_ = 0, in_format_ = -1, out_rate_ = 0;
   ChannelLayout in_layout_, out_layout_;
-  av::ResamplerPtr resampler_;
+  Resampler resampler_;
   std::int64_t next_in_ = 0;     // position behind the last sample of input
   std::int64_t next_out_ = 0;    // position of the next sample of output
   SampleSpan span_;              // that is wanted, in samples of output
@@ -317,10 +315,14 @@ TimeWindow with_reach(TimeWindow wanted, int in_rate, int out_rate) noexcept {
 
 // Gives the frames of the stream to the excerpt. `window`: what has to be decoded; none: all.
 void decode(Demuxer& demuxer, const SoundRequest& request, int index, std::optional<TimeWindow> window, Excerpt& excerpt) {
-  const Packets packets = demuxer.demux(MediaType::kAudio, window, std::nullopt, index);
+  const Packets packets = demuxer.demux(MediaType::kAudio, window, std::nullopt, index, SoundUse::kExactly);
   const Codec& codec = codec_of(packets);
   excerpt.set_stream(packets.source, to_seconds(packets.start, packets.time_base.num, packets.time_base.den));
-  WindowDecoder decoder(codec, request.decode, packets.source, packets.stream_index);
+  DecodeConfig config = request.decode;
+  if (packets.is_checked && !config.decoder) {
+    config.options.try_emplace("err_detect", "explode");  // as by default, but without checksums
+  }
+  WindowDecoder decoder(codec, config, packets.source, packets.stream_index);
   SampleWindow places(codec);
   places.set(std::nullopt, packets.start);
   Watch watch;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "media/entry_point.h"
@@ -153,11 +154,14 @@ std::vector<av::PacketPtr> AudioCollector::finish() {
   return std::move(kept_);
 }
 
-Preroll preroll_of(const AVCodecParameters& parameters) noexcept {
+Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept {
   // Measured against decoding everything: from then on all samples are equal. Opus keeps on correcting its prediction of
   // energies: 9e-3 off after 0.16 s, 3e-4 after 0.26 s, 8e-6 after 0.66 s, equal after 1.16 s.
   Preroll preroll;
-  preroll.num_packets = 10;
+  // Packets of these are decoded each by itself; one before the window tells that nothing of it was passed over.
+  const bool is_stateless = std::string_view(avcodec_get_name(parameters.codec_id)).starts_with("pcm_") ||
+                            parameters.codec_id == AV_CODEC_ID_FLAC || parameters.codec_id == AV_CODEC_ID_ALAC;
+  preroll.num_packets = is_stateless && use == SoundUse::kExactly ? 1 : 10;
   if (parameters.codec_id == AV_CODEC_ID_OPUS) {
     preroll.seconds = 1.3;
   }

@@ -61,7 +61,11 @@ struct Preroll {
   std::size_t num_after_bytes = 0;      // packets between those bytes and the wanted packet
 };
 
-Preroll preroll_of(const AVCodecParameters& parameters) noexcept;
+// What samples are for: they go through filters, which look at more of them before the window; or nothing outside of the
+// window is looked at.
+enum class SoundUse { kFilter, kExactly };
+
+Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept;
 
 // Of audio: packets that overlap the window, packets before them that bring the decoder into the right state, and packets of a
 // hundredth of a second after them, which a resampler needs for the last samples (libswresample: 16 samples of the lower rate).

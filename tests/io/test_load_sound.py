@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,23 @@ def test_channels_are_mixed_as_ffmpeg_does() -> None:
     both = _loaded(mono, num_channels=2, sample_rate=16000)
     assert both.shape == (2, 16000)
     assert np.abs(both - _expected(mono, 16000, 2)).max() < 2e-5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32"])
+def test_a_resampler_that_is_used_again_has_forgotten_what_it_was_given(dtype: Any) -> None:
+    """A thread that has loaded other sounds gives the bits that a new thread gives."""
+    path = _sound(duration=1.0)
+    loud = _sound(expression="random(0)|random(1)", duration=1.0)
+
+    def part(path: Path = path, rate: int = 16000) -> NDArray[Any]:
+        return _loaded(path, (0.1, 0.5), sample_rate=rate, num_channels=1, dtype=dtype)
+
+    with ThreadPoolExecutor(1) as executor:
+        expected = executor.submit(part).result()
+    for rate in (16000, 8000, 22050, 48000, 11025, 16000):  # more than are kept
+        part(loud, rate)
+        part(rate=rate)
+        assert np.array_equal(part(), expected)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,20 @@
+// Packets of a window of a FLAC file. libav finds frames by parsing the file from somewhere before, which takes longer
+// than decoding them.
+
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "av/owners.h"
+#include "base/time_window.h"
+#include "media/input.h"
+
+namespace spdl {
+
+// The packets that hold the samples of the window, in seconds, and a hundredth of a second after it. None if the input
+// is no FLAC file, or is not as it should be around the window; it must then be read in another way. Afterwards there
+// must be a seek, or the input must be opened anew. Throws Error(kTimeout); Cancelled.
+std::optional<std::vector<av::PacketPtr>> read_flac_window(Input& input, int stream, TimeWindow window);
+
+}  // namespace spdl

@@ -1,0 +1,56 @@
+// A resampler of libswresample, whose filter may have been computed before.
+//
+// For a second of sound, computing the filter takes about as long as applying it. So each thread keeps the few
+// resamplers that it used last. `swr_init` starts one from the beginning again, and keeps nothing but the filter. One
+// thread per object.
+
+#pragma once
+
+#include <cstdint>
+
+#include "av/owners.h"
+
+namespace spdl {
+
+class Resampler {
+ public:
+  struct Side {
+    AVChannelLayout& layout;  // not changed
+    AVSampleFormat format;
+    int rate;
+  };
+
+  Resampler() = default;
+  ~Resampler() { put_away(); }
+  Resampler(const Resampler&) = delete;
+  Resampler& operator=(const Resampler&) = delete;
+
+  // Starts one in the place of that which there was. Returns libav's code, negative if it refuses the parameters.
+  int start(const Side& in, const Side& out);
+  // Null until `start` has succeeded.
+  SwrContext* get() const noexcept { return context_.get(); }
+
+  // What a resampler depends on.
+  struct Parameters {
+    struct End {
+      AVChannelOrder order = AV_CHANNEL_ORDER_UNSPEC;
+      int num_channels = 0;
+      std::uint64_t mask = 0;
+      AVSampleFormat format = AV_SAMPLE_FMT_NONE;
+      int rate = 0;
+
+      bool operator==(const End&) const = default;
+    };
+    End in, out;
+
+    bool operator==(const Parameters&) const = default;
+  };
+
+ private:
+  void put_away() noexcept;
+
+  av::ResamplerPtr context_;
+  Parameters parameters_;
+};
+
+}  // namespace spdl
