@@ -5,19 +5,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/crew.h"
 #include "base/own_call.h"
-#include "bind/batch_call.h"
-#include "bind/errors.h"
+#include "bind/excerpts.h"
 #include "bind/fields.h"
-#include "bind/gil.h"
-#include "bind/interrupt.h"
 #include "bind/media_sources.h"
 #include "bind/registration.h"
 #include "media/clip.h"
@@ -124,6 +119,7 @@ nb::tuple load_clips(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
   const DemuxConfig demux_config = demux_config_of(demux);
   const DecodeConfig decode_config = decode_config_of(decode);
   std::vector<Clip> clips(count);
+  std::vector<std::pair<double, std::int64_t>> parts(count);
   const auto work = [&](std::size_t i) {
     const OwnCall call;
     const ClipRequest request{.transform = transform,
@@ -138,36 +134,18 @@ nb::tuple load_clips(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
                               .decode = decode_config};
     Demuxer demuxer(inputs.sources[i], inputs.names[i], demux_config);
     clips[i] = load_clip(demuxer, request, places[i]);
+    parts[i] = {clips[i].start, clips[i].length};
     return true;
   };
-  SignalCheck is_interrupted;
-  std::optional<std::vector<std::optional<Error>>> errors;
-  {
-    const GilReleased released;
-    errors = work_off(count, {num_threads, std::ref(is_interrupted)}, work);
-  }
-  is_interrupted.throw_if_raised();
-  if (!errors) {
-    throw Cancelled();  // by a handler that ran while Python read a source
-  }
-  nb::list failures;
-  nb::list excerpts;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (const auto& error = (*errors)[i]) {
-      failures.append(make_load_failure(first_index + i, labels[i], make_exception(*error, inputs.names[i])));
-      excerpts.append(nb::none());
-    } else {
-      excerpts.append(nb::make_tuple(clips[i].start, clips[i].length));
-    }
-  }
+  const ItemErrors errors = work_without_gil(count, num_threads, work);
   batch.change_plans([&](CpuBuffer::Plans& plans) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (!(*errors)[i]) {
+      if (!errors[i]) {
         plans.of_images.at(static_cast<std::size_t>(slots[i])) = clips[i].plan;
       }
     }
   });
-  return nb::make_tuple(nb::tuple(failures), excerpts);
+  return outcome_of(errors, inputs, labels, first_index, parts);
 }
 
 }  // namespace

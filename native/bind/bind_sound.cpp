@@ -6,17 +6,14 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/crew.h"
 #include "base/own_call.h"
 #include "base/splitmix.h"
-#include "bind/batch_call.h"
-#include "bind/errors.h"
+#include "bind/excerpts.h"
 #include "bind/fields.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
@@ -170,27 +167,8 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
     parts[i] = {to_seconds(sound.first, 1, sound.sample_rate), sound.silence_before + sound.num_valid};
     return true;
   };
-  SignalCheck is_interrupted;
-  std::optional<std::vector<std::optional<Error>>> errors;
-  {
-    const GilReleased released;
-    errors = work_off(count, {num_threads, std::ref(is_interrupted)}, work);
-  }
-  is_interrupted.throw_if_raised();
-  if (!errors) {
-    throw Cancelled();  // by a handler that ran while Python read a source
-  }
-  nb::list failures;
-  nb::list excerpts;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (const auto& error = (*errors)[i]) {
-      failures.append(make_load_failure(first_index + i, labels[i], make_exception(*error, inputs.names[i])));
-      excerpts.append(nb::none());
-    } else {
-      excerpts.append(nb::make_tuple(parts[i].first, parts[i].second));
-    }
-  }
-  return nb::make_tuple(nb::tuple(failures), excerpts);
+  const ItemErrors errors = work_without_gil(count, num_threads, work);
+  return outcome_of(errors, inputs, labels, first_index, parts);
 }
 
 }  // namespace
