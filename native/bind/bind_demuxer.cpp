@@ -261,6 +261,14 @@ void register_demuxer(nb::module_& module) {
           [](DemuxerObject& self, const std::string& kind) { return self.use()->stream_index(parse_kind(kind)); },
           "kind"_a, nb::call_guard<GilReleased>(), "Index of the best stream of that media type.")
       .def(
+          "orientation",
+          [](DemuxerObject& self, std::optional<int> stream) {
+            const auto demuxer = self.use();
+            return static_cast<int>(demuxer->orientation(demuxer->choose(MediaType::kVideo, stream)));
+          },
+          "stream"_a.none(),
+          "How pictures of that video stream, or of the best one, are to be turned for display, numbered as in EXIF.")
+      .def(
           "extent",
           [](DemuxerObject& self, const std::string& kind,
              std::optional<int> index) -> std::optional<std::pair<double, double>> {

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from spdl.io import _native
-from spdl.io._types import TimeWindow
+from spdl.io._types import Default, TimeWindow
 
 from ._window import as_seconds, bounds_of
 
@@ -22,6 +22,17 @@ _KEEP_TIME = frozenset((
     "tiltshelf", "treble", "volume", "volumedetect",
 ))
 # fmt: on
+
+# What turns stored pictures upright, by the number of their orientation in EXIF.
+_TURNS = {
+    2: "hflip",
+    3: "hflip,vflip",
+    4: "vflip",
+    5: "transpose=cclock_flip",
+    6: "transpose=clock",
+    7: "transpose=clock_flip",
+    8: "transpose=cclock",
+}
 
 # FFmpeg stores durations in microseconds, in 64 bits.
 _LATEST = 2**63 / 1e6
@@ -152,6 +163,20 @@ def get_filter_desc(packets: "AudioPackets | VideoPackets | ImagePackets", **fil
         # Decoding applies the window. `timestamp` in filter_args raises TypeError, as for audio.
         return get_video_filter_desc(timestamp=None, **filter_args)
     raise TypeError(f"packets must be AudioPackets, VideoPackets or ImagePackets, got {type(packets).__name__}")
+
+
+def turned(filter_desc: str | Default | None, orientation: int) -> str | Default | None:
+    """The same filters for pictures that are first turned upright, from that orientation as EXIF numbers it."""
+    turn = _TURNS.get(orientation)
+    if turn is None:
+        return filter_desc
+    if isinstance(filter_desc, Default):
+        return get_video_filter_desc(filter_desc=turn)
+    if not filter_desc:
+        return turn
+    if filter_desc.lstrip().startswith("[in]"):
+        return f"[in]{turn}[upright];{filter_desc.replace('[in]', '[upright]', 1)}"
+    return f"{turn},{filter_desc}"
 
 
 def keeps_time(filter_desc: str | None) -> bool:

@@ -10,6 +10,7 @@ from spdl.io._types import DEFAULT, Default, Source, TimeWindow
 from ._config import DecodeConfig, DemuxConfig, check_arguments
 from ._decode import decode_array
 from ._demux import Demuxer, empty_window_error
+from ._filters import turned
 from ._sound import load_sound
 from ._window import as_window
 
@@ -146,6 +147,7 @@ def load_video(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
     stream: int | None = None,
+    orient: bool = False,
     device_config: None = None,
     name: str | None = None,
 ) -> "CPUBuffer": ...
@@ -158,6 +160,7 @@ def load_video(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
     stream: int | None = None,
+    orient: bool = False,
     device_config: CUDAConfig,
     name: str | None = None,
 ) -> CUDABuffer: ...
@@ -170,6 +173,7 @@ def load_video(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | Default | None = DEFAULT,
     stream: int | None = None,
+    orient: bool = False,
     device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
@@ -183,6 +187,8 @@ def load_video(
         filter_desc: FFmpeg filter chain, as made by ``get_video_filter_desc``. The default converts to ``rgb24``.
             ``None``: the decoder's own format.
         stream: Index of the stream in the container, as ``probe`` lists them.
+        orient: Whether to turn and mirror frames for display, as the container says, before they are filtered.
+            Otherwise they are as stored.
         device_config: CUDA device for the result, from ``cuda_config``. ``None``: the CPU.
         name: Name of the source in messages.
 
@@ -196,14 +202,16 @@ def load_video(
         DemuxError, DecodeError: The source is damaged; or a format, decoder or option is unknown.
         FilterError: The filter description is wrong.
         ConvertError: The window contains no frame.
-        TypeError, ValueError: The window is not a pair of numbers of seconds.
+        TypeError, ValueError: The window is not a pair of numbers of seconds; ``orient`` is not a bool.
         OverflowError: A bound of the window is infinite.
         UnsupportedFormatError: The pixel format has no array layout.
         DeviceError: There is no such device as ``device_config`` names.
 
     Releases the GIL; safe to call from several threads.
     """
-    return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream)
+    if not isinstance(orient, bool):
+        raise TypeError(f"orient must be a bool, got {type(orient).__name__}")
+    return _load("video", src, timestamp, demux_config, decode_config, filter_desc, device_config, name, stream, orient)
 
 
 def _load(
@@ -216,6 +224,7 @@ def _load(
     device_config: CUDAConfig | None,
     name: str | None,
     stream: int | None,
+    orient: bool = False,
 ) -> "CPUBuffer | CUDABuffer":
     check_arguments(demux_config, decode_config, filter_desc)
     source = as_native_source(src)  # once, as a stream cannot be read again
@@ -228,4 +237,6 @@ def _load(
             packets = demuxer.demux_video(window, stream=stream)
         if window is not None and len(packets) == 0:
             raise empty_window_error(demuxer, kind, window, stream)
+        if orient:
+            filter_desc = turned(filter_desc, demuxer._native.orientation(stream))
     return on_device(decode_array(packets, filter_desc, decode_config), device)

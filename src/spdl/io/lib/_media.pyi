@@ -394,6 +394,11 @@ class Demuxer:
     def stream_index(self, kind: str) -> int:
         """Index of the best stream of that media type."""
 
+    def orientation(self, stream: int | None) -> int:
+        """
+        How pictures of that video stream, or of the best one, are to be turned for display, numbered as in EXIF.
+        """
+
     def extent(self, kind: str, index: int | None = None) -> tuple[float, float] | None:
         """
         Start and end of the best stream of that media type, or of that stream, in seconds; None if the container does not state them.
