@@ -73,7 +73,10 @@ def flac_file(
     channels, total = samples.shape
     is_variable = not isinstance(sizes, int)
     turns = itertools.cycle([sizes] if isinstance(sizes, int) else sizes)
-    frames, points, places, first, place = [], [], [], 0, 0
+    frames: list[bytes] = []
+    points: list[bytes] = []
+    places: list[int] = []
+    first = place = 0
     while first < total:
         part = samples[:, first : first + next(turns)]
         header = frame_header(
