@@ -1,6 +1,6 @@
 // A resampler of libswresample, whose filter may have been computed before.
 //
-// For a second of sound, computing the filter takes about as long as applying it. So each thread keeps the few
+// For a second of sound, computing the filter takes longer than applying it. So each thread keeps the few
 // resamplers that it used last. `swr_init` starts one from the beginning again, and keeps nothing but the filter. One
 // thread per object.
 
