@@ -145,7 +145,7 @@ nb::tuple load_clips(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
       }
     }
   });
-  return outcome_of(errors, inputs, labels, first_index, parts);
+  return outcome_of(errors, inputs.names, labels, first_index, parts);
 }
 
 }  // namespace

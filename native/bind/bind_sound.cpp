@@ -168,7 +168,7 @@ nb::tuple load_batch(const nb::object& buffer, const std::vector<Py_ssize_t>& sl
     return true;
   };
   const ItemErrors errors = work_without_gil(count, num_threads, work);
-  return outcome_of(errors, inputs, labels, first_index, parts);
+  return outcome_of(errors, inputs.names, labels, first_index, parts);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """A pipeline whose sampler refills gives as many items as were planned, whatever fails."""
 
+import re
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -138,7 +139,9 @@ def test_a_data_set_that_cannot_be_read_is_an_error() -> None:
 
     with pytest.raises(PipelineFailure) as caught:
         read(PipelineBuilder().add_source(sampler()).pipe(fail).add_sink())
-    assert "cannot refill epoch 0, which has 60 items: 101 items failed or were dropped" in str(caught.value.exceptions)
+    found = re.search(r"cannot refill epoch 0, which has 60 items: (\d+) items failed", str(caught.value.exceptions))
+    assert found is not None
+    assert int(found[1]) > 100  # the source has seen it; calls may have failed in the meantime
 
 
 def test_stopping_does_not_wait_for_items_that_are_out() -> None:
