@@ -39,8 +39,8 @@ inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std
 
 // The failures; and of each source its start in seconds and how much of it is not padding, or None.
 inline nanobind::tuple outcome_of(const ItemErrors& errors, const std::vector<std::string>& names,
-                                  const nanobind::list& labels,
-                                  std::size_t first_index, const std::vector<std::pair<double, std::int64_t>>& parts) {
+                                  const nanobind::list& labels, std::size_t first_index,
+                                  const std::vector<std::pair<double, std::int64_t>>& parts) {
   nanobind::list failures;
   nanobind::list excerpts;
   for (std::size_t i = 0; i < errors.size(); ++i) {
