@@ -63,6 +63,7 @@ std::vector<Library> libraries() {
           library("libswscale", &swscale_version)};
 }
 
+std::string version() { return av_version_info(); }
 std::string license() { return avcodec_license(); }
 std::string configuration() { return avcodec_configuration(); }
 

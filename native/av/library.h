@@ -18,6 +18,7 @@ struct Library {
 // Those that we are linked with, in the order of their names.
 std::vector<Library> libraries();
 
+std::string version();  // of FFmpeg, such as 5.1.7-0+deb12u1
 std::string license();
 std::string configuration();
 

@@ -31,6 +31,7 @@ std::vector<std::tuple<std::string, Version, std::string>> libraries() {
 
 void register_library(nb::module_& module) {
   module.def("libraries", &libraries, kLibrariesDoc);
+  module.def("version", &av::version, "Version of FFmpeg.");
   module.def("license", &av::license, "Licence of this build of FFmpeg.");
   module.def("configuration", &av::configuration, "Options that FFmpeg was configured with.");
   module.def("filters", &av::filters, "Names of all filters.");

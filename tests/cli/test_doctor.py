@@ -13,6 +13,7 @@ import pytest
 
 import spdl
 from spdl._cli import _doctor, main
+from spdl.io import _native
 from spdl.io.utils import get_ffmpeg_versions
 from tests.support.child import Ended, run_child
 
@@ -47,6 +48,25 @@ def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]
         assert libraries[name]["version"] == ".".join(map(str, version))
         assert Path(libraries[name]["path"]).name.startswith(name)
     assert all(Path(each["path"]).is_file() for each in libraries.values())
+
+
+def test_ffmpeg_is_that_of_the_system(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its version is the tool's, and it is not called bundled, which only wheels are."""
+    said = subprocess.run(["ffmpeg", "-version"], capture_output=True, text=True, check=True).stdout.split()
+    native = _report(capsys)["native"]
+    assert (native["ffmpeg_version"], native["ffmpeg_is_bundled"]) == (said[2], False)
+    assert main(["doctor"]) == 0
+    assert f"{said[2]}, of the system" in capsys.readouterr().out
+
+
+def test_bundled_ffmpeg_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is bundled if its code is in the extension's own file."""
+    media = _native.media
+    within = [(name, version, media.__file__) for name, version, _ in media.libraries()]
+    monkeypatch.setattr(media, "libraries", lambda: within)
+    assert _report(capsys)["native"]["ffmpeg_is_bundled"] is True
+    assert main(["doctor"]) == 0
+    assert ", bundled" in capsys.readouterr().out
 
 
 def test_codecs_are_those_of_the_tool(capsys: pytest.CaptureFixture[str]) -> None:

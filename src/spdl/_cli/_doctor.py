@@ -129,6 +129,8 @@ def _native_parts() -> dict[str, Any]:
         "paths": {"core": info.core_path, "media": info.media_path},
         "instruction_sets": list(info.instruction_sets),
         "libraries": [asdict(library) for library in info.libraries],
+        "ffmpeg_version": info.ffmpeg_version,
+        "ffmpeg_is_bundled": info.ffmpeg_is_bundled,
         "ffmpeg_license": info.ffmpeg_license,
         "ffmpeg_configuration": info.ffmpeg_configuration,
         "decoders": {codec: list(names) for codec, names in info.decoders.items()},
@@ -258,7 +260,9 @@ def _library_row(library: dict[str, str]) -> tuple[str, str]:
 def _ffmpeg_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
     if "error" in native or native["errors"]["media"] is not None:
         return [("", "not loaded")]
-    rows = [_library_row(library) for library in native["libraries"] if _is_ffmpegs(library)]
+    origin = "bundled: part of the native part above" if native["ffmpeg_is_bundled"] else "of the system"
+    rows = [("version", f"{native['ffmpeg_version']}, {origin}")]
+    rows += [_library_row(library) for library in native["libraries"] if _is_ffmpegs(library)]
     rows += [("licence", native["ffmpeg_license"]), ("configuration", native["ffmpeg_configuration"])]
     for kind in ("decoders", "encoders"):
         rows += _presence(kind, {_codec(codec, names): bool(names) for codec, names in native[kind].items()})

@@ -16,6 +16,9 @@ def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
     The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if that is not known.
     """
 
+def version() -> str:
+    """Version of FFmpeg."""
+
 def license() -> str:
     """Licence of this build of FFmpeg."""
 

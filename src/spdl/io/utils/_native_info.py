@@ -1,5 +1,6 @@
 """Information on the native parts and optional features of this build."""
 
+import os
 from dataclasses import dataclass, field
 
 from spdl.io import _native
@@ -32,6 +33,8 @@ class NativeInfo:
         media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
         instruction_sets: Instruction sets of this processor for which there is code, slowest first.
         libraries: libjpeg-turbo, and the libraries of FFmpeg.
+        ffmpeg_version: Version of FFmpeg, such as ``"5.1.7-0+deb12u1"``.
+        ffmpeg_is_bundled: Whether FFmpeg is part of the extension, as in wheels, and not a library of the system.
         ffmpeg_license: Licence of this build of FFmpeg.
         ffmpeg_configuration: Configuration options of FFmpeg.
         decoders: Decoders of each requested codec, the default one first.
@@ -45,6 +48,8 @@ class NativeInfo:
     media_path: str | None = None
     instruction_sets: tuple[str, ...] = ()
     libraries: tuple[LibraryInfo, ...] = ()
+    ffmpeg_version: str = ""
+    ffmpeg_is_bundled: bool = False
     ffmpeg_license: str = ""
     ffmpeg_configuration: str = ""
     decoders: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -69,20 +74,27 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         media = _native.media
     except NativeLibraryError as exc:
         return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=(jpeg,))
+    libraries = [LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()]
     return NativeInfo(
         core_path=core.__file__,
         media_path=media.__file__,
         instruction_sets=sets,
-        libraries=(
-            jpeg,
-            *(LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()),
-        ),
+        libraries=(jpeg, *libraries),
+        ffmpeg_version=media.version(),
+        ffmpeg_is_bundled=all(_is_file(each.path, media.__file__) for each in libraries),
         ffmpeg_license=media.license(),
         ffmpeg_configuration=media.configuration(),
         decoders={codec: tuple(media.decoders(codec)) for codec in decoders},
         encoders={codec: tuple(media.encoders(codec)) for codec in encoders},
         filters=tuple(media.filters()),
     )
+
+
+def _is_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them is unknown
+        return False
 
 
 def built_with_cuda() -> bool:
