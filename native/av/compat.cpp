@@ -37,8 +37,6 @@ std::vector<T> until(const T* values, T end) {
 
 }  // namespace
 
-bool scales_as_we_know() noexcept { return LIBAVFILTER_VERSION_MAJOR < 10; }
-
 std::int64_t frame_duration(const AVFrame& frame) noexcept {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
   return frame.duration;

@@ -19,10 +19,6 @@ extern "C" {
 
 namespace spdl::av {
 
-// Whether libavfilter's `scale` tells libswscale what Scaler (media/scaler.h) does, so that both give the same bits. Compared
-// with FFmpeg 5.1 and 6.1. From 7 on, filters agree on colour spaces among each other first.
-bool scales_as_we_know() noexcept;
-
 // Duration of a frame in its time base; 0 if unknown. (AVFrame::pkt_duration before FFmpeg 6.)
 std::int64_t frame_duration(const AVFrame& frame) noexcept;
 void set_frame_duration(AVFrame& frame, std::int64_t ticks) noexcept;

@@ -2,11 +2,11 @@
 
 extern "C" {
 #include <libavutil/imgutils.h>
-#include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 }
 
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstring>
@@ -15,16 +15,11 @@ extern "C" {
 #include <vector>
 
 #include "av/check.h"
-#include "av/compat.h"
 
 namespace spdl {
 namespace {
 
 constexpr const char* kAction = "scale a picture";
-
-// libavfilter's convention: chroma of 4:2:0 lies as in MPEG-2, halfway between two lines. (-513: not told.)
-constexpr int kChromaUntold = -513;
-constexpr int kChromaOfMpeg2 = 128;
 
 // libswscale works on so many pixels at a time. It may round up, and write beyond the end of rows that do not end on it;
 // on those that do it never did (16 formats to 7, 55 sizes, 7 algorithms, guarded on both sides).
@@ -94,7 +89,7 @@ bool Scaler::takes(const AVFrame& frame) {
   if (has_nothing_to_do(frame)) {
     return true;
   }
-  return av::scales_as_we_know() && sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
+  return sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
          sws_isSupportedOutput(target_.format) > 0 && prepare(frame) >= 0;
 }
 
@@ -110,49 +105,19 @@ int Scaler::prepare(const AVFrame& frame) {
   context_.reset();
   rgb_.reset();
   num_scaled_ = num_refused_ = 0;
-  auto context = av::own<av::ScalerPtr>(sws_alloc_context());
-  const std::pair<const char*, int> numbers[] = {
-      {"srcw", frame.width},
-      {"srch", frame.height},
-      {"src_format", frame.format},
-      {"dstw", width_of(frame)},
-      {"dsth", height_of(frame)},
-      {"dst_format", target_.format},
-      {"src_h_chr_pos", kChromaUntold},
-      {"src_v_chr_pos", frame.format == AV_PIX_FMT_YUV420P ? kChromaOfMpeg2 : kChromaUntold},
-      {"dst_h_chr_pos", kChromaUntold},
-      {"dst_v_chr_pos", target_.format == AV_PIX_FMT_YUV420P ? kChromaOfMpeg2 : kChromaUntold},
-      {"src_range", frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0},
-  };
-  for (const auto& [name, value] : numbers) {
-    if (const int code = av_opt_set_int(context.get(), name, value, 0); code < 0) {
-      return code;
-    }
+  const ScaleCase wanted{frame.width,      frame.height,     frame.format,   frame.color_range, frame.colorspace,
+                         width_of(frame), height_of(frame), target_.format, target_.flags};
+  facts_ = find_scale_facts(wanted);
+  if (facts_.rules == ScaleRules::kUnknown) {
+    return AVERROR(ENOSYS);
   }
-  if (!target_.flags.empty()) {
-    if (const int code = av_opt_set(context.get(), "sws_flags", target_.flags.c_str(), 0); code < 0) {
-      return code;
-    }
+  ScaleContext made = make_scale_context(wanted, facts_);
+  if (made.context == nullptr) {
+    return AVERROR(EINVAL);
   }
-  if (const int code = sws_init_context(context.get(), nullptr, nullptr); code < 0) {
-    return code;
-  }
-  int* source_matrix = nullptr;
-  int* target_matrix = nullptr;
-  int source_range = 0, target_range = 0, brightness = 0, contrast = 0, saturation = 0;
-  sws_getColorspaceDetails(context.get(), &source_matrix, &source_range, &target_matrix, &target_range, &brightness,
-                           &contrast, &saturation);
-  if (frame.color_range != AVCOL_RANGE_UNSPECIFIED) {
-    source_range = frame.color_range == AVCOL_RANGE_JPEG ? 1 : 0;
-  }
-  // The same matrix on both sides: a change of format alone keeps the colours.
-  const int* matrix = sws_getCoefficients(frame.colorspace);
-  // It refuses where there is nothing to tell, such as from RGB to RGB.
-  sws_setColorspaceDetails(context.get(), matrix, source_range, matrix, target_range, brightness, contrast, saturation);
-  is_full_range_ = target_range != 0;
-  task_ = {frame.width, frame.height, frame.format, width_of(frame), height_of(frame), target_.flags, source_range != 0,
-           matrix};
-  context_ = std::move(context);
+  task_ = {frame.width,    frame.height, frame.format, width_of(frame), height_of(frame), target_.flags, made.is_full_range,
+           made.matrix};
+  context_ = std::move(made.context);
   input_ = input;
   return 0;
 }
@@ -207,7 +172,8 @@ av::FramePtr Scaler::scale(av::FramePtr frame) {
   out->width = width_of(*frame);
   out->height = height_of(*frame);
   out->format = target_.format;
-  out->color_range = is_full_range_ ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+  out->color_range = facts_.range;
+  out->colorspace = facts_.matrix;
   av_reduce(&out->sample_aspect_ratio.num, &out->sample_aspect_ratio.den,
             static_cast<std::int64_t>(frame->sample_aspect_ratio.num) * out->height * frame->width,
             static_cast<std::int64_t>(frame->sample_aspect_ratio.den) * out->width * frame->height, INT_MAX);

@@ -1,7 +1,7 @@
 // Size and pixel format of pictures, changed by libswscale without a filter graph around it.
 //
-// The result has the same bits as that of libavfilter's `scale` with the same flags (libavfilter/vf_scale.c: the ranges, matrices
-// and chroma positions that it passes to libswscale), at a fraction of the cost of a graph for small pictures. One thread per object.
+// The result has the same bits as that of libavfilter's `scale` with the same flags, at a fraction of the cost of a graph for
+// small pictures. scale_rules.h finds out what that filter does. One thread per object.
 
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "av/owners.h"
 #include "media/rgb_scaler.h"
+#include "media/scale_rules.h"
 
 namespace spdl {
 
@@ -29,7 +30,7 @@ class Scaler {
  public:
   explicit Scaler(ScaleTarget target) : target_(std::move(target)) {}
 
-  // Whether libswscale can scale the frame like this.
+  // Whether libswscale can scale the frame like this, with the bits of the filter.
   bool takes(const AVFrame& frame);
 
   // A new frame, or the given one if there is nothing to do. Only for frames that `takes` accepts. Throws Error(kFilter).
@@ -56,7 +57,7 @@ class Scaler {
   ScaleTarget target_;
   Input input_;  // that the context was made for
   av::ScalerPtr context_;
-  bool is_full_range_ = false;  // of the result
+  ScaleFacts facts_;
   RgbScaler::Task task_;         // the same as the context's, for `rgb_`
   std::optional<RgbScaler> rgb_;
   int num_scaled_ = 0;   // frames scaled without `rgb_`

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import spdl.io
 from spdl.io import decode_config, decode_packets, demux_video, to_numpy
+from spdl.io.utils import get_ffmpeg_log_level, set_ffmpeg_log_level
 from tests.support.media import clip, h264, pictures
 
 FORMATS = (
@@ -74,6 +75,22 @@ def test_same_bits_for_interlaced_pictures(flags: str) -> None:
     path = clip("fields.mp4", *pictures(duration=0.4), "-c:v", "mpeg2video", "-flags", flags)
     direct = pictures_of(path, DESCRIPTIONS[1], {})
     assert (direct == pictures_of(path, DESCRIPTIONS[1] + ",null", {})).all()
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_no_graph_is_made_for_a_known_kind_of_picture(description: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The first one of a kind is compared with a graph's, whatever the version of FFmpeg, and the others need none."""
+    before = get_ffmpeg_log_level()
+    pictures_of(raw("yuv420p", "66x50"), description, {})
+    set_ffmpeg_log_level(40)  # of FFmpeg's details
+    try:
+        pictures_of(raw("yuv420p", "66x50"), description, {})
+        direct = capfd.readouterr().err
+        pictures_of(raw("yuv420p", "66x50"), description + ",null", {})
+    finally:
+        set_ffmpeg_log_level(before)
+    assert "pixfmt:" not in direct
+    assert "pixfmt:" in capfd.readouterr().err
 
 
 def test_pictures_that_fit_already_are_not_copied() -> None:
