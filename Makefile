@@ -1,7 +1,7 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak coverage check bench docs clean
+.PHONY: help demo test soak coverage check bench docs wheel clean
 
 help:
 	@echo "make demo      real photographs through a pipeline, beside Pillow and torch's DataLoader"
@@ -11,6 +11,7 @@ help:
 	@echo "make check     format, lint, types, layers, native stubs"
 	@echo "make docs      the site, in build/site"
 	@echo "make bench     all benchmarks (two hours); scripts/bench NAME runs one"
+	@echo "make wheel     wheels with FFmpeg inside, for Linux, and their tests (as root; half an hour the first time)"
 	@echo "make clean     removes what the others made: .venv, build, .cache and tool caches"
 
 demo:
@@ -33,6 +34,9 @@ bench:
 
 docs:
 	@scripts/docs
+
+wheel:
+	@scripts/wheels
 
 clean:
 	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis src/spdl/io/lib/*.so src/spdl/_processes/lib/*.so

@@ -100,7 +100,7 @@ def test_no_photographs_is_one_sentence(
 def test_setup_says_what_it_takes(words: list[str]) -> None:
     """A wrong purpose changes nothing and exits with 2."""
     result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|coverage|demo|bench|docs\n")
+    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|coverage|demo|bench|docs|wheel\n")
 
 
 @pytest.mark.parametrize("name", ["SOAK_MINUTES", "SOAK_SEED"])
