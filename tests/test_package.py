@@ -1,6 +1,6 @@
 """The package as a whole: what importing costs and brings, and what each public module offers."""
 
-import importlib
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -49,10 +49,24 @@ def _in_child(code: str) -> str:
 def test_version_is_that_of_the_distribution() -> None:
     """``spdl.__version__`` tells what is installed."""
     try:
-        installed = metadata.version("spdl")
+        installed = metadata.version("spdl-native")
     except metadata.PackageNotFoundError:
         installed = "unknown"
     assert spdl.__version__ == installed
+
+
+@pytest.mark.parametrize("theirs", ["_internal", "io/_internal"])
+def test_reference_in_the_same_folder_is_refused(theirs: str, tmp_path: Path) -> None:
+    """Both distributions have files of the same names, and a mixture of them would fail anywhere."""
+    package = tmp_path / "spdl"
+    (package / theirs).mkdir(parents=True)
+    (package / theirs / "__init__.py").touch()
+    (package / "__init__.py").write_bytes((SRC / "spdl" / "__init__.py").read_bytes())
+    spec = importlib.util.spec_from_file_location("spdl", package / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(ImportError, match="pip uninstall -y spdl spdl-core spdl-io spdl-native"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@
 ``spdl.dataloader`` loaders in familiar shapes. Importing this package loads none of them; to write ``spdl.io`` does.
 """
 
+import os
 from typing import Any
 
 __all__ = ["__version__"]
@@ -12,6 +13,17 @@ __all__ = ["__version__"]
 _PACKAGES = ("dataloader", "debug", "io", "metrics", "pipeline", "remote", "resume", "source")
 
 __version__: str
+
+# The reference implementation, of the distributions spdl, spdl-core and spdl-io, installs its files into the same
+# folder, over ours. These are its own.
+for _file in ("_internal", os.path.join("io", "_internal")):
+    if os.path.exists(os.path.join(__path__[0], _file, "__init__.py")):
+        raise ImportError(
+            f"cannot import spdl from {__path__[0]}: spdl-native and spdl-core or spdl-io were both installed there,"
+            " and overwrote files of each other. Run `pip uninstall -y spdl spdl-core spdl-io spdl-native`, then"
+            " install the one that you want",
+            name="spdl",
+        )
 
 
 def __getattr__(name: str) -> Any:
@@ -27,7 +39,7 @@ def __getattr__(name: str) -> Any:
     from importlib import metadata
 
     try:
-        version = metadata.version("spdl")
+        version = metadata.version("spdl-native")
     except metadata.PackageNotFoundError:  # run from a source tree that was never installed
         version = "unknown"
     globals()["__version__"] = version

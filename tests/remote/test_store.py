@@ -262,7 +262,7 @@ def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     """Also an ``ImportError``."""
     monkeypatch.setattr("spdl.remote._library._LOADED", {})
     monkeypatch.setitem(__import__("sys").modules, "obstore._obstore", None)
-    with pytest.raises(RemotePackageError, match=r"spdl\[remote\]") as caught:
+    with pytest.raises(RemotePackageError, match=r"spdl-native\[remote\]") as caught:
         RemoteStore("s3://bucket/")
     assert isinstance(caught.value, ImportError)
 

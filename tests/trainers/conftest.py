@@ -91,7 +91,7 @@ def _imported(name: str, *packages: str) -> ModuleType:
     """Import the module when a test first wants it: collecting the tests must not take the seconds that this takes."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
-        pytest.skip(f"not installed: {', '.join(missing)} (pip install spdl[trainers])")
+        pytest.skip(f"not installed: {', '.join(missing)} (pip install spdl-native[trainers])")
     with _offline(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what these packages and those that they import do on import is theirs
         return import_module(f"tests.trainers.{name}")

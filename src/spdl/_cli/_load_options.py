@@ -30,7 +30,7 @@ examples:
   spdl load photos/
   spdl load --size 256x256 --batch-size 64 --epochs 3 train/ val/
   spdl load --json --quiet photos/ > run.json
-  spdl load s3://bucket/train/     (with the extra: pip install 'spdl[remote]')
+  spdl load s3://bucket/train/     (with the extra: pip install 'spdl-native[remote]')
 """
 
 

@@ -197,7 +197,7 @@ def _top(pid: int) -> int:
         from rich.text import Text
     except ImportError:
         raise CommandError(
-            "needs the package rich: pip install 'spdl[top]'; `spdl stats` does without", ExitCode.FAILED
+            "needs the package rich: pip install 'spdl-native[top]'; `spdl stats` does without", ExitCode.FAILED
         ) from None
     before: dict[tuple[int, int], PipelineStats] = {}
 

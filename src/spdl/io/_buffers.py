@@ -46,11 +46,11 @@ def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
     """
     if hasattr(buffer, "__cuda_array_interface__"):
         device = f"cuda:{buffer.device_index}" if hasattr(buffer, "device_index") else "cuda"
-        return _import("torch", "pip install spdl[torch]").as_tensor(buffer, device=device)
+        return _import("torch", "pip install spdl-native[torch]").as_tensor(buffer, device=device)
     if _is_bfloat16(buffer):
-        return _import("torch", "pip install spdl[torch]").from_dlpack(buffer)
+        return _import("torch", "pip install spdl-native[torch]").from_dlpack(buffer)
     array = to_numpy(buffer)
-    torch = _import("torch", "pip install spdl[torch]")
+    torch = _import("torch", "pip install spdl-native[torch]")
     try:
         return torch.from_numpy(array)
     except (TypeError, ValueError) as exc:

@@ -1,7 +1,7 @@
 """Objects in buckets, on web servers and in folders: read by range, with retries, and cached on a local disk.
 
 Importing this package loads no library of a store. The first request does, and raises ``RemotePackageError`` if it is
-not installed: ``pip install 'spdl[remote]'``.
+not installed: ``pip install 'spdl-native[remote]'``.
 """
 
 from ._cache import DiskCache as DiskCache

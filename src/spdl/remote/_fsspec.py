@@ -39,7 +39,7 @@ class FsspecClient:
         except ImportError as exc:
             raise RemotePackageError(
                 f"cannot open {url!r}: obstore has no such scheme, and fsspec is not installed; install it with:"
-                " pip install 'spdl[fsspec]', and the package for the scheme",
+                " pip install 'spdl-native[fsspec]', and the package for the scheme",
                 url=url,
                 action="open",
             ) from exc

@@ -47,7 +47,8 @@ def import_obstore(url: str) -> Any:
         import obstore._obstore as original  # type: ignore[import-not-found, unused-ignore]  # an extra
     except ImportError as exc:
         raise RemotePackageError(
-            f"cannot open {url!r}: obstore is not installed ({exc}); install it with: pip install 'spdl[remote]'",
+            f"cannot open {url!r}: obstore is not installed ({exc}); install it with:"
+            " pip install 'spdl-native[remote]'",
             url=url,
             action="open",
         ) from exc

@@ -18,8 +18,8 @@ __all__ = ["HuggingFaceStream"]
 class HuggingFaceStream(StreamShare):
     """The examples of a ``datasets.IterableDataset`` for one rank, with a state.
 
-    Needs datasets (``spdl[huggingface]``). A ``datasets.Dataset`` needs no such thing: it can be indexed, so samplers
-    and ``add_source`` take it as it is.
+    Needs datasets (``spdl-native[huggingface]``). A ``datasets.Dataset`` needs no such thing: it can be indexed, so
+    samplers and ``add_source`` take it as it is.
 
     Ranks share the data set as ``datasets.distributed.split_dataset_by_node`` does: whole shards, if their number is a
     multiple of the number of ranks; else each rank reads all and keeps every ``world_size``-th example.
@@ -50,7 +50,7 @@ class HuggingFaceStream(StreamShare):
             from datasets import IterableDataset
             from datasets.distributed import split_dataset_by_node
         except ImportError as error:
-            raise ImportError("HuggingFaceStream needs datasets: pip install 'spdl[huggingface]'") from error
+            raise ImportError("HuggingFaceStream needs datasets: pip install 'spdl-native[huggingface]'") from error
         if not isinstance(dataset, IterableDataset):
             raise TypeError(
                 f"dataset must be a datasets.IterableDataset, got an object of type {type(dataset).__qualname__}. A "

@@ -16,7 +16,7 @@ __all__ = ["LanceRows"]
 
 
 class LanceRows(Sequence[dict[str, Any]]):
-    """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl[lance]``).
+    """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).
 
     Lance finds single rows fast, so any order will do; with ``ShardOrder``, each fragment is a shard. The version of
     the data set is that of now, or the one given, also in copies in other processes. Any number of threads may read at
@@ -151,5 +151,5 @@ def _lance() -> Any:
     try:
         import lance
     except ImportError as error:
-        raise ImportError("LanceRows needs pylance: pip install 'spdl[lance]'") from error
+        raise ImportError("LanceRows needs pylance: pip install 'spdl-native[lance]'") from error
     return lance

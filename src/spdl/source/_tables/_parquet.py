@@ -33,7 +33,7 @@ class _Group(NamedTuple):
 
 
 class ParquetRows(Sequence[dict[str, Any]]):
-    """The rows of Parquet files: ``rows[number]`` is a dictionary by column. Needs pyarrow (``spdl[parquet]``).
+    """The rows of Parquet files: ``rows[number]`` is a dictionary by column. Needs pyarrow (``spdl-native[parquet]``).
 
     Parquet is read by row group, so a row costs little only if others of its group are read soon. The groups used last
     are kept. Take the order from ``ShardOrder``, for which each row group is a shard:
@@ -194,5 +194,5 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("ParquetRows needs pyarrow: pip install 'spdl[parquet]'") from error
+        raise ImportError("ParquetRows needs pyarrow: pip install 'spdl-native[parquet]'") from error
     return pyarrow.parquet
