@@ -42,6 +42,25 @@ def test_file_objects_are_read_from_their_beginning(tmp_path: Path) -> None:
     assert memory.getvalue() == data
 
 
+@pytest.mark.parametrize("protocol", ["file", "memory"])
+def test_files_that_fsspec_opens_when_they_are_read_are_sources(protocol: str) -> None:
+    """As ``fsspec.open`` gives them: open or not, compressed or not, and several times."""
+    fsspec = pytest.importorskip("fsspec")
+    url = str(h264()) if protocol == "file" else "memory://video.mp4"
+    if protocol == "memory":
+        fsspec.filesystem("memory").pipe("/video.mp4", h264().read_bytes())
+    file, expected = fsspec.open(url), _frames(h264())
+    assert np.array_equal(_frames(file), expected)
+    assert np.array_equal(_frames(file), expected)
+    with file as opened:
+        assert np.array_equal(_frames(opened), expected)
+    assert spdl.io.probe(file).duration == 2
+    clips = spdl.io.load_video_clips([file, fsspec.open(url)], num_frames=2, size=(48, 64), start="middle")
+    assert clips.shape == (2, 3, 2, 48, 64)
+    with pytest.raises(TypeError, match="binary"):
+        spdl.io.load_video(fsspec.open(url, "r", encoding="latin-1"))
+
+
 def test_an_open_file_counts_and_not_what_has_its_name_now(tmp_path: Path) -> None:
     """A file that was replaced or removed is read by what is open."""
     path = tmp_path / "video.mp4"

@@ -305,6 +305,21 @@ def test_damage_raises_or_is_passed_over() -> None:
     assert all(index <= position for position, index in enumerate(found))
 
 
+@pytest.mark.parametrize("format", ["mpegts", "h264"])
+def test_a_size_that_changes_in_a_video_changes_nothing(format: str) -> None:
+    """Frames behind the change are resized to those before it, from containers with time stamps and without."""
+    options = "-c:v", "libx264", "-g", "12", "-bf", "2", "-pix_fmt", "yuv420p", "-f", format
+    small = clip(f"small.{format}", *pictures(), *_RAMP, *options)
+    large = clip(
+        f"large.{format}", *pictures(), _RAMP[0], _RAMP[1] + ",scale=128:96", *options, "-output_ts_offset", "2"
+    )
+    batch = _load(
+        [small.read_bytes() + large.read_bytes()], num_frames=100, start=-1.0, transform=_GRAY, layout="NTHWC"
+    )
+    found = [_index_of(frame, _frames(_film())) for frame in _array(batch)[0]]
+    assert found == [*range(50), *range(50)]
+
+
 def test_several_threads_may_load_clips_at_once() -> None:
     """Calls share nothing: several at once give what one gives."""
     arguments: dict[str, Any] = {"num_frames": 3, "stride": 4, "transform": _GRAY}

@@ -123,6 +123,13 @@ def test_indices_may_come_in_any_order(indices: list[int]) -> None:
     assert (to_numpy(convert_frames(pictures)) == expected(h264())[indices]).all()
 
 
+@pytest.mark.parametrize("chosen", [slice(3, 20, 4), slice(-3, None), slice(None, None, -10)], ids=str)
+def test_a_slice_is_that_of_a_list(chosen: slice) -> None:
+    """Counted from either end, and backwards."""
+    pictures = sample_decode_video(demux_video(h264()), chosen)
+    assert (to_numpy(convert_frames(pictures)) == expected(h264())[chosen]).all()
+
+
 @pytest.mark.parametrize(
     ("times", "indices"),
     [
@@ -130,9 +137,10 @@ def test_indices_may_come_in_any_order(indices: list[int]) -> None:
         ([1.0, 0.2, 1.0], [25, 5, 25]),
         ([0.039, 0.04, 0.041], [0, 1, 1]),
         (["1/2", Fraction(39, 25), 1.999], [12, 39, 49]),
+        (np.array([1.0, 0.2], np.float32), [25, 5]),
     ],
 )
-def test_times_give_the_frames_that_are_displayed_then(times: list[Any], indices: list[int]) -> None:
+def test_times_give_the_frames_that_are_displayed_then(times: Any, indices: list[int]) -> None:
     """A frame is displayed from its time stamp to that of the next one."""
     pictures = sample_decode_video(demux_video(h264()), times=times)
     assert (to_numpy(convert_frames(pictures)) == expected(h264())[indices]).all()
@@ -168,6 +176,8 @@ def test_no_indices_are_an_error() -> None:
     packets = demux_video(h264())
     with pytest.raises(ValueError, match="indices must have at least one"):
         sample_decode_video(packets, [])
+    with pytest.raises(ValueError, match="indices must have at least one"):
+        sample_decode_video(packets, slice(50, None))
     assert len(packets) == 50
 
 

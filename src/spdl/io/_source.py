@@ -55,6 +55,9 @@ def as_native_source(source: Source) -> "str | Buffer | NDArray[np.uint8]":
             return source.numpy()  # type: ignore[no-any-return, union-attr]
         if callable(getattr(source, "read", None)):
             return _content_of(source)
+        if callable(getattr(source, "open", None)) and hasattr(source, "fs"):
+            with source as file:  # type: ignore[union-attr]  # of fsspec.open(), which opens nothing until then
+                return _content_of(file)
         raise TypeError(
             "a source must be str, a path-like, bytes, bytearray, memoryview, a one-dimensional uint8 array or a binary"
             " file object,"

@@ -33,9 +33,16 @@ if TYPE_CHECKING:
 
         def read(self, size: int = ..., /) -> bytes: ...
 
+    class SupportsOpen(Protocol):
+        """A file that is opened when it is read, as ``fsspec.open`` gives it."""
+
+        fs: Any
+
+        def open(self) -> SupportsRead: ...
+
     #: A path or URL, a path-like, an object of a store, encoded data (bytes, bytearray, memoryview, a one-dimensional
     #: ``uint8`` array), or a binary file object.
-    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject | SupportsRead
+    Source: TypeAlias = str | os.PathLike[str] | Buffer | NDArray[np.uint8] | StoredObject | SupportsRead | SupportsOpen
 else:
     Source: TypeAlias = Any  # collections.abc.Buffer exists from Python 3.12 on
 

@@ -134,7 +134,8 @@ def Decoder(
     are bit-identical to ``decode_packets`` on all packets.
 
     Args:
-        codec: Codec of the stream: ``demuxer.video_codec``, ``demuxer.audio_codec`` or ``packets.codec``.
+        codec: Codec of the stream: ``demuxer.video_codec``, ``demuxer.audio_codec``, ``demuxer.codec(index)`` for any
+            stream, or ``packets.codec``.
         filter_desc: FFmpeg filter chain, as for ``decode_packets``. The default does not trim samples.
         decode_config: Options for decoding, from ``decode_config``.
 
@@ -156,7 +157,7 @@ def Decoder(
 @traced
 def sample_decode_video(
     packets: "VideoPackets",
-    indices: Sequence[int] | None = None,
+    indices: Sequence[int] | slice | None = None,
     *,
     times: Iterable[Seconds] | None = None,
     decode_config: DecodeConfig | None = None,
@@ -172,7 +173,7 @@ def sample_decode_video(
     Args:
         packets: Video packets. They are consumed.
         indices: Positions inside the window, in display order, in any order, also several times. Negative ones count
-            from the end.
+            from the end. Or a slice, as of a list.
         times: Times in seconds, in any order, instead of ``indices``: each gives the frame that is displayed then.
         decode_config: Options for decoding, from ``decode_config``.
         filter_desc: FFmpeg filter chain, as for ``decode_packets``. It receives only the requested frames, and must
@@ -191,7 +192,13 @@ def sample_decode_video(
         raise TypeError(f"packets must be VideoPackets, got {type(packets).__name__}")
     if (indices is None) == (times is None):
         raise ValueError(f"exactly one of indices and times must be given, got {'none' if times is None else 'both'}")
-    wanted = _displayed_at(packets, times) if indices is None else [as_int(index) for index in indices]
+    wanted: list[int] = []
+    if isinstance(indices, slice):
+        wanted = list(range(len(packets))[indices])
+    elif indices is not None:
+        wanted = [as_int(index) for index in indices]
+    elif times is not None:
+        wanted = _displayed_at(packets, times)
     if not wanted:
         raise ValueError(f"{'indices' if times is None else 'times'} must have at least one item, got none")
     num_packets = len(packets)
@@ -245,7 +252,7 @@ def _as_limit(num_frames: int) -> int | None:
     return None if limit < 0 else limit
 
 
-def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds] | None) -> list[int]:
+def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds]) -> list[int]:
     """The index of the frame that is displayed at each time.
 
     Raises:
@@ -253,7 +260,7 @@ def _displayed_at(packets: "VideoPackets", times: Iterable[Seconds] | None) -> l
     """
     starts = packets.get_timestamps()
     found = []
-    for time in times or ():
+    for time in times:
         seconds = as_seconds(time, "times")
         index = bisect_right(starts, seconds) - 1
         # The last frame is displayed as long as the one before it, or one of the frame rate.
