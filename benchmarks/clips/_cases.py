@@ -13,7 +13,9 @@ from benchmarks.video._clips import FRAME_RATE, Clip
 
 OURS = "spdl"
 NUM_FRAMES = 8
-SIZE = 224
+#: (height, width)
+Size = tuple[int, int]
+SIZE: Size = (224, 224)
 #: Peers differ in scaling filters and chroma positions; a wrong picture or frame is far below this PSNR.
 ALIKE_DB = 28.0
 
@@ -36,21 +38,24 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
     seconds = 4 if quick else 10
     num_clips = 2 if quick else 8
 
-    def case(name: str, title: str, clip: Clip, stride: int) -> Case:
+    def case(name: str, title: str, clip: Clip, stride: int, num_frames: int = NUM_FRAMES, size: Size = SIZE) -> Case:
         path = str(clip.make(folder))
-        last = seconds * FRAME_RATE - (NUM_FRAMES - 1) * stride - 1
+        last = clip.seconds * FRAME_RATE - (num_frames - 1) * stride - 1
         generator = random.Random(7)
         firsts = [generator.randint(0, last) for _ in range(num_clips)]
-        indices = [[first + position * stride for position in range(NUM_FRAMES)] for first in firsts]
-        data = {"path": path, "indices": indices, "stride": stride, "frame_rate": FRAME_RATE, "size": SIZE}
+        indices = [[first + position * stride for position in range(num_frames)] for first in firsts]
+        data = {"path": path, "indices": indices, "stride": stride, "frame_rate": FRAME_RATE, "size": size}
+        data["resizes"] = size != (clip.height, clip.width)
         return Case(name, title, data, per=num_clips, differ=_alike)
 
-    small, large = Clip(640, 360, seconds), Clip(1280, 720, seconds)
+    short, small, large = Clip(320, 240, 2), Clip(640, 360, seconds), Clip(1280, 720, seconds)
     return (
+        case("short", "8 consecutive frames of two seconds of 320x240", short, 1),
         case("small_dense", "8 consecutive frames of 640x360", small, 1),
         case("small_sparse", "every 4th frame of 640x360", small, 4),
         case("large_dense", "8 consecutive frames of 1280x720", large, 1),
         case("large_sparse", "every 4th frame of 1280x720", large, 4),
+        case("full_size", "a single frame of 1280x720, at full size", large, 1, 1, (large.height, large.width)),
     )
 
 
@@ -71,7 +76,7 @@ CONTEST = Contest(
     make_cases=make_cases,
     required=[
         Ratio(f"{case}: {peer.name} over ours", (case, peer.name), (case, OURS), 1.5)
-        for case in ("small_dense", "small_sparse", "large_dense", "large_sparse")
+        for case in ("short", "small_dense", "small_sparse", "large_dense", "large_sparse", "full_size")
         for peer in PEERS[1:]
     ],
 )

@@ -13,10 +13,10 @@ def versions() -> dict[str, str]:
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
-    path, size = data["path"], data["size"]
+    path, (height, width) = data["path"], data["size"]
 
     def clip(indices: list[int]) -> Any:
-        return decord.VideoReader(path, width=size, height=size, num_threads=1).get_batch(indices).asnumpy()
+        return decord.VideoReader(path, width=width, height=height, num_threads=1).get_batch(indices).asnumpy()
 
     return lambda: np.ascontiguousarray(
         np.stack([clip(indices) for indices in data["indices"]]).transpose(0, 4, 1, 2, 3)

@@ -12,7 +12,7 @@ def versions() -> dict[str, str]:
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
-    path, size = data["path"], data["size"]
+    path, (height, width) = data["path"], data["size"]
 
     def clip(indices: list[int]) -> Any:
         pictures = []
@@ -26,7 +26,9 @@ def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
             container.seek(wanted[0], stream=stream)
             for frame in container.decode(stream):
                 if frame.pts is not None and frame.pts >= wanted[len(pictures)]:
-                    pictures.append(frame.to_ndarray(format="rgb24", width=size, height=size, interpolation="BILINEAR"))
+                    pictures.append(
+                        frame.to_ndarray(format="rgb24", width=width, height=height, interpolation="BILINEAR")
+                    )
                     if len(pictures) == len(wanted):
                         break
         return np.stack(pictures)

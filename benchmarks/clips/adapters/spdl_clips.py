@@ -14,13 +14,13 @@ def versions() -> dict[str, str]:
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
-    indices, size = data["indices"], data["size"]
+    indices, size = data["indices"], tuple(data["size"])
     paths = [data["path"]] * len(indices)
     # A quarter of a frame behind its beginning, so that rounding does not matter.
     starts = [(clip[0] + 0.25) / data["frame_rate"] for clip in indices]
     num_frames, stride = len(indices[0]), data["stride"]
     return lambda: spdl.io.load_video_clips(
-        paths, num_frames=num_frames, stride=stride, start=starts, size=(size, size), layout="NCTHW"
+        paths, num_frames=num_frames, stride=stride, start=starts, size=size, layout="NCTHW"
     )
 
 

@@ -16,10 +16,12 @@ def versions() -> dict[str, str]:
 
 
 def prepare(case: str, data: dict[str, Any], seek_mode: Any = "exact") -> Callable[[], Any]:
-    path, size = data["path"], data["size"]
+    path, size = data["path"], tuple(data["size"])
+    # At full size there is nothing to resize.
+    transforms = [Resize(size)] if data["resizes"] else []
 
     def clip(indices: list[int]) -> Any:
-        decoder = VideoDecoder(path, num_ffmpeg_threads=1, seek_mode=seek_mode, transforms=[Resize((size, size))])
+        decoder = VideoDecoder(path, num_ffmpeg_threads=1, seek_mode=seek_mode, transforms=transforms)
         return decoder.get_frames_at(indices).data
 
     return lambda: torch.stack([clip(indices) for indices in data["indices"]]).permute(0, 2, 1, 3, 4).contiguous()
