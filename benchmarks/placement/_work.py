@@ -4,12 +4,12 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 from spdl.pipeline import PipelineBuilder, arena_slot, run_pipeline_in_subprocess
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
@@ -37,7 +37,7 @@ def parse_records(paths: list[str]) -> Any:
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl"), "numpy": np.__version__}
+    return {"spdl": spdl_version(), "numpy": np.__version__}
 
 
 OPS = {"photos": load_photos, "python": parse_records}

@@ -1,17 +1,17 @@
 """``spdl.io``: this checkout's or the reference's, whichever the interpreter has."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 
 from ._reading import outputs as outputs
 from ._reading import read
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def prepare(case: str, data: dict[str, str]) -> Callable[[], Any] | None:

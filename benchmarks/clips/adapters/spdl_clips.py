@@ -1,16 +1,16 @@
 """``load_video_clips``."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 from spdl.io.utils import get_ffmpeg_versions
 
 
 def versions() -> dict[str, str]:
     libavcodec = ".".join(map(str, get_ffmpeg_versions()["libavcodec"]))
-    return {"spdl": metadata.version("spdl"), "libavcodec": libavcodec}
+    return {"spdl": spdl_version(), "libavcodec": libavcodec}
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:

@@ -5,19 +5,16 @@ with another checkout. So all are called in the same way.
 """
 
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
+from benchmarks._contest.ours import spdl_version
 from benchmarks.engine._adapter import Reader, Run, Settings, noop, noop_async
 from benchmarks.engine._shapes import NUM_THREADS, SINK_SIZE, Shape
 from spdl.pipeline import PipelineBuilder
 
 
 def versions() -> dict[str, str]:
-    try:
-        return {"spdl": version("spdl")}
-    except PackageNotFoundError:  # a checkout that is on the path and was never installed
-        return {"spdl": "checkout"}
+    return {"spdl": spdl_version()}
 
 
 def make(shape: Shape, settings: Settings) -> Run:

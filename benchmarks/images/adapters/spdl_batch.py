@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from typing import Any
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 from benchmarks.images._work import FLIP, MEAN, RATIO, SCALE, SHORTER_SIDE, SIZE, STD, Photo, Work
 from spdl.io import CenterCrop, ImageTransform, RandomResizedCrop, ShorterSide, sample_seeds
 from spdl.io.lib import _core
@@ -17,7 +17,7 @@ SEED = 1
 
 def versions() -> dict[str, str]:
     return {
-        "spdl": metadata.version("spdl"),
+        "spdl": spdl_version(),
         "libjpeg-turbo": _core.libjpeg_turbo_version(),
         "kernels": _core.instruction_sets()[-1],
     }

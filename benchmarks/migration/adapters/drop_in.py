@@ -1,16 +1,16 @@
 """Step 1, a change of one line: the same data set and the same arguments for another loader."""
 
 from collections.abc import Iterable
-from importlib import metadata
 from typing import Any
 
+from benchmarks._contest.ours import spdl_version
 from benchmarks.migration._datasets import PhotoDataset
 from benchmarks.migration._photos import Photos
 from spdl.dataloader import get_pytorch_dataloader
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:

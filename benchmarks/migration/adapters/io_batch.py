@@ -5,11 +5,11 @@ So the first batch is ready as early as possible, and later ones are as fast as 
 """
 
 from collections.abc import Iterable
-from importlib import metadata
 from typing import Any
 
 import torch
 
+from benchmarks._contest.ours import spdl_version
 from benchmarks.migration._cells import SIZE
 from benchmarks.migration._photos import Photos
 from spdl.io import ImageTransform, load_image_batch, to_torch
@@ -22,7 +22,7 @@ TRANSFORM = ImageTransform(SIZE, layout="NCHW", orient=False)
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:

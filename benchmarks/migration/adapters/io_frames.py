@@ -1,12 +1,12 @@
 """Step 3 as in the document that this benchmark reproduces: frames stay as decoded until the batch is made."""
 
 from collections.abc import Iterable
-from importlib import metadata
 from typing import Any
 
 import torch
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 from benchmarks.migration._cells import SIZE
 from benchmarks.migration._photos import Photos
 from spdl.pipeline import Pipeline, PipelineBuilder
@@ -17,7 +17,7 @@ FILTER = spdl.io.get_video_filter_desc(scale_width=SIZE, scale_height=SIZE, scal
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def convert(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:

@@ -1,11 +1,11 @@
 """Steps 1 and 2: the data set as it is, called by threads; then batches by ``aggregate`` and ``default_collate``."""
 
 from collections.abc import Iterable
-from importlib import metadata
 from typing import Any
 
 from torch.utils.data import default_collate
 
+from benchmarks._contest.ours import spdl_version
 from benchmarks.migration._datasets import PhotoDataset
 from benchmarks.migration._photos import Photos
 from spdl.pipeline import Pipeline, PipelineBuilder
@@ -14,7 +14,7 @@ from ._running import Running
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def make(photos: Photos, num_workers: int, batch_size: int | None) -> Iterable[Any]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from benchmarks._contest.ours import spdl_version
 from spdl.dataloader import get_pytorch_dataloader
 
 from ._steps import Hashes, collate
 
 
 def versions() -> dict[str, str]:
-    return {package: version(package) for package in ("spdl", "torch")}
+    return {"spdl": spdl_version(), "torch": version("torch")}
 
 
 def loader(data: Mapping[str, Any]) -> Any:

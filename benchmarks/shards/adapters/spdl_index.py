@@ -1,9 +1,9 @@
 """``TarIndex`` on one thread: in order, or by ``ShardOrder`` with its usual 16 shards. The index is open already."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
+from benchmarks._contest.ours import spdl_version
 from spdl.source import ShardOrder, TarIndex
 
 from ._samples import consume
@@ -11,7 +11,7 @@ from ._samples import outputs as outputs
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:

@@ -1,9 +1,9 @@
 """The same in a pipeline of four threads, built anew for each epoch."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
+from benchmarks._contest.ours import spdl_version
 from spdl.pipeline import PipelineBuilder
 from spdl.source import ShardOrder, TarIndex
 
@@ -12,7 +12,7 @@ from ._samples import outputs as outputs
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:

@@ -1,9 +1,9 @@
 """``ShardStream``, without an index; shuffled by archives and a buffer of 1000 samples, as WebDataset."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
+from benchmarks._contest.ours import spdl_version
 from spdl.source import ShardStream, ShuffleBuffer
 
 from ._samples import consume
@@ -11,7 +11,7 @@ from ._samples import outputs as outputs
 
 
 def versions() -> dict[str, str]:
-    return {"spdl": metadata.version("spdl")}
+    return {"spdl": spdl_version()}
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:

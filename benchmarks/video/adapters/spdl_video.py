@@ -1,10 +1,10 @@
 """``load_video``, and ``sample_decode_video`` of demuxed packets: this checkout's or the reference's."""
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import spdl.io
+from benchmarks._contest.ours import spdl_version
 from spdl.io.utils import get_ffmpeg_versions
 
 from ._shown import shown
@@ -12,7 +12,7 @@ from ._shown import shown
 
 def versions() -> dict[str, str]:
     libavcodec = ".".join(map(str, get_ffmpeg_versions()["libavcodec"]))
-    return {"spdl": metadata.version("spdl"), "libavcodec": libavcodec}
+    return {"spdl": spdl_version(), "libavcodec": libavcodec}
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any]:
