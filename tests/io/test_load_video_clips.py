@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import spdl.io
 from spdl.io import ImageTransform, RandomResizedCrop
 from tests.support.child import run_child
-from tests.support.media import clip, decoded_video, ffmpeg_command, output_about, pictures, tones
+from tests.support.media import clip, decoded_video, ffmpeg_command, output_about, pictures, tones, turned
 
 _GRAY = ImageTransform((48, 64), color="gray", orient=False)
 # Typed loosely, as excerpts may be None and sources of several types.
@@ -172,7 +172,7 @@ def test_all_frames_of_a_clip_get_the_same_crop() -> None:
 @pytest.mark.parametrize("tag", [90, 180, 270])
 def test_rotation_is_applied_unless_that_is_turned_off(tag: int) -> None:
     """Frames are upright, as the ffmpeg tool shows them; with ``orient=False`` they are as stored."""
-    path = clip("turned.mp4", "-i", str(_film()), "-c", "copy", "-metadata:s:v:0", f"rotate={tag}")
+    path = clip("turned.mp4", *turned(_film(), tag))
     height, width = (48, 64) if tag == 180 else (64, 48)
     command = ffmpeg_command("-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-")
     shown = np.frombuffer(output_about(path, command), np.uint8)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import spdl.io
-from tests.support.media import clip, decoded_video, ffmpeg_command, h264, output_about, pictures, tones
+from tests.support.media import clip, decoded_video, ffmpeg_command, h264, output_about, pictures, tones, turned
 
 _SOUND = "-c:a", "aac"
 
@@ -23,7 +23,7 @@ def _film() -> Path:
 
 
 def _turned(degrees: int) -> Path:
-    return clip("turned.mp4", "-i", str(h264()), "-c", "copy", "-metadata:s:v:0", f"rotate={degrees}")
+    return clip("turned.mp4", *turned(h264(), degrees))
 
 
 def _ffprobe(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -88,6 +89,14 @@ def run_ffmpeg(*args: str | Path, stdin: bytes = b"") -> bytes:
 def clip(name: str, *args: str) -> Path:
     """A file of that name, made by ``ffmpeg args... name``. The same call gives the same file."""
     return _kept(name, _key("clip", name, *args), lambda path: run_ffmpeg(*args, "-bitexact", path))
+
+
+def turned(source: Path, degrees: int) -> tuple[str, ...]:
+    """Arguments for the ffmpeg tool: the streams of ``source``, with a tag to turn pictures clockwise for display."""
+    number = re.match(r"ffmpeg version n?(\d+)", _version())
+    if number is not None and int(number[1]) < 6:
+        return ("-i", str(source), "-c", "copy", "-metadata:s:v:0", f"rotate={degrees}")
+    return ("-display_rotation:v:0", str(-degrees), "-i", str(source), "-c", "copy")
 
 
 def pictures(size: str = "64x48", rate: str = "25", duration: float = 2.0, source: str = "testsrc2") -> tuple[str, ...]:
