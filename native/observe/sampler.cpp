@@ -230,6 +230,9 @@ void Sampler::enter(std::size_t stage) {
   }
   Slot& slot = *own.slot;
   if (slot.is_adopted) {
+    if (state.is_forked()) {
+      return;  // the parent's thread may have held the mutex
+    }
     const std::lock_guard held(state.mutex);
     slot.is_adopted = false;
     slot.adopted = {};

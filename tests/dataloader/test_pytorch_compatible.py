@@ -38,7 +38,7 @@ def test_the_signature_is_that_of_the_contract() -> None:
     keywords = {name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
     assert keywords == {
         "prefetch_factor", "persistent_workers", "pin_memory_device", "in_order", "worker_init_concurrency", "workers",
-        "snapshot_every_n_steps", "stall_action", "stall_timeout", "max_failures", "retry",
+        "snapshot_every_n_steps", "stall_action", "stall_timeout", "max_failures", "retry", "call_timeout",
     }  # fmt: skip
 
 
