@@ -88,12 +88,13 @@ def test_failed_batches_of_a_loader_without_workers_are_counted() -> None:
 
 def test_verdict_of_a_loader_is_that_of_its_newest_iteration() -> None:
     """It measures from the first question on, each iteration anew, and speaks of the loader's arguments."""
-    loader: DataLoader[int, list[str]] = DataLoader(range(10), preprocessor=str, batch_size=5, num_threads=2)
+    # More batches than wait for the consumer: the pipeline cannot have ended before it is measured.
+    loader: DataLoader[int, list[str]] = DataLoader(range(100), preprocessor=str, batch_size=5, num_threads=2)
     assert loader.verdict().cause == "unsure"
     with pytest.raises(PipelineStateError, match="has not been started"):
         loader.verdict(seconds=1)
     for _ in range(2):
-        assert len(list(loader)) == 2
+        assert len(list(loader)) == 20
         assert loader.stats().measured is not None
         assert "a verdict needs" in loader.verdict().reason
     again = pickle.loads(pickle.dumps(loader))
@@ -106,10 +107,10 @@ def test_loader_of_torchs_kind_has_a_verdict(workers: str) -> None:
     pytest.importorskip("torch")
     from spdl.dataloader import get_pytorch_dataloader
 
-    data = list(range(12))
+    data = list(range(80))  # more batches than wait for the consumer, as above
     loader = get_pytorch_dataloader(data, 4, num_workers=1, timeout=0, workers=workers)  # type: ignore[arg-type]
     assert loader.verdict().cause == "unsure"
-    assert len(list(loader)) == 3
+    assert len(list(loader)) == 20
     assert (loader.stats().measured is not None) == (workers == "thread")
     assert loader.verdict().cause == "unsure"
     assert pickle.loads(pickle.dumps(loader)).verdict().cause == "unsure"
