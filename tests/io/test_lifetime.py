@@ -141,15 +141,17 @@ def test_arrays_that_threads_of_an_encoder_let_go_are_free(tmp_path: Path) -> No
         config = spdl.io.video_encode_config(height=32, width=32, frame_rate=(25, 1))
         encoder: Any = muxer.add_encode_stream(config, encoder="png", encoder_config={"threads": "4"})
         with muxer.open():
+            written: list[Any] = []
             for i, array in enumerate(arrays):
                 pixels = np.frombuffer(array, np.uint8).reshape(1, 32, 32, 3)
                 frames: Any = spdl.io.create_reference_video_frame(pixels, "rgb24", (25, 1), i)
                 del pixels
-                packets = encoder.encode(frames)
+                written.append(encoder.encode(frames))
                 del frames
+            written.append(encoder.flush())  # how many come late, if any, is up to the encoder's threads
+            for packets in written:
                 if packets is not None:
                     muxer.write(0, packets)
-            muxer.write(0, encoder.flush())
 
     held: list[int] = []
 

@@ -18,7 +18,7 @@ _SOUND = "-c:a", "aac"
 
 def _film() -> Path:
     return clip("film.mp4", *pictures(), *tones(44100, 2, "sin(440*2*PI*t)|sin(880*2*PI*t)"), "-c:v", "libx264",
-                "-vf", "setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709",  # the way that FFmpeg 7 takes
+                "-vf", "setparams=color_primaries=bt709:color_trc=bt709:colorspace=bt709",  # as FFmpeg 7 wants
                 "-pix_fmt", "yuv420p", "-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709",
                 *_SOUND, "-metadata", "title=Käse", "-metadata:s:a", "language=deu")  # fmt: skip
 
