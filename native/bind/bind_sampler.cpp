@@ -125,7 +125,7 @@ struct Waiter {
     while (std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::microseconds(500));
       bool is_running = false;
-      const auto sleep = tid != 0 ? sleep_of(tid, is_running) : std::nullopt;
+      const auto sleep = tid != 0 ? WatchedThread(tid).sleep(is_running) : std::nullopt;
       const std::uintptr_t found = sleep && sleep->is_futex ? sleep->word : 0;
       // The two words of a condition variable take turns, 4 bytes apart.
       if (found != 0 && before != 0 && (found > before ? found - before : before - found) <= 8) {

@@ -28,7 +28,7 @@ constexpr double kLongCall = 200e-6;
 constexpr int kMeasuredEvery = 32;
 
 struct Slot {
-  explicit Slot(pid_t thread) : tid(thread) {}
+  explicit Slot(pid_t thread) : tid(thread), watched(thread) {}
 
   const pid_t tid;
   std::atomic<int> stage = kNone;
@@ -41,6 +41,7 @@ struct Slot {
   // The rest: under the state's mutex.
   bool is_assigned = false;
   std::atomic<bool> is_adopted = false;  // read without the mutex as well
+  WatchedThread watched;
   std::optional<double> last_cpu;
   StageSamples adopted;  // what was seen since it was adopted
 };
@@ -160,9 +161,9 @@ struct Sampler::State {
     if (stage == kNone) {
       return true;
     }
-    const auto state = state_of(slot.tid, gil.futex);
+    const auto state = slot.watched.state(gil.futex);
     if (!state) {
-      return false;
+      return !slot.watched.has_ended();
     }
     add(to, *state);
     if (slot.tid == holder_tid) {
@@ -178,6 +179,10 @@ struct Sampler::State {
     std::unique_lock held(waiting);
     while (!is_over.wait_for(held, std::chrono::duration<double>(interval(random)), [this] { return is_closed; })) {
       look();
+    }
+    const std::lock_guard slots_held(mutex);
+    for (const auto& slot : slots) {
+      slot->watched.close();  // threads keep their slots
     }
   }
 
@@ -201,7 +206,7 @@ Sampler::Sampler(std::size_t num_stages, double period, const GilPlace& gil) {
   watch_forks();
   state_ = std::make_shared<State>(num_stages, gil);
   bool is_running = false;
-  if (!sleep_of(this_thread(), is_running) && !is_running) {
+  if (!WatchedThread(this_thread()).sleep(is_running) && !is_running) {
     throw std::system_error(ENOTSUP, std::generic_category(), "read /proc/self/task/*/syscall");
   }
   sigset_t all;

@@ -8,9 +8,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #endif
 
 namespace spdl {
@@ -50,18 +52,27 @@ bool is_futex(long number) noexcept {
 
 pid_t this_thread() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-std::optional<Sleep> sleep_of(pid_t tid, bool& is_running) noexcept {
+void WatchedThread::close() noexcept {
+  if (file_ >= 0) {
+    ::close(std::exchange(file_, -1));
+  }
+}
+
+std::optional<Sleep> WatchedThread::sleep(bool& is_running) noexcept {
   is_running = false;
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", static_cast<int>(tid));
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return std::nullopt;
+  if (file_ < 0) {
+    char path[64];
+    std::snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", static_cast<int>(tid_));
+    file_ = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (file_ < 0) {
+      has_ended_ = errno == ENOENT || errno == ESRCH;
+      return std::nullopt;
+    }
   }
   char text[256];
-  const ssize_t size = ::read(fd, text, sizeof(text) - 1);
-  ::close(fd);
+  const ssize_t size = ::pread(file_, text, sizeof(text) - 1, 0);
   if (size <= 0) {
+    has_ended_ = size < 0 && errno == ESRCH;
     return std::nullopt;
   }
   text[size] = '\0';
@@ -98,16 +109,16 @@ std::optional<std::uintptr_t> read_word(std::uintptr_t address) noexcept {
   return word;
 }
 
-std::optional<ThreadState> state_of(pid_t tid, std::uintptr_t gil_word) noexcept {
+std::optional<ThreadState> WatchedThread::state(std::uintptr_t gil_word) noexcept {
   bool is_running = false;
-  const std::optional<Sleep> sleep = sleep_of(tid, is_running);
-  if (!sleep) {
+  const std::optional<Sleep> asleep = sleep(is_running);
+  if (!asleep) {
     return is_running ? std::optional(ThreadState::kRunning) : std::nullopt;
   }
-  if (!sleep->is_futex) {
+  if (!asleep->is_futex) {
     return ThreadState::kIo;
   }
-  const bool is_gil = gil_word != 0 && sleep->word + kBefore >= gil_word && sleep->word <= gil_word + kAfter;
+  const bool is_gil = gil_word != 0 && asleep->word + kBefore >= gil_word && asleep->word <= gil_word + kAfter;
   return is_gil ? ThreadState::kGil : ThreadState::kLock;
 }
 
@@ -115,16 +126,18 @@ std::optional<ThreadState> state_of(pid_t tid, std::uintptr_t gil_word) noexcept
 
 pid_t this_thread() noexcept { return -1; }
 
-std::optional<Sleep> sleep_of(pid_t, bool& is_running) noexcept {
+void WatchedThread::close() noexcept {}
+
+std::optional<Sleep> WatchedThread::sleep(bool& is_running) noexcept {
   is_running = false;
   return std::nullopt;
 }
 
+std::optional<ThreadState> WatchedThread::state(std::uintptr_t) noexcept { return std::nullopt; }
+
 std::optional<double> cpu_time_of(pid_t) noexcept { return std::nullopt; }
 
 std::optional<std::uintptr_t> read_word(std::uintptr_t) noexcept { return std::nullopt; }
-
-std::optional<ThreadState> state_of(pid_t, std::uintptr_t) noexcept { return std::nullopt; }
 
 #endif
 
