@@ -28,6 +28,7 @@ from ._stalls import moment_of
 if TYPE_CHECKING:
     from ._observe import PipelineStats, StageStats
     from ._observe._dump import Moment
+    from ._observe._verdict import Verdict
 
 __all__ = ["Monitor", "dump_text", "monitor", "monitor_for_ever"]
 
@@ -169,7 +170,7 @@ def _moments() -> list[Moment]:
 
 
 def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
-    stats = pipeline.stats()
+    stats, verdict = pipeline._observer.stats_and_verdict()  # the verdict since somebody first asked for it
     limiting = stats.limiting_stage
     return {
         "id": pipeline._engine.pipeline_id,
@@ -180,7 +181,7 @@ def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
         "rate": stats.rate,
         "consumer_wait": stats.consumer_wait,
         "limiting_stage": None if limiting is None else str(limiting.info),
-        "verdict": _verdict(pipeline),
+        "verdict": _verdict_as_json(verdict),
         "stages": [_stage_as_json(stage, stats) for stage in stats.stages],
     }
 
@@ -202,9 +203,7 @@ def _stage_as_json(stage: StageStats, stats: PipelineStats) -> dict[str, Any]:
     }
 
 
-def _verdict(pipeline: Any) -> dict[str, Any] | None:
-    """The verdict since somebody first asked for it."""
-    verdict: Any = pipeline.verdict()
+def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "stage": verdict.stage,
         "cause": verdict.cause,

@@ -57,6 +57,12 @@ class Observer:
             stats = self.stats() - stats
         return judged(stats, arguments)
 
+    def stats_and_verdict(self) -> tuple[PipelineStats, Verdict]:
+        """Both, from one reading of the counters."""
+        self.measure()
+        stats = self.stats()
+        return stats, judged(stats)
+
     def measure(self) -> None:
         """Start the measurement that verdicts are made of; before the start, ask for it. Idempotent."""
         with self._lock:

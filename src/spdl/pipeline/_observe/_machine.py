@@ -36,7 +36,8 @@ def read_cpu(root: Path = Path("/proc")) -> CpuReading:
     times = os.times()
     own = time.process_time() + times.children_user + times.children_system
     if sys.platform == "linux":
-        own += sum(_cpu_of(root / str(pid)) for pid in _descendants(root, os.getpid()))
+        proc = str(root)  # there is a file for each thread, and Path would take longer than reading it
+        own += sum(_cpu_of(f"{proc}/{pid}") for pid in _descendants(proc, os.getpid()))
     return CpuReading(time.monotonic(), own, _machine(root), read_quota())
 
 
@@ -50,27 +51,30 @@ def _machine(root: Path) -> float | None:
     return (sum(fields[:3]) + sum(fields[5:8])) / _TICKS_PER_SECOND
 
 
-def _descendants(root: Path, pid: int) -> Iterator[int]:
+def _descendants(proc: str, pid: int) -> Iterator[int]:
     todo = [pid]
     while todo:
-        folder = root / str(todo.pop()) / "task"
+        folder = f"{proc}/{todo.pop()}/task"
         try:
             threads = os.listdir(folder)
         except OSError:
             continue
         for thread in threads:
             try:
-                found = [int(child) for child in (folder / thread / "children").read_text().split()]
+                with open(f"{folder}/{thread}/children", "rb", 0) as file:
+                    found = [int(child) for child in file.read().split()]
             except OSError:
                 continue
-            todo += found
-            yield from found
+            if found:
+                todo += found
+                yield from found
 
 
-def _cpu_of(folder: Path) -> float:
+def _cpu_of(folder: str) -> float:
     """CPU time of a living process and of its children that have ended."""
     try:
-        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        with open(f"{folder}/stat", "rb", 0) as file:
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
