@@ -48,6 +48,8 @@ def test_instruments_have_the_values_of_the_statistics(reader: Any) -> None:
     assert durations == dict(zip(names, [stage.wall_time for stage in stats.stages], strict=True))
     assert collected(reader, "spdl.stage.items", number) == dict.fromkeys(names, 4)
     assert collected(reader, "spdl.stage.failures", number) == dict.fromkeys(names, 0)
+    assert collected(reader, "spdl.stage.substituted", number) == dict.fromkeys(names, 0)
+    assert collected(reader, "spdl.stage.lost", number) == dict.fromkeys(names, 0)
     assert collected(reader, "spdl.pipeline.items", number) == {None: 4}
 
 

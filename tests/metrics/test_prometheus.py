@@ -61,6 +61,17 @@ def test_values_are_those_of_the_statistics(registry: Any) -> None:
     assert value("spdl_channel_capacity", keep) == 2
 
 
+def test_substitutes_and_parts_that_are_missing_are_counted(registry: Any) -> None:
+    """Apart from failures: what was replaced by ``on_error``, and what calls left out."""
+    builder = PipelineBuilder().add_source(range(10)).pipe(odd, name="keep", on_error=lambda item, error: -item)
+    pipeline = builder.add_sink().build()
+    assert len(list(pipeline)) == 10
+    keep = {"pipeline": number_of(pipeline), "stage": "keep", "stage_id": "1"}
+    assert registry.get_sample_value("spdl_stage_failures_total", keep) == 5
+    assert registry.get_sample_value("spdl_stage_substituted_total", keep) == 5
+    assert registry.get_sample_value("spdl_stage_lost_total", keep) == 0
+
+
 def test_pipelines_that_are_built_later_are_read_too(registry: Any) -> None:
     """Each scrape reads what is there; before the start there is nothing to read."""
     pipeline = PipelineBuilder().add_source(range(3)).add_sink().build()

@@ -54,6 +54,8 @@ def opentelemetry(meter: Any) -> None:
     counter("call.duration", lambda s: s.wall_time, "s", "Time of successful calls; divide by spdl.stage.calls")
     counter("calls", lambda s: s.num_success, "{call}", "Successful calls")
     counter("failures", lambda s: s.num_failures, "{call}", "Calls that raised an exception")
+    counter("substituted", lambda s: s.num_substituted, "{call}", "Failed calls with a substitute for their output")
+    counter("lost", lambda s: s.num_lost, "{part}", "Parts that calls left out of their results")
     counter("items", lambda s: s.num_emitted, "{item}", "Items emitted")
     counter("starved", lambda s: s.starved, "s", "Time with a free slot and no input")
     counter("blocked", lambda s: s.blocked, "s", "Time with a result and no room for it")

@@ -150,6 +150,8 @@ class _Families:
         self.wait = self._counter("pipeline_consumer_wait_seconds", "Time that the consumer waited", pipeline)
         self.calls = self._counter("stage_calls", "Finished calls, successful or failed", _STAGE)
         self.failures = self._counter("stage_failures", "Calls that raised an exception", _STAGE)
+        self.substituted = self._counter("stage_substituted", "Failed calls with a substitute for their output", _STAGE)
+        self.lost = self._counter("stage_lost", "Parts that calls left out of their results", _STAGE)
         self.dropped = self._counter("stage_dropped", "Items dropped on purpose", _STAGE)
         self.emitted = self._counter("stage_items", "Items emitted", _STAGE)
         self.call = self._summary("stage_call_seconds", "Wall time of successful calls", _STAGE)
@@ -186,6 +188,8 @@ class _Families:
     def add_stage(self, labels: tuple[str, str, str], stage: StageStats) -> None:
         self.calls.add_metric(labels, stage.num_calls)
         self.failures.add_metric(labels, stage.num_failures)
+        self.substituted.add_metric(labels, stage.num_substituted)
+        self.lost.add_metric(labels, stage.num_lost)
         self.dropped.add_metric(labels, stage.num_dropped)
         self.emitted.add_metric(labels, stage.num_emitted)
         self.call.add_metric(labels, count_value=stage.num_success, sum_value=stage.wall_time)

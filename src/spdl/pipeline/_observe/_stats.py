@@ -257,11 +257,11 @@ class PipelineStats:
         """Return the numbers with their names, for loggers such as W&B's and TensorBoard's.
 
         Those of the pipeline are ``elapsed``, ``num_threads``, ``num_items``, ``rate`` and ``consumer_wait``. Those of
-        a stage have its name in front, such as ``decode/rate``: ``num_calls``, ``num_failures``, ``num_dropped``,
-        ``num_in_flight``, ``num_emitted``, ``busy``, ``starved``, ``blocked``, ``wall_per_call``, ``cpu_per_call`` (if
-        it was measured), ``queue_len``, ``queue_capacity``, ``occupancy`` and ``rate``. In the name of a stage, only
-        letters, digits and ``_-.`` remain. If several stages have one name, their numbers tell them apart: ``decode.1``
-        and ``decode.4``.
+        a stage have its name in front, such as ``decode/rate``: ``num_calls``, ``num_failures``, ``num_substituted``,
+        ``num_lost``, ``num_dropped``, ``num_in_flight``, ``num_emitted``, ``busy``, ``starved``, ``blocked``,
+        ``wall_per_call``, ``cpu_per_call`` (if it was measured), ``queue_len``, ``queue_capacity``, ``occupancy`` and
+        ``rate``. In the name of a stage, only letters, digits and ``_-.`` remain. If several stages have one name,
+        their numbers tell them apart: ``decode.1`` and ``decode.4``.
 
         .. code-block:: python
 
