@@ -38,7 +38,14 @@ R = "spdl.resume"
 RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
 LOADER_PARTS = "_iteration", "_losses", "_states"
-TORCH_NEEDS = (P, "spdl._processes", f"{TORCH}._plan", f"{TORCH}._fetching", f"{TORCH}.resuming")
+TORCH_NEEDS = (
+    P,
+    "spdl._processes",
+    f"{TORCH}._plan",
+    f"{TORCH}._fetching",
+    f"{TORCH}._sample_policy",
+    f"{TORCH}.resuming",
+)
 IO_WORDS = tuple(f"{IO}.{name}" for name in ("_errors", "_types", "_trace", "_remote", "_source", "_native"))
 # Open to all: `spdl` itself (the version), how anybody reports, what a whole number and a duration are, the error for
 # names that do not exist.
@@ -195,12 +202,13 @@ RULES = [
     Rule("spdl.dataloader._pytorch", allows=(TORCH, P, f"{R}._document", "spdl.dataloader._pytorch_epoch")),
     Rule("spdl.dataloader._pytorch_epoch", allows=(TORCH, "spdl.dataloader._pytorch")),
     Rule(TORCH),
-    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}.resuming")),
+    Rule(f"{TORCH}._plan", allows=(f"{TORCH}._arguments", f"{TORCH}._sample_policy", f"{TORCH}.resuming")),
     Rule(f"{TORCH}.resuming", allows=(f"{TORCH}._fetching", *RESUME, f"{R}._values", f"{R}._elastic")),
     Rule(f"{TORCH}._pinning"),
     Rule(f"{TORCH}._warnings"),
     Rule(f"{TORCH}._epoch_stats", allows=(P,)),
-    Rule(f"{TORCH}._fetching"),
+    Rule(f"{TORCH}._fetching", allows=(f"{TORCH}._sample_policy",)),
+    Rule(f"{TORCH}._sample_policy", allows=("spdl._random._splitmix",)),
     Rule(f"{TORCH}._arguments", allows=(P,)),
     Rule(f"{TORCH}._tolerance", allows=(P, "spdl.dataloader._losses")),
     Rule(f"{TORCH}._inline", allows=TORCH_NEEDS),
@@ -271,6 +279,7 @@ SHARED = {
     ("spdl.debug", f"{P}._monitoring"): "the same report, without a socket",
     ("spdl.pipeline", "spdl._random"): "what an op gets that asks for random numbers",
     ("spdl.source", "spdl._random"): "replacements of items are chosen by the same generator",
+    ("spdl.dataloader._torch", "spdl._random"): "so are those of samples",
     ("spdl.io", "spdl._random"): "seeds of samples are outputs of the same generator",
     **{
         (user, module): "what a state looks like, and the error of one that cannot be loaded"

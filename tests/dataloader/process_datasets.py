@@ -49,6 +49,7 @@ def plan_of(dataset: Any, batch_size: int | None = 4, **options: Any) -> Plan:
         "workers": "process",
         "max_failures": None,
         "retry": None,
+        "on_error": "raise",
         "call_timeout": None,
         "is_iterable": is_iterable,
         "indices": None if is_iterable else sampler if batch_sampler is None else batch_sampler,

@@ -212,6 +212,58 @@ def test_samples_are_loaded_again(kind: dict[str, Any], dataset: Any) -> None:
         batches(dataset(flaky=(4,)), retry=Retry(2, on=OSError, delay=0), **kind)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dataset", [Dataset, Queried])
+def test_samples_that_fail_are_replaced(kind: dict[str, Any], dataset: Any) -> None:
+    """Alone, by a sample that depends only on their index; batches stay full and others are not touched."""
+    replaced = batches(dataset(4, 7), on_error="replace", **kind)
+    assert [len(batch) for batch in replaced] == [3, 3, 3, 3]
+    (_, four, five), (six, seven, _) = replaced[1], replaced[2]
+    assert (replaced[0], four in (4, 7), five, six, seven in (4, 7)) == ([0, 1, 2], False, 5, 6, False)
+    assert replaced == batches(dataset(4, 7), on_error="replace", workers="thread", num_workers=2)
+
+
+@pytest.mark.parametrize("dataset", [Dataset, Queried])
+def test_replacements_come_after_all_attempts(dataset: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A sample that can be loaded again is not replaced; for one that is, a warning names both."""
+    options: dict[str, Any] = {"on_error": "replace", "workers": "thread", "num_workers": 1}
+    retry = Retry(2, on=ValueError, delay=0)
+    assert batches(dataset(flaky=(4,)), retry=retry, **options) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert caplog.messages == []
+    found = batches(dataset(4), retry=retry, **options)[1][1]
+    assert caplog.messages == [f"sample 4 failed, and sample {found} is in its place: ValueError: corrupt: 4"]
+
+
+def test_a_batch_without_any_replacement_fails() -> None:
+    """With the error of the sample itself."""
+    with pytest.raises(ValueError, match="corrupt: 0") as caught:
+        batches(Dataset(*range(12)), on_error="replace", workers="thread", num_workers=1)
+    assert "the samples tried in place of sample 0 failed too" in caught.value.__notes__
+
+
+@pytest.mark.parametrize(
+    ("dataset", "on_error", "text"),
+    [
+        (lambda: Dataset(), "drop", "'raise' or 'replace'"),
+        (lambda: Stream(), "replace", "map-style"),
+        (lambda: Endless(), "replace", "__len__"),
+    ],
+)
+def test_what_cannot_be_replaced_is_refused(dataset: Any, on_error: Any, text: str) -> None:
+    """When the loader is made."""
+    with pytest.raises(ValueError, match=text):
+        get_pytorch_dataloader(dataset(), 3, sampler=None, workers="thread", on_error=on_error)
+
+
+def test_samples_by_name_are_not_replaced() -> None:
+    """There is no telling which other names there are."""
+    options: dict[str, Any] = {"workers": "thread", "num_workers": 1, "on_error": "replace"}
+    loader = get_pytorch_dataloader(Named(), 1, sampler=["a"], **options)
+    with pytest.raises(KeyError) as caught:
+        list(loader)
+    assert "needs int indices, got 'a'" in str(caught.value.__notes__)
+
+
 def test_unbatched_samples_are_loaded_again() -> None:
     """As any."""
     loader = get_pytorch_dataloader(Dataset(flaky=(4,)), None, workers="thread", num_workers=1, retry=2)
@@ -225,6 +277,19 @@ def test_the_contract_of_old_drops_without_a_limit_and_has_one_now(caplog: pytes
     assert len(list(get_pytorch_dataloader(Dataset(4, 7), 3, **options))) == 2
     with pytest.raises(FailureLimitError):
         list(get_pytorch_dataloader(Dataset(4, 7), 3, max_failures=1, **options))
+
+
+class Endless:
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class Named:
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, name: str) -> int:
+        raise KeyError(name)
 
 
 class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]

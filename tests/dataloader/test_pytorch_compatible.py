@@ -39,6 +39,7 @@ def test_the_signature_is_that_of_the_contract() -> None:
     assert keywords == {
         "prefetch_factor", "persistent_workers", "pin_memory_device", "in_order", "worker_init_concurrency", "workers",
         "snapshot_every_n_steps", "stall_action", "stall_timeout", "max_failures", "retry", "call_timeout",
+        "on_error",
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from spdl.pipeline._observer import Observer, judged
 from spdl.resume._document import KEY
 
 from ._pytorch_epoch import Epoch
-from ._torch._arguments import Arguments, ResolvedArguments, Workers, is_iterable, resolve
+from ._torch._arguments import Arguments, OnError, ResolvedArguments, Workers, is_iterable, resolve
 from ._torch._epoch_stats import empty_stats
 from ._torch._fetching import DrawnSeed
 from ._torch._plan import Plan, Run
@@ -75,6 +75,7 @@ def get_pytorch_dataloader(
     max_failures: "MaxFailures | None" = None,
     retry: "int | Retry | None" = None,
     call_timeout: float | None = None,
+    on_error: OnError = "raise",
 ) -> "PyTorchDataLoader[Any]":
     """Make a loader with the arguments of ``torch.utils.data.DataLoader``.
 
@@ -136,6 +137,12 @@ def get_pytorch_dataloader(
             call cannot be interrupted: its thread is left behind and replaced. Only with ``workers="thread"`` and a
             map-style dataset. Samples are then loaded one by one, which costs up to 0.05 ms each. It is not named
             ``timeout``, because that has torch's meaning here: the time until a batch, whichever sample is late.
+        on_error: What becomes of a batch with a sample that fails, after all attempts of ``retry``. ``"raise"``: it
+            fails. ``"replace"``: another sample of the dataset takes the place of each that fails, so that batches are
+            full and all ranks make equal steps; a warning names both. It is chosen by a hash of the index, so it is the
+            same in every run, and may come twice in an epoch. After ten others that fail too, the batch fails. The
+            dataset must be map-style, with ``len()`` and ``int`` indices. Calls that take longer than ``call_timeout``
+            and errors of the collate function are not covered.
 
     Raises:
         ValueError: An argument is out of range, excludes another, or is not supported by this kind of worker; the

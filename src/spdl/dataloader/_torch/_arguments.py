@@ -14,9 +14,19 @@ from spdl.pipeline._stall_options import check_stall_options
 if TYPE_CHECKING:
     from spdl.pipeline.defs import MaxFailures, Retry
 
-__all__ = ["Arguments", "InfiniteSampler", "PrefetchError", "ResolvedArguments", "Workers", "is_iterable", "resolve"]
+__all__ = [
+    "Arguments",
+    "InfiniteSampler",
+    "OnError",
+    "PrefetchError",
+    "ResolvedArguments",
+    "Workers",
+    "is_iterable",
+    "resolve",
+]
 
 Workers = Literal["thread", "process", "auto"]
+OnError = Literal["raise", "replace"]
 
 
 class PrefetchError(ValueError, AssertionError):
@@ -52,6 +62,7 @@ class Arguments:
     max_failures: "MaxFailures | None"
     retry: "int | Retry | None"
     call_timeout: float | None
+    on_error: OnError
 
 
 @dataclass(kw_only=True)
@@ -115,6 +126,7 @@ def _check_failures(given: Arguments) -> Arguments:
         from spdl.pipeline.defs import validate_max_failures  # late: few loaders need it
 
         validate_max_failures(given.max_failures)
+    _check_on_error(given)
     if given.retry is None:
         return given
     from spdl.pipeline.defs import as_retry
@@ -130,6 +142,22 @@ def _check_failures(given: Arguments) -> Arguments:
             "timeout_per_attempt of retry is not supported by this loader: call_timeout limits all attempts"
         )
     return replace(given, retry=retry)
+
+
+def _check_on_error(given: Arguments) -> None:
+    if given.on_error not in ("raise", "replace"):
+        raise ValueError(f"on_error must be 'raise' or 'replace', got {given.on_error!r}")
+    if given.on_error == "raise":
+        return
+    if is_iterable(given.dataset):
+        raise ValueError(
+            "on_error='replace' needs a map-style dataset: the samples of an IterableDataset cannot be chosen; replace "
+            "what fails inside it"
+        )
+    if not callable(getattr(given.dataset, "__len__", None)):
+        raise ValueError(
+            "on_error='replace' chooses another sample by its index, and the dataset has no len(): give it __len__"
+        )
 
 
 def _call_timeout(given: Arguments) -> float | None:

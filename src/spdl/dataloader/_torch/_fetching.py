@@ -1,15 +1,13 @@
 """Loads the samples of a batch by index and collates them, for every kind of worker. Imports little of spdl."""
 
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any
 
-from spdl._reports import note_attempts
+from ._sample_policy import SamplePolicy
 
-__all__ = ["Attempts", "DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_sample", "fetch_samples"]
+__all__ = ["DrawnSeed", "IterableFetcher", "draw_base_seed", "fetch", "fetch_sample", "fetch_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,50 +17,17 @@ class DrawnSeed:
     value: int
 
 
-class Attempts(Protocol):
-    """When to try a call again: ``spdl.pipeline.defs.Retry``."""
-
-    @property
-    def attempts(self) -> int: ...
-
-    def covers(self, error: BaseException, /) -> bool: ...
-
-    def delay_before(self, attempt: int, random: Callable[[], float], /) -> float: ...
+def fetch_sample(dataset: Any, index: Any, policy: SamplePolicy | None = None) -> Any:
+    """The sample at ``index``; ``policy`` says what to do if it fails."""
+    return dataset[index] if policy is None else policy.sample(dataset, index)
 
 
-#: Has no state, so it changes no numbers that users draw.
-_JITTER: Final = random.SystemRandom()
-
-
-def fetch_sample(dataset: Any, index: Any, retry: Attempts | None = None) -> Any:
-    """The sample at ``index``, with other attempts if it fails."""
-    return dataset[index] if retry is None else _try(dataset.__getitem__, index, retry)
-
-
-def fetch_samples(dataset: Any, indices: Any, retry: Attempts | None = None) -> Any:
-    """The samples at ``indices``: the result of ``dataset.__getitems__`` if it exists, else a list.
-
-    With ``retry``, there are other attempts for the calls that fail: for each sample, or for all that are one call.
-    """
+def fetch_samples(dataset: Any, indices: Any, policy: SamplePolicy | None = None) -> Any:
+    """The samples at ``indices``: the result of ``dataset.__getitems__`` if it exists, else a list."""
+    if policy is not None:
+        return policy.samples(dataset, indices)
     getitems = getattr(dataset, "__getitems__", None)
-    if getitems:
-        return getitems(indices) if retry is None else _try(getitems, indices, retry)
-    if retry is None:
-        return [dataset[index] for index in indices]
-    return [_try(dataset.__getitem__, index, retry) for index in indices]
-
-
-def _try(get: Callable[[Any], Any], key: Any, retry: Attempts) -> Any:
-    attempt = 1
-    while True:
-        try:
-            return get(key)
-        except Exception as exc:
-            if attempt >= retry.attempts or not retry.covers(exc):
-                note_attempts(exc, attempt, retry.attempts)
-                raise
-        attempt += 1
-        time.sleep(retry.delay_before(attempt, _JITTER.random))
+    return getitems(indices) if getitems else [dataset[index] for index in indices]
 
 
 def fetch(
@@ -70,7 +35,7 @@ def fetch(
     indices: Any,
     is_batched: bool,
     collate_fn: Callable[[Any], Any],
-    retry: Attempts | None = None,
+    policy: SamplePolicy | None = None,
 ) -> Any:
     """The batch for one element of the batch sampler, or the sample for one of the sampler.
 
@@ -79,7 +44,7 @@ def fetch(
         Exception: Dataset or collate function raised it.
     """
     try:
-        fetched = fetch_samples(dataset, indices, retry) if is_batched else fetch_sample(dataset, indices, retry)
+        fetched = fetch_samples(dataset, indices, policy) if is_batched else fetch_sample(dataset, indices, policy)
         return collate_fn(fetched)
     except StopIteration as exc:
         raise RuntimeError("the dataset or the collate function raised StopIteration") from exc

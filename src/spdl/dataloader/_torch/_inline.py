@@ -55,7 +55,7 @@ class _IndexedBatches(Iterator[Any]):
         position = self._position
         self._position = position + 1
         try:
-            batch = fetch(plan.dataset, indices, plan.is_batched, plan.collate_fn, plan.retry)
+            batch = fetch(plan.dataset, indices, plan.is_batched, plan.collate_fn, plan.sample_policy)
         except Exception:
             self._count(position)
             raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ._arguments import ResolvedArguments
+from ._sample_policy import SamplePolicy
 from .resuming._progress import Progress
 
 __all__ = ["Plan", "Run"]
@@ -31,6 +32,12 @@ class Plan(ResolvedArguments):
     def is_batched(self) -> bool:
         """Whether ``collate_fn`` gets lists of samples, or one sample at a time."""
         return self.batch_sampler is not None
+
+    @property
+    def sample_policy(self) -> SamplePolicy | None:
+        """What is done about samples that fail; ``None``: nothing."""
+        replaces = self.on_error == "replace"
+        return SamplePolicy(self.retry, replaces) if replaces or self.retry is not None else None
 
     @property
     def drops_failures(self) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spdl._processes._serve import serve_requests
-from spdl.dataloader._torch._fetching import Attempts, fetch
+from spdl.dataloader._torch._fetching import fetch
+from spdl.dataloader._torch._sample_policy import SamplePolicy
 from spdl.dataloader._torch.resuming._progress import Recorded, StreamStart
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 
@@ -72,7 +73,7 @@ class WorkerSpec:
     batch_size: int | None  # of iterable datasets
     drop_last: bool  # of iterable datasets
     start: StreamStart  # where the first epoch begins
-    retry: Attempts | None  # of samples of a map-style dataset
+    sample_policy: SamplePolicy | None  # of a map-style dataset
     snapshot_every: int  # number of batches after which the dataset's state is sent, if it has one
 
 
@@ -184,7 +185,9 @@ class _Worker:
             else:
                 indices = frame.load()
                 try:
-                    batch = fetch(self._dataset, indices, self._spec.is_batched, self._collate_fn, self._spec.retry)
+                    batch = fetch(
+                        self._dataset, indices, self._spec.is_batched, self._collate_fn, self._spec.sample_policy
+                    )
                 finally:
                     if self._states:
                         recorded = self._states.after_batch()

@@ -136,7 +136,7 @@ class WorkerPool:
                     plan.batch_size,
                     plan.drop_last,
                     self._progress.start_of(worker_id),
-                    plan.retry,
+                    plan.sample_policy,
                     self._progress.snapshot_every,
                 )
                 child = Child.start(

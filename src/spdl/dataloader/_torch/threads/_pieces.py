@@ -236,7 +236,7 @@ class PieceLoader:
         error = None
         try:
             if whole is None and not plan.is_batched:
-                return self._finish(fetch_sample(plan.dataset, piece.value, plan.retry))
+                return self._finish(fetch_sample(plan.dataset, piece.value, plan.sample_policy))
             samples = None
             if whole is None or not whole.has_failed_before(piece.position):
                 samples = self._fetch(piece.value)
@@ -266,7 +266,7 @@ class PieceLoader:
 
     def _fetch(self, indices: Any) -> Any:
         began = perf_counter()
-        samples = fetch_samples(self.plan.dataset, indices, self.plan.retry)
+        samples = fetch_samples(self.plan.dataset, indices, self.plan.sample_policy)
         if isinstance(samples, list) and samples:
             taken = (perf_counter() - began) / len(samples)
             known = self.seconds_per_sample

@@ -1,0 +1,146 @@
+"""``SamplePolicy``: what is done about samples that cannot be loaded. Imports little of spdl.
+
+A replacement is chosen by a hash of the index of the sample that failed (Steele, Lea and Flood, "Fast splittable
+pseudorandom number generators", 2014), so that it is the same in every run, with any kind and number of workers.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import index as as_int
+from typing import Any, Final, Protocol
+
+from spdl._random._splitmix import absorb, words_of
+from spdl._reports import add_note, describe_exception, log, note_attempts, shown
+
+__all__ = ["MOST_REPLACEMENTS", "Attempts", "SamplePolicy"]
+
+_LOG = logging.getLogger("spdl.dataloader")
+
+#: How many other samples are tried in place of one.
+MOST_REPLACEMENTS: Final = 10
+#: Has no state, so it changes no numbers that users draw.
+_JITTER: Final = random.SystemRandom()
+
+
+class Attempts(Protocol):
+    """When to try a call again: ``spdl.pipeline.defs.Retry``."""
+
+    @property
+    def attempts(self) -> int: ...
+
+    def covers(self, error: BaseException, /) -> bool: ...
+
+    def delay_before(self, attempt: int, random: Callable[[], float], /) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePolicy:
+    """Other attempts for samples of a map-style dataset, and others in their place.
+
+    Attributes:
+        retry: When to try again; ``None``: never.
+        replaces: Whether a sample that fails is replaced by another one.
+    """
+
+    retry: Attempts | None
+    replaces: bool
+
+    def sample(self, dataset: Any, index: Any) -> Any:
+        """``dataset[index]``.
+
+        Raises:
+            Exception: That of the dataset, also for the samples in its place.
+        """
+        return self._load(dataset.__getitem__, dataset, index)
+
+    def samples(self, dataset: Any, indices: Any) -> Any:
+        """The result of ``dataset.__getitems__`` if it exists, else a list.
+
+        Where all are one call and it fails, each is asked for alone, and replaced alone.
+        """
+        getitems = getattr(dataset, "__getitems__", None)
+        if not getitems:
+            return [self.sample(dataset, index) for index in indices]
+        try:
+            return self._try(getitems, indices)
+        except Exception:
+            if not self.replaces:
+                raise
+
+        def get(index: Any) -> Any:
+            (sample,) = getitems([index])
+            return sample
+
+        return [self._load(get, dataset, index) for index in indices]
+
+    def _load(self, get: Callable[[Any], Any], dataset: Any, index: Any) -> Any:
+        try:
+            return self._try(get, index)
+        except Exception as exc:
+            if not self.replaces:
+                raise
+            error = exc
+        for number, other in enumerate(_others(error, index, len(dataset))):
+            if number == MOST_REPLACEMENTS:
+                break
+            try:
+                sample = self._try(get, other)
+            except Exception as exc:  # noqa: BLE001 - that of the sample itself is raised
+                log(
+                    _LOG,
+                    logging.WARNING,
+                    "sample %d, in place of %d, failed too: %s",
+                    other,
+                    index,
+                    describe_exception(exc),
+                )
+                continue
+            text = "sample %d failed, and sample %d is in its place: %s"
+            log(_LOG, logging.WARNING, text, index, other, describe_exception(error))
+            return sample
+        add_note(error, f"the samples tried in place of sample {shown(index)} failed too")
+        try:
+            raise error
+        finally:
+            del error  # its traceback refers to this frame
+
+    def _try(self, get: Callable[[Any], Any], key: Any) -> Any:
+        retry = self.retry
+        if retry is None:
+            return get(key)
+        attempt = 1
+        while True:
+            try:
+                return get(key)
+            except Exception as exc:
+                if attempt >= retry.attempts or not retry.covers(exc):
+                    note_attempts(exc, attempt, retry.attempts)
+                    raise
+            attempt += 1
+            time.sleep(retry.delay_before(attempt, _JITTER.random))
+
+
+def _others(error: Exception, index: Any, length: int) -> Iterator[int]:
+    """Indices of other samples, each once.
+
+    Raises:
+        Exception: ``error``: the index is no number, or there are no other samples.
+    """
+    try:
+        failed = as_int(index)
+    except TypeError:
+        add_note(error, f"there is no sample in its place: on_error='replace' needs int indices, got {shown(index)}")
+        raise error from None
+    state = 0
+    for word in words_of(failed):
+        state = absorb(state, word)
+    tried, number = {failed % length}, 0
+    while len(tried) < length:
+        other = absorb(state, number) % length
+        number += 1
+        if other not in tried:
+            tried.add(other)
+            yield other
