@@ -53,7 +53,14 @@ OPEN = ("spdl", "spdl._reports", "spdl._numbers", "spdl._names", "spdl._extensio
 # The longest `of` that fits a module counts for it.
 RULES = [
     # packages
-    Rule("spdl", allows=()),
+    # The root names its packages for type checkers: its contents, and nothing that it needs.
+    Rule(
+        "spdl",
+        lazily=tuple(
+            f"spdl.{name}"
+            for name in ("dataloader", "debug", "io", "metrics", "pipeline", "remote", "resume", "source")
+        ),
+    ),
     Rule("spdl._reports", allows=()),
     Rule("spdl._numbers", allows=()),
     Rule("spdl._names", allows=()),

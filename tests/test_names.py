@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -74,3 +75,18 @@ def test_help_shows_the_arguments_of_both_forms() -> None:
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     assert parameters["width"].default is parameters["transform"].default is ...
     assert parameters["num_threads"].default == 0
+
+
+def test_unknown_names_are_errors_of_type_checkers() -> None:
+    """mypy reads this file, and complains of each ``ignore`` that it does not need."""
+    if TYPE_CHECKING:
+        from spdl.dataloader import Nope1  # type: ignore[attr-defined] # noqa: F401
+        from spdl.io import Nope2  # type: ignore[attr-defined] # noqa: F401
+        from spdl.metrics import Nope3  # type: ignore[attr-defined] # noqa: F401
+        from spdl.pipeline import Nope4  # type: ignore[attr-defined] # noqa: F401
+        from spdl.pipeline.batching import Nope5  # type: ignore[attr-defined] # noqa: F401
+        from spdl.resume import Nope6  # type: ignore[attr-defined] # noqa: F401
+        from spdl.source import Nope7  # type: ignore[attr-defined] # noqa: F401
+
+        spdl.io.load_imag  # type: ignore[attr-defined] # noqa: B018
+        spdl.pipelin  # type: ignore[attr-defined] # noqa: B018

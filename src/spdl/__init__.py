@@ -5,7 +5,17 @@
 """
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import dataloader as dataloader
+    from . import debug as debug
+    from . import io as io
+    from . import metrics as metrics
+    from . import pipeline as pipeline
+    from . import remote as remote
+    from . import resume as resume
+    from . import source as source
 
 __all__ = ["__version__"]
 
@@ -26,24 +36,26 @@ for _file in ("_internal", os.path.join("io", "_internal")):
         )
 
 
-def __getattr__(name: str) -> Any:
-    """Import a package, or find the version, on first use: both cost more than importing this package."""
-    if name != "__version__":
-        if name not in _PACKAGES:
-            from spdl._names import unknown_name
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
 
-            raise unknown_name(__name__, name, _PACKAGES)
-        from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        """Import a package, or find the version, on first use: both cost more than importing this package."""
+        if name != "__version__":
+            if name not in _PACKAGES:
+                from spdl._names import unknown_name
 
-        return import_module(f"spdl.{name}")
-    from importlib import metadata
+                raise unknown_name(__name__, name, _PACKAGES)
+            from importlib import import_module
 
-    try:
-        version = metadata.version("spdl-native")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        version = "unknown"
-    globals()["__version__"] = version
-    return version
+            return import_module(f"spdl.{name}")
+        from importlib import metadata
+
+        try:
+            version = metadata.version("spdl-native")
+        except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+            version = "unknown"
+        globals()["__version__"] = version
+        return version
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
-"""``unknown_name``: the error for a name that a package does not have, with the name that was probably meant."""
+"""Names of packages: imported on first use, and the error for one that a package does not have."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
-__all__ = ["unknown_name"]
+__all__ = ["lazy_names", "unknown_name"]
 
 #: Where people look in vain for what another package has, and the words of other libraries for what we have.
 _ELSEWHERE: Final = {
@@ -34,6 +34,34 @@ _ELSEWHERE: Final = {
     "run_pipeline": "spdl.pipeline.PipelineBuilder.build",
     "to_device": "spdl.dataloader.prefetch_to_device",
 }
+
+
+def lazy_names(
+    namespace: dict[str, Any], module_of: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module that imports its public names on first use (PEP 562).
+
+    .. code-block:: python
+
+        if not TYPE_CHECKING:  # or a type checker would take any name for one of the module
+            __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
+
+    Args:
+        namespace: The module's ``globals()``, with ``__all__``. A name is stored there when it has been imported.
+        module_of: For each name, the module that defines it, absolute or relative.
+    """
+    package = namespace["__spec__"].parent
+
+    def get(name: str) -> Any:
+        if name not in module_of:
+            raise unknown_name(namespace["__name__"], name, namespace["__all__"])
+        from importlib import import_module
+
+        value = getattr(import_module(module_of[name], package), name)
+        namespace[name] = value
+        return value
+
+    return get, lambda: sorted({*namespace, *namespace["__all__"]})
 
 
 def unknown_name(module: str, name: str, public: Iterable[str]) -> AttributeError:

@@ -4,9 +4,9 @@
 on first use, because worker processes import this package too and should import only what they need.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 if TYPE_CHECKING:
     from spdl.pipeline import PipelineBuilder as PipelineBuilder
@@ -39,16 +39,5 @@ _MODULE_OF = {
     "prefetch_to_device": "._device",
 }
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    value = getattr(import_module(_MODULE_OF[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -108,7 +108,6 @@ from ._media._probe import VideoStreamInfo as VideoStreamInfo
 from ._media._probe import probe as probe
 from ._media._reference_frames import create_reference_audio_frame as create_reference_audio_frame
 from ._media._reference_frames import create_reference_video_frame as create_reference_video_frame
-from ._native import __getattr__ as __getattr__
 from ._types import ArrayInterface as ArrayInterface
 from ._types import CUDAArrayInterface as CUDAArrayInterface
 from ._types import Excerpt as Excerpt
@@ -132,6 +131,8 @@ if TYPE_CHECKING:
     from ._native import VideoFrames as VideoFrames
     from ._native import VideoPackets as VideoPackets
     from ._native import WAVHeader as WAVHeader
+else:  # or a type checker would take any name for one of this package
+    from ._native import __getattr__ as __getattr__
 
 __all__ = [
     "AppliedTransform",

@@ -5,9 +5,9 @@ dictionaries, such as those of W&B and TensorBoard, there is :meth:`spdl.pipelin
 :meth:`spdl.pipeline.Pipeline.trace` are put together with those of torch's profiler by :func:`merge_traces`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 if TYPE_CHECKING:
     from ._merging import merge_traces as merge_traces
@@ -26,16 +26,5 @@ _MODULE_OF = {
     "write_report": "._reporting",
 }
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    value = getattr(import_module(_MODULE_OF[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

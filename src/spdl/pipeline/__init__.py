@@ -9,7 +9,7 @@ it, and importing the engine would take longer than starting the process.
 
 from typing import TYPE_CHECKING, Any
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 if TYPE_CHECKING:
     from spdl._errors import FailureLimitError as FailureLimitError
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from spdl._random import Rng as Rng
     from spdl._random import RngKey as RngKey
 
+    from . import config as config
+    from . import defs as defs
     from ._build import build_pipeline as build_pipeline
     from ._builder import PipelineBuilder as PipelineBuilder
     from ._cache_iterator import cache_iterator as cache_iterator
@@ -201,20 +203,14 @@ _MODULES = {
 _WITH_ENGINE = {"PipelineBuilder", "run_pipeline_in_subprocess"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
+    _get, __dir__ = lazy_names(globals(), _MODULE_OF)
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
 
-    if name in ("config", "defs"):
-        return import_module(f".{name}", __name__)
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    if name in _WITH_ENGINE:
-        import_module("._build", __name__)
-    value = getattr(import_module(_MODULE_OF[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+        if name in ("config", "defs"):
+            return import_module(f".{name}", __name__)
+        if name in _WITH_ENGINE:
+            import_module("._build", __name__)
+        return _get(name)

@@ -4,9 +4,9 @@ All are deterministic, keep the order of arrival inside a batch, and neither los
 NumPy nor torch, but accept arrays and tensors. Names are imported lazily, on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 if TYPE_CHECKING:
     from ._batching._cost_budget import CostBudget as CostBudget
@@ -28,16 +28,5 @@ _MODULE_OF = {
     "PackedRow": "._batching._packed_row",
 }
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    value = getattr(import_module(_MODULE_OF[name], __package__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -5,9 +5,9 @@ files, joins those of all ranks, and changes them; and it makes logged batches a
 pipelines only for that. Names are imported lazily, on first use: every pipeline imports a part of this package.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 if TYPE_CHECKING:
     from ._errors import ResumeError as ResumeError
@@ -29,16 +29,5 @@ _MODULE_OF = {
     "skip": "._skip",
 }
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    value = getattr(import_module(_MODULE_OF[name], __package__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

@@ -5,9 +5,9 @@ Files of a folder are in ``spdl.source.local_directory`` and ``spdl.source.image
 samplers import NumPy on use. Shards, folders and tables are imported on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from spdl._names import unknown_name
+from spdl._names import lazy_names
 
 from ._deterministic import DistributedDeterministicSampler as DistributedDeterministicSampler
 from ._keyed import KeyedPermutation as KeyedPermutation
@@ -77,16 +77,5 @@ _MODULE_OF = {
     "TarSample": "._shards._tar_sample",
 }
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name not in _MODULE_OF:
-        raise unknown_name(__name__, name, __all__)
-    value = getattr(import_module(_MODULE_OF[name], __package__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this module
+    __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
