@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@ struct Outcome {
 // What the threads of a call share: which item is next, whether to leave the rest, and how many helpers work.
 struct Progress {
   std::vector<Outcome> outcomes;  // each is of the thread that took the item
+  std::vector<std::size_t> order;  // of the items; empty: as they are numbered
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> is_over = false;
   std::mutex lock;
@@ -49,13 +51,25 @@ void wait_for_helpers(Progress& progress, const std::function<bool()>& is_cancel
   }
 }
 
+std::vector<std::size_t> largest_first(std::size_t count, const std::function<std::uint64_t(std::size_t)>& size_of) {
+  std::vector<std::uint64_t> sizes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    sizes[i] = size_of(i);
+  }
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return sizes[i]; });
+  return order;
+}
+
 template <class AfterEach>
 void take_items(Progress& progress, const std::function<bool(std::size_t)>& work, AfterEach after_each) {
   while (!progress.is_over) {
-    const std::size_t i = progress.next++;
-    if (i >= progress.outcomes.size()) {
+    const std::size_t turn = progress.next++;
+    if (turn >= progress.outcomes.size()) {
       return;
     }
+    const std::size_t i = progress.order.empty() ? turn : progress.order[turn];
     Outcome& outcome = progress.outcomes[i];
     try {
       if (!work(i)) {
@@ -89,6 +103,9 @@ std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, con
   progress.outcomes.resize(count);
   {
     const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(crew.num_threads, 1)), count);
+    if (wanted > 1 && crew.size_of) {
+      progress.order = largest_first(count, crew.size_of);
+    }
     std::vector<std::jthread> helpers;
     helpers.reserve(wanted);
     try {

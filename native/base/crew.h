@@ -1,11 +1,13 @@
 // The items of one call, shared by threads that live for the call.
 //
-// The threads take the next item from a counter. Starting one takes about 20 us, and none is left to survive a fork or
-// to delay the end of the process.
+// The threads take the next item from a counter, the largest first where sizes are known: a large one that comes last
+// would be the work of one thread while the others wait. Starting a thread takes about 20 us, and none is left to
+// survive a fork or to delay the end of the process.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -18,6 +20,9 @@ struct Crew {
   int num_threads = 0;  // including the caller's; 0 is 1
   // Whether to leave the remaining items. Called from time to time in the caller's thread.
   std::function<bool()> is_cancelled = [] { return false; };
+  // What tells which items take longest, such as a size in bytes; or nothing, for the order of the items. Called once
+  // for each, in the caller's thread, and only if there are several threads.
+  std::function<std::uint64_t(std::size_t)> size_of;
 };
 
 // Calls `work(i)` for each item i below `count`, and returns the error of each, none for those that went well; or

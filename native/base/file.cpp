@@ -164,6 +164,12 @@ std::span<const std::uint8_t> read_start(const std::string& path, std::span<std:
   return into.first(got < 0 ? 0 : static_cast<std::size_t>(got));
 }
 
+std::uint64_t file_size(const std::string& path) noexcept {
+  struct stat status {};
+  const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  return is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 bool looks_like_url(const std::string& path) noexcept {
   std::size_t length = 0;
   while (length < path.size() && (std::isalnum(static_cast<unsigned char>(path[length])) != 0 ||

@@ -54,6 +54,9 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into,
 // The first bytes of a regular file, as many as there are and fit. None for what is not one, or cannot be read.
 std::span<const std::uint8_t> read_start(const std::string& path, std::span<std::uint8_t> into) noexcept;
 
+// The size of a regular file in bytes, without opening it; 0 for what is not one, or cannot be found.
+std::uint64_t file_size(const std::string& path) noexcept;
+
 // Whether it begins as `http://…` or `data:…` do (RFC 3986, 3.1). A file may have such a name all the same.
 bool looks_like_url(const std::string& path) noexcept;
 

@@ -4,16 +4,17 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "av/names.h"
+#include "base/own_call.h"
 #include "bind/errors.h"
+#include "bind/excerpts.h"
 #include "bind/fields.h"
 #include "bind/gil.h"
 #include "bind/interrupt.h"
@@ -21,6 +22,7 @@
 #include "bind/objects.h"
 #include "bind/registration.h"
 #include "bind/sources.h"
+#include "image/batch.h"
 #include "media/picture.h"
 #include "media/picture_layout.h"
 #include "media/still.h"
@@ -42,6 +44,7 @@ Args:
     decode: The decoder, its options, whether errors are tolerated; or None.
     max_pixels: The largest number of pixels that a picture may have.
     orient: Whether to apply the EXIF orientation before the filter.
+    num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
 Returns:
     For each source its frames, or the exception with which loading it failed.
@@ -50,7 +53,7 @@ Releases the GIL; thread-safe.)";
 
 nb::list load_pictures(const nb::list& sources, const nb::object& name, std::optional<std::string> filter,
                        const std::optional<DemuxFields>& demux, const std::optional<DecodeFields>& decode,
-                       std::int64_t max_pixels, bool orient) {
+                       std::int64_t max_pixels, bool orient, int num_threads) {
   PictureOptions options;
   options.max_pixels = max_pixels;
   options.filter = std::move(filter);
@@ -68,27 +71,20 @@ nb::list load_pictures(const nb::list& sources, const nb::object& name, std::opt
     held.push_back(hold_source(sources[i], what.c_str()));
     names.push_back(name_of(held.back().source, name));
   }
-  std::vector<std::variant<Frames, Error>> outcomes;
-  {
-    const Interruptible interruptible;
-    const GilReleased released;
-    outcomes.reserve(held.size());
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      try {
-        outcomes.emplace_back(load_picture(held[i].source, names[i], options));
-      } catch (const Error& error) {
-        outcomes.emplace_back(error);
-      } catch (const std::bad_alloc&) {
-        outcomes.emplace_back(Error(ErrorKind::kDecode, "decode", "out of memory").in(names[i]));
-      }
-    }
-  }
+  std::vector<std::optional<Frames>> loaded(held.size());
+  const auto load = [&](std::size_t i) {
+    const OwnCall call;
+    loaded[i] = load_picture(held[i].source, names[i], options);
+    return true;
+  };
+  const auto size_of = [&](std::size_t i) { return encoded_size(held[i].source); };
+  const ItemErrors errors = work_without_gil(held.size(), num_threads, load, size_of);
   nb::list results;
-  for (auto& outcome : outcomes) {
-    if (const auto* error = std::get_if<Error>(&outcome)) {
-      results.append(make_exception(*error, error->source));
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (const auto& error = errors[i]) {
+      results.append(make_exception(*error, error->source.empty() ? names[i] : error->source));
     } else {
-      results.append(wrap(std::get<Frames>(std::move(outcome))));
+      results.append(wrap(*std::move(loaded[i])));
     }
   }
   return results;
@@ -119,10 +115,11 @@ void register_still(nb::module_& module) {
       "fallback_loader", [] { return nb::capsule(&fallback_loader(), kFallbackLoaderCapsule); },
       nb::sig("def fallback_loader() -> object"), "The loader of images that are not JPEG, for ``_core.load_slots``.");
   module.def("load_pictures", &load_pictures, "sources"_a, nb::kw_only(), "name"_a.none(), "filter"_a.none(),
-             "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a,
+             "demux"_a.none(), "decode"_a.none(), "max_pixels"_a, "orient"_a, "num_threads"_a,
              nb::sig("def load_pictures(sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "*, name: str | None, filter: str | None, "
-                     "demux: " SPDL_DEMUX_FIELDS ", decode: " SPDL_DECODE_FIELDS ", max_pixels: int, orient: bool) "
+                     "demux: " SPDL_DEMUX_FIELDS ", decode: " SPDL_DECODE_FIELDS ", max_pixels: int, orient: bool, "
+                     "num_threads: int) "
                      "-> list[ImageFrames | spdl.io._errors.MediaError]"),
              kLoadDoc);
   module.def("read_url", &read, "url"_a, nb::sig("def read_url(url: str) -> spdl.io.lib._core.CPUBuffer"),

@@ -1,4 +1,4 @@
-// What the calls that load excerpts of many sources share: clips and sounds.
+// What the calls that load many sources with FFmpeg share: clips, sounds, and pictures through filters.
 
 #pragma once
 
@@ -22,13 +22,15 @@ namespace spdl::bind {
 
 using ItemErrors = std::vector<std::optional<Error>>;
 
-// Does the work of each item without the GIL, which the caller holds. Raises what a signal handler raised.
-inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std::function<bool(std::size_t)>& work) {
+// Does the work of each item without the GIL, which the caller holds; `size_of` is that of Crew. Raises what a signal
+// handler raised.
+inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std::function<bool(std::size_t)>& work,
+                                   const std::function<std::uint64_t(std::size_t)>& size_of = {}) {
   SignalCheck is_interrupted;
   std::optional<ItemErrors> errors;
   {
     const GilReleased released;
-    errors = work_off(count, {num_threads, std::ref(is_interrupted)}, work);
+    errors = work_off(count, {num_threads, std::ref(is_interrupted), size_of}, work);
   }
   is_interrupted.throw_if_raised();
   if (!errors) {

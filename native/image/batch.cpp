@@ -1,6 +1,7 @@
 #include "image/batch.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace spdl {
 
@@ -10,6 +11,11 @@ void require_pixels(std::int64_t width, std::int64_t height, std::int64_t max_pi
                 "it has " + std::to_string(width) + "x" + std::to_string(height) + " pixels, more than the " +
                     std::to_string(max_pixels) + " that max_pixels allows");
   }
+}
+
+std::uint64_t encoded_size(const ImageSource& source) noexcept {
+  const auto* path = std::get_if<std::string>(&source);
+  return path != nullptr ? file_size(*path) : std::get<1>(source).size();
 }
 
 Plan ImageRequest::plan(int height, int width) const {

@@ -30,6 +30,9 @@ inline constexpr std::size_t kKeepBytes = std::size_t{16} << 20;
 // A path or URL, or encoded data that the caller keeps alive and unchanged in size.
 using ImageSource = std::variant<std::string, std::span<const std::uint8_t>>;
 
+// The bytes of its encoded data; 0 if that is not known before it is read, as of a URL or a pipe.
+std::uint64_t encoded_size(const ImageSource& source) noexcept;
+
 // How to load one picture.
 struct ImageRequest {
   const Transform& transform;

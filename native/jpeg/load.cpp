@@ -191,7 +191,8 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     workspace->trim();
     return true;
   };
-  auto errors = work_off(job.sources.size(), {job.num_threads, job.is_cancelled}, load);
+  const auto size_of = [&](std::size_t i) { return encoded_size(job.sources[i]); };
+  auto errors = work_off(job.sources.size(), {job.num_threads, job.is_cancelled, size_of}, load);
   if (!errors) {
     return std::nullopt;
   }

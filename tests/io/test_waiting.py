@@ -122,6 +122,7 @@ calls = (
     lambda: spdl.io.load_image(pipes[1]),
     lambda: spdl.io.load_image_batch([pipes[2]], width=8, height=8),
     lambda: spdl.io.load_image_batch([pipes[3], pipes[3]], transform=spdl.io.ImageTransform((8, 8)), num_threads=2),
+    lambda: spdl.io.load_image_batch([pipes[4]] * 2, width=8, height=8, filter_desc="hflip", num_threads=2),
     lambda: spdl.io.Demuxer(url),
     lambda: spdl.io.load_image(url),
     lambda: spdl.io.load_image_batch([url], width=8, height=8),
@@ -138,7 +139,7 @@ print("done")
 @pytest.mark.slow
 def test_ctrl_c_ends_every_blocked_read(tmp_path: Path) -> None:
     """Of pipes and servers, by whatever call, also where other threads of the call wait."""
-    pipes = [tmp_path / str(index) for index in range(4)]
+    pipes = [tmp_path / str(index) for index in range(5)]
     for pipe in pipes:
         os.mkfifo(pipe)
     server, url = listening()

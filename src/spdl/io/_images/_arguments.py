@@ -28,6 +28,16 @@ def as_pixels(name: str, value: Any, *, least: int = 1, most: int = _MAX_INT) ->
     return number
 
 
+def as_num_threads(value: Any) -> int:
+    """A number of threads, 0 for the caller's alone.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is out of range.
+    """
+    return as_pixels("num_threads", value, least=0)
+
+
 def as_integer(name: str, value: Any) -> int:
     """A Python integer. NumPy integers are accepted, ``bool`` is not.
 

@@ -16,7 +16,7 @@ from spdl.io._trace import traced
 from spdl.io._types import DEFAULT, Default, LoadFailure, Source
 
 from ._applied import AppliedTransform
-from ._arguments import MAX_PIXELS, as_max_pixels, as_sources
+from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_sources
 from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
@@ -34,8 +34,8 @@ PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "
 _FITTED_ONLY = frozenset(
     ("width", "height", "pix_fmt", "demux_config", "decode_config", "filter_desc", "device_config", "orient")
 )
-_TRANSFORM_ONLY = frozenset(("out", "num_threads", "seeds", "replay", "on_failure", "spares"))
-_COMMON = frozenset(("strict", "storage", "max_pixels", "names"))
+_TRANSFORM_ONLY = frozenset(("out", "seeds", "replay", "on_failure", "spares"))
+_COMMON = frozenset(("strict", "storage", "max_pixels", "names", "num_threads"))
 
 
 @overload
@@ -54,6 +54,7 @@ def load_image_batch(
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
     names: Iterable[str | None] | None = None,
+    num_threads: int = 0,
 ) -> "CPUBuffer": ...
 @overload
 def load_image_batch(
@@ -71,6 +72,7 @@ def load_image_batch(
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
     names: Iterable[str | None] | None = None,
+    num_threads: int = 0,
 ) -> CUDABuffer: ...
 @overload
 def load_image_batch(
@@ -122,6 +124,8 @@ def load_image_batch(
             place of ``Bytes: 0x…``, so that sources in memory can be told apart.
         max_pixels: Largest number of pixels allowed per image. Larger images fail with ``ImageTooLargeError`` before
             memory is allocated. The default is Pillow's limit.
+        num_threads: Number of threads that share the work, including the caller's, largest source first. 0 and 1: only
+            the caller's. The result does not depend on it.
         width: Width of the batch, in pixels. ``None``: that of the images; if the height is given, 0 and ``None`` let
             FFmpeg choose. This and the next seven arguments belong to the form without ``transform``.
         height: Height of the batch, in pixels. ``None`` and 0 as for ``width``.
@@ -139,8 +143,6 @@ def load_image_batch(
         out: Array to fill, instead of ``storage``: an array or CPU tensor with exactly the dtype and shape of a whole
             batch; or a one-dimensional byte buffer of at least that size. Writable and C-contiguous. The result is a
             view of it.
-        num_threads: Number of threads that share the work, including the caller's. 0 and 1: only the caller's. The
-            result does not depend on it.
         seeds: Integers in ``[0, 2**64)``, one per source, as made by ``sample_seeds``. The geometry of an image
             depends only on its size, its seed and the transform. Required if the transform is random.
         replay: Geometry to apply again: ``applied`` of another batch, for masks or depth maps of the same images.
@@ -221,6 +223,7 @@ def _load_fitted(
     orient: bool = False,
     max_pixels: int = MAX_PIXELS,
     names: Iterable[str | None] | None = None,
+    num_threads: int = 0,
 ) -> "CPUBuffer | CUDABuffer":
     """The form with width and height."""
     check_arguments(demux_config, decode_config, filter_desc)
@@ -236,10 +239,11 @@ def _load_fitted(
     if isinstance(filter_desc, Default) and pix_fmt is not None and not without_filters:
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     limit = as_max_pixels(max_pixels)
+    num_threads = as_num_threads(num_threads)
     as_native_sources(sources)  # raises for what is not a source, before anything is fetched
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
-    fetched = fetch_all(sources)
+    fetched = fetch_all(sources, num_threads)
     native_sources = as_native_sources(fetched.sources)
     if demux_config is not None and fetched.names:
         demux_config = as_remote_config(demux_config)
@@ -248,7 +252,17 @@ def _load_fitted(
         assert height is not None
         assert pix_fmt is not None
         buffer = _load_without_filters(
-            native_sources, sources, fetched, width, height, pix_fmt, memory, limit, given_names, orient=orient
+            native_sources,
+            sources,
+            fetched,
+            width,
+            height,
+            pix_fmt,
+            memory,
+            limit,
+            given_names,
+            orient=orient,
+            num_threads=num_threads,
         )
         report_failures(
             buffer.failures, len(sources), len(buffer.failures), most_missing=0 if strict else len(sources) - 1
@@ -256,7 +270,15 @@ def _load_fitted(
         return on_device(buffer, device)
     if isinstance(filter_desc, Default):
         filter_desc = get_video_filter_desc(scale_width=width, scale_height=height, pix_fmt=pix_fmt)
-    outcomes = load_pictures(native_sources, demux_config, decode_config, filter_desc, max_pixels=limit, orient=orient)
+    outcomes = load_pictures(
+        native_sources,
+        demux_config,
+        decode_config,
+        filter_desc,
+        max_pixels=limit,
+        orient=orient,
+        num_threads=num_threads,
+    )
     outcomes = [fetched.outcome(index, outcome) for index, outcome in enumerate(outcomes)]
     failed = [
         LoadFailure(index, source, outcome)
@@ -296,6 +318,7 @@ def _load_without_filters(
     names: list[str | None] | None,
     *,
     orient: bool,
+    num_threads: int,
 ) -> "CPUBuffer":
     """The batch with the images that could be loaded. FFmpeg is loaded only when a source needs it."""
     transform = native_transform(_fit(width, height, pix_fmt, orient=orient))
@@ -313,7 +336,7 @@ def _load_without_filters(
             seeds=None,
             replay=None,
             max_pixels=max_pixels,
-            num_threads=0,
+            num_threads=num_threads,
             fallback_loader=fallback_loader,
         )
 

@@ -13,7 +13,7 @@ from spdl.io._source import as_native_sources
 from spdl.io._types import LoadFailure, Source
 
 from ._applied import AppliedTransform, Plan, plan_of
-from ._arguments import MAX_PIXELS, as_integer, as_max_pixels, as_sources, require_several, require_word
+from ._arguments import MAX_PIXELS, as_max_pixels, as_num_threads, as_sources, require_several, require_word
 from ._image_transform import ImageTransform, as_seed, native_transform
 from ._names import as_names, with_names
 from ._outcomes import report_failures, with_ffmpeg_on_demand
@@ -51,9 +51,7 @@ def load_transformed(
     if not sources:
         raise ValueError("srcs must have at least one source, got none")
     given_names = as_names(names, len(sources))
-    num_threads = as_integer("num_threads", num_threads)
-    if num_threads < 0:
-        raise ValueError(f"num_threads must be >= 0, got {num_threads}")
+    num_threads = as_num_threads(num_threads)
     require_word("on_failure", on_failure, ("drop", "zero"))
     require_several("spares", spares)
     as_native_sources(sources)  # raises for what is not a source, before anything is fetched

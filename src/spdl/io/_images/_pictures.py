@@ -19,6 +19,7 @@ def load_pictures(
     *,
     max_pixels: int,
     orient: bool,
+    num_threads: int = 0,
     name: str | None = None,
 ) -> "list[ImageFrames | MediaError]":
     """Frames or the exception for each source (in the form for native code). One native call without the GIL."""
@@ -30,4 +31,5 @@ def load_pictures(
         decode=decode_fields(decode_config),
         max_pixels=max_pixels,
         orient=orient,
+        num_threads=num_threads,
     )

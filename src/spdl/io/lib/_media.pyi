@@ -1183,6 +1183,7 @@ def load_pictures(
     decode: tuple[str | None, dict[str, str], bool] | None,
     max_pixels: int,
     orient: bool,
+    num_threads: int,
 ) -> list[ImageFrames | spdl.io._errors.MediaError]:
     """
     Load pictures, each through the same filter.
@@ -1196,6 +1197,7 @@ def load_pictures(
         decode: The decoder, its options, whether errors are tolerated; or None.
         max_pixels: The largest number of pixels that a picture may have.
         orient: Whether to apply the EXIF orientation before the filter.
+        num_threads: The number of threads, including the caller's; 0 means the caller's alone.
 
     Returns:
         For each source its frames, or the exception with which loading it failed.

@@ -1,0 +1,64 @@
+#include "base/crew.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+namespace spdl {
+namespace {
+
+constexpr std::size_t kCount = 50;
+
+std::uint64_t size_of(std::size_t i) { return i * 7 % 10; }
+
+}  // namespace
+
+TEST_CASE("each thread takes the largest items first, and equal ones in their order") {
+  std::mutex lock;
+  std::map<std::thread::id, std::vector<std::size_t>> taken;
+  const auto errors = work_off(kCount, {.num_threads = 3, .size_of = &size_of}, [&](std::size_t i) {
+    const std::lock_guard held(lock);
+    taken[std::this_thread::get_id()].push_back(i);
+    if (size_of(i) == 3) {
+      throw Error(ErrorKind::kDecode, "decode", std::to_string(i));
+    }
+    return true;
+  });
+  std::vector<std::size_t> all;
+  for (const auto& [thread, items] : taken) {
+    for (std::size_t k = 1; k < items.size(); ++k) {
+      const auto before = size_of(items[k - 1]);
+      CHECK((before > size_of(items[k]) || (before == size_of(items[k]) && items[k - 1] < items[k])));
+    }
+    all.insert(all.end(), items.begin(), items.end());
+  }
+  CHECK(all.size() == kCount);
+  CHECK(std::accumulate(all.begin(), all.end(), std::size_t{0}) == kCount * (kCount - 1) / 2);
+  REQUIRE(errors);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    CHECK((*errors)[i].has_value() == (size_of(i) == 3));
+    CHECK((!(*errors)[i] || (*errors)[i]->reason() == std::to_string(i)));
+  }
+}
+
+TEST_CASE("one thread takes the items in their order and asks for no sizes") {
+  std::vector<std::size_t> taken;
+  int num_asked = 0;
+  const auto ask = [&](std::size_t i) {
+    ++num_asked;
+    return size_of(i);
+  };
+  REQUIRE(work_off(kCount, {.num_threads = 1, .size_of = ask}, [&](std::size_t i) {
+    taken.push_back(i);
+    return true;
+  }));
+  std::vector<std::size_t> expected(kCount);
+  std::iota(expected.begin(), expected.end(), std::size_t{0});
+  CHECK(taken == expected);
+  CHECK(num_asked == 0);
+}
+
+}  // namespace spdl
