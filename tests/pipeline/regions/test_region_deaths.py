@@ -71,7 +71,7 @@ def test_an_idle_worker_that_is_killed_fails_the_region() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_dead_workers_are_replaced_where_that_is_asked(workers: int) -> None:
-    """``restart=True``: what the dead one held has failed, and all the rest comes."""
+    """``restart=True``: what it held is dealt again; items that end every worker fail, and the rest comes."""
     builder = with_region(
         range(30), lambda b: b.pipe(ops.die_at_tens), workers=workers, inputs=1, outputs=1, restart=True
     )
@@ -101,4 +101,4 @@ def test_an_initializer_runs_in_the_replacement_too() -> None:
     )
     items = run(builder)
     assert all(notes == ["hello"] for notes, _ in items)
-    assert len({pid for _, pid in items}) == 2
+    assert len({pid for _, pid in items}) > 1

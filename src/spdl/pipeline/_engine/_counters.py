@@ -32,6 +32,7 @@ class Counters:
         "num_emitted",
         "num_failures",
         "num_lost",
+        "num_redealt",
         "num_starved",
         "num_substituted",
         "other_time",
@@ -52,6 +53,7 @@ class Counters:
         self.num_dropped = 0
         self.num_emitted = 0
         self.num_lost = 0  # parts that calls left out of their results, such as images of a batch
+        self.num_redealt = 0  # items of a dead worker that were dealt to another
         self.num_substituted = 0  # number of failed calls with a substitute for their output
         self.success_time = 0.0
         self.other_time = 0.0  # time of failed calls and of the last steps of generators

@@ -113,6 +113,7 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         num_emitted=num_emitted,
         num_substituted=counters.num_substituted,
         num_lost=counters.num_lost,
+        num_redealt=counters.num_redealt,
         busy=busy,
         wall_time=counters.success_time if node.num_issued is None else counters.busy,
         success_time=counters.success_time,

@@ -18,6 +18,7 @@ STAGE_FIELDS: Final = (
     "num_dropped",
     "num_substituted",
     "num_lost",
+    "num_redealt",
     "num_in_flight",
     "num_emitted",
     "busy",

@@ -89,6 +89,7 @@ class NodeCounts(NamedTuple):
     num_emitted: int
     num_substituted: int  #: failed calls with a substitute for their output
     num_lost: int  #: parts that calls left out of their results
+    num_redealt: int  #: items of a dead worker that were dealt to another
     busy: float  #: sum over all calls, those that have not returned included
     wall_time: float  #: sum over successful calls
     success_time: float  #: sum over successful calls of an op; 0 for a source

@@ -43,6 +43,7 @@ def _stage(node: NodeCounts, elapsed: float) -> StageStats:
         num_emitted=node.num_emitted,
         num_substituted=node.num_substituted,
         num_lost=node.num_lost,
+        num_redealt=node.num_redealt,
         busy=node.busy,
         starved=node.starved,
         blocked=node.blocked,

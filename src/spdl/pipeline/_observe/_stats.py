@@ -63,6 +63,7 @@ class StageStats:
         num_emitted: Number of items put into the output channel.
         num_lost: Number of parts that calls left out of their results without failing: images that
             ``load_image_batch(..., strict=False)`` could not load, in calls on threads of the pipeline.
+        num_redealt: Number of items of a region that were dealt again because their worker died (``restart=True``).
         busy: Sum of the time of all calls, up to now for those that have not returned; with concurrency it grows faster
             than ``elapsed``.
         starved: Time with a free slot and no input.
@@ -95,6 +96,7 @@ class StageStats:
     num_emitted: int = 0
     num_substituted: int = 0
     num_lost: int = 0
+    num_redealt: int = 0
     busy: float = 0.0
     starved: float = 0.0
     blocked: float = 0.0
@@ -141,6 +143,7 @@ class StageStats:
             num_emitted=self.num_emitted - earlier.num_emitted,
             num_substituted=self.num_substituted - earlier.num_substituted,
             num_lost=self.num_lost - earlier.num_lost,
+            num_redealt=self.num_redealt - earlier.num_redealt,
             busy=self.busy - earlier.busy,
             starved=self.starved - earlier.starved,
             blocked=self.blocked - earlier.blocked,

@@ -70,6 +70,8 @@ def stage_losses(stage: StageStats) -> str:
         parts.append(f"{count(stage.num_substituted)} of {count(stage.num_failures)} failed calls have a substitute")
     if stage.num_lost:
         parts.append(f"{count(stage.num_lost)} parts, such as images of a batch, are missing from results")
+    if stage.num_redealt:
+        parts.append(f"{count(stage.num_redealt)} items were dealt again because their worker died")
     return f"   {_shortened(str(stage.info), _NAME * 2)}: {'; '.join(parts)}" if parts else ""
 
 

@@ -103,8 +103,9 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
         initializer: Function called once in each worker before anything else runs there.
         initargs: Arguments of ``initializer``.
         mp_context: Start method: ``"fork"``, ``"spawn"`` or ``"forkserver"``. ``None``: a safe one.
-        restart: Whether to replace a worker that dies. The items that it held fail. If ``False``, the death of a worker
-            fails the pipeline.
+        restart: Whether to replace a worker that dies. The items that it held are dealt once more, to any worker; they
+            fail if that one dies too, or if some of their outputs had come. If ``False``, the death of a worker fails
+            the pipeline.
 
     Raises:
         ValueError: ``max_workers`` is less than 1, or ``mp_context`` is not a start method.

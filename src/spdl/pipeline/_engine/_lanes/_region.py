@@ -226,14 +226,24 @@ class RegionLane(Lane):
                 self._fail(event.error)
             return
         records = {}
+        who = workers.describe(index)
+        num_again = 0
         for number, one in held.items():
+            if one.may_go_again():
+                num_again += 1
+            if one.has_failed or one.may_go_again():
+                continue
             error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
             text = one.describe()
             position = describe(one.origin)
-            add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}")
+            second = ", which was dealt again after another worker had died with it" if one.is_second else ""
+            add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}{second}")
             record = FailureRecord(str(node.info), position, text, error, roots=roots_of(one.origin))
-            engine.tell_failure(Failure(node.info, one.origin, None, record, self.workers.describe(index)))
+            engine.tell_failure(Failure(node.info, one.origin, None, record, who))
             records[number] = record
+        if num_again:
+            items = "1 item that it held is" if num_again == 1 else f"{num_again} items that it held are"
+            engine.log.warning("%s of stage %s died: %s; %s dealt again", who, node.info, event.error, items)
         with engine.lock:
             must_replace = node.lose(index, records, perf_counter())
         if not must_replace:

@@ -3,8 +3,11 @@
 Items are collected into transfers and sent round-robin to the workers with room; outputs are emitted in order of
 arrival. The lane (``_lanes/_region.py``) has the two threads that communicate with the workers.
 
+Where dead workers are replaced, the items that one held and reported nothing about are dealt once more, before anything
+that follows them. Those of a second death fail.
+
 Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
-``num_dropped`` are sums over the stages inside, ``busy`` over their calls. An item held by a dead worker fails.
+``num_dropped`` are sums over the stages inside, ``busy`` over their calls.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import Failure, FailureRecord, no_success
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import Branch, SourcePosition, describe, roots_of
+from spdl.pipeline._engine._origin import SourcePosition, describe, roots_of
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, StageCounts, Then, Unreadable
+from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 
 from ._region_state import Held, Order, WorkerState
@@ -57,8 +60,11 @@ class RegionStage(Node):
         "gathered",
         "inbox",
         "input_size",
+        "is_marking",
         "lane",
         "may_all_fail",
+        "may_replace",
+        "must_mark_again",
         "next_position",
         "next_worker",
         "num_counted",
@@ -67,6 +73,7 @@ class RegionStage(Node):
         "out",
         "output_size",
         "pumping",
+        "returned",
         "seen",
         "sends_places",
         "stages",
@@ -90,6 +97,7 @@ class RegionStage(Node):
         super().__init__(engine, info)
         self.input_size = input_size
         self.output_size = output_size
+        self.may_replace = may_replace
         self.sends_places = sends_places  # with each item: an op in the workers takes random numbers
         self.workers = [WorkerState(0) for _ in range(num_workers)]
         if may_replace:  # so that a worker that dies while starting holds no items
@@ -98,6 +106,9 @@ class RegionStage(Node):
         self.lane: RegionThreads
         self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
         self.gathered: list[Entry] = []  # the transfer being filled
+        self.returned: deque[Held] = deque()  # of dead workers, to be dealt again before anything else
+        self.is_marking = False  # the end of an epoch was taken and has not been passed on
+        self.must_mark_again = False  # items of before it were dealt again after it
         self.next_worker = 0
         self.next_position = 0
         self.awaited: set[int] = set()  # workers that have not reached the end of the epoch; empty: none is awaited
@@ -149,28 +160,51 @@ class RegionStage(Node):
 
         A partial transfer is sent only to an idle worker, or if no more input comes; otherwise it keeps filling.
         """
-        if not self.gathered or self.awaited:
+        if self.returned:
+            most = 1  # an item that ends its worker a second time takes few others along
+            if self.awaited:
+                return None
+        elif not self.gathered or self.is_marking:
             return None
-        is_due = len(self.gathered) >= self.input_size or bool(self.inbox.items) or self.inbox.closed
-        most = MAX_TRANSFERS if is_due else 1
+        else:
+            is_due = len(self.gathered) >= self.input_size or bool(self.inbox.items) or self.inbox.closed
+            most = MAX_TRANSFERS if is_due else 1
         num = len(self.workers)
         for offset in range(num):
             index = (self.next_worker + offset) % num
             worker = self.workers[index]
-            if worker.num_inward < most and not worker.is_away:
+            if worker.num_inward < most and not worker.is_away and not worker.end_told:
                 return index
         return None
 
+    def take_transfer(self) -> list[tuple[Any, Held]]:
+        """Return the items of the next transfer. Those that are dealt again go one by one."""
+        if self.returned:
+            held = self.returned.popleft()
+            value, held.value = held.value, None  # there is no third time
+            return [(value, held)]
+        transfer = [(value, Held(value, origin, is_kept=self.may_replace)) for value, origin in self.gathered]
+        self.gathered = []
+        return transfer
+
     def next_mark(self) -> Then:
         """Return the mark or the end that must be sent to all workers next, if any."""
-        if self.gathered or self.awaited or self.end_sent:
+        if self.awaited or self.returned:
             return Then.NOTHING
         if any(worker.is_away and worker.held for worker in self.workers):
-            return Then.NOTHING  # its held items are about to be counted
+            return Then.NOTHING  # its held items are about to be counted, or dealt again
+        if self.is_marking:
+            return Then.MARK
+        if self.gathered or self.end_sent:
+            return Then.NOTHING
         if self.inbox.items:
             # A mark occupies a place like an item, so that a source of empty epochs is bounded.
             return Then.NOTHING if self.out.overflow else Then.MARK
         return Then.END if self.inbox.closed else Then.NOTHING
+
+    def lacks_end(self, worker: WorkerState) -> bool:
+        """Whether the worker must be told of the end: at the end, and of the items that were dealt again since."""
+        return self.end_sent and not self.returned and not worker.end_told and not worker.is_away
 
     def lacks_credit(self, worker: WorkerState) -> bool:
         """Whether the worker waits for credits. Credits for small outputs are sent together."""
@@ -182,7 +216,7 @@ class RegionStage(Node):
         return not self.ended and (
             self.worker_for_transfer() is not None
             or self.next_mark() is not Then.NOTHING
-            or any(self.lacks_credit(worker) for worker in self.workers)
+            or any(self.lacks_credit(worker) or self.lacks_end(worker) for worker in self.workers)
         )
 
     def take_orders(self, now: float) -> list[Order]:
@@ -194,12 +228,11 @@ class RegionStage(Node):
         if index is not None:
             worker = self.workers[index]
             transfer = []
-            for value, origin in self.gathered:
-                worker.held[self.next_position] = Held(value, origin)
-                sent = Placed(value, self.engine.places.of(origin)) if self.sends_places else value
+            for value, held in self.take_transfer():
+                worker.held[self.next_position] = held
+                sent = Placed(value, self.engine.places.of(held.origin)) if self.sends_places else value
                 transfer.append((self.next_position, sent))
                 self.next_position += 1
-            self.gathered = []
             self.next_worker = (index + 1) % len(self.workers)
             worker.num_inward += 1
             orders.append(self._order(index, transfer, Then.NOTHING))
@@ -207,15 +240,21 @@ class RegionStage(Node):
         then = self.next_mark()
         if then is Then.MARK:
             self.awaited = {index for index, worker in enumerate(self.workers) if not worker.is_away}
-            self.inbox.take(now)
+            self.must_mark_again = False
+            if not self.is_marking:
+                self.is_marking = True
+                self.inbox.take(now)
             self.pass_mark(now)
         elif then is Then.END:
             self.end_sent = True
             for worker in self.workers:
-                worker.ended = worker.is_away
+                worker.ended = worker.end_told = worker.is_away
             self.end_if_done(now)
         for index, worker in enumerate(self.workers):
-            if not worker.is_away and (then is not Then.NOTHING or self.lacks_credit(worker)):
+            if self.lacks_end(worker):
+                worker.end_told = True
+                orders.append(self._order(index, [], Then.END))
+            elif not worker.is_away and (then is Then.MARK or self.lacks_credit(worker)):
                 orders.append(self._order(index, [], then))
         return orders
 
@@ -280,17 +319,12 @@ class RegionStage(Node):
             self.transfers.append((worker, self.num_put))
         for position in report.consumed:
             self.resolve(worker, position)
-        counters.num_dropped += report.num_dropped - worker.num_dropped
-        worker.num_dropped = report.num_dropped
+        for failed in report.failures:
+            if failed.outcome == "dropped":
+                worker.note_failed(failed.origin)
         self.num_counted += report.num_calls - worker.num_calls
-        worker.num_calls = report.num_calls
-        counters.success_time += report.busy - worker.busy
-        worker.busy = report.busy
-        counters.num_substituted += report.num_substituted - worker.num_substituted
-        worker.num_substituted = report.num_substituted
-        counters.num_lost += report.num_lost - worker.num_lost
-        worker.num_lost = report.num_lost
-        self.add_stages(worker, report)
+        worker.add_counts(report, counters)
+        worker.add_stages(report, self.stages)
         self.give_credits()
         if self.count_failures(records, now):
             return
@@ -301,16 +335,6 @@ class RegionStage(Node):
             worker.ended = True
             self.end_if_done(now)
         self.lane.offer()
-
-    def add_stages(self, worker: WorkerState, report: Report) -> None:
-        """Add up, over all workers, how the calls of each stage inside have ended."""
-        if not self.stages:
-            self.stages = [[0, 0] for _ in report.stages]
-        before = worker.stages or (StageCounts(0, 0),) * len(report.stages)
-        for sums, now, then in zip(self.stages, report.stages, before, strict=True):
-            sums[0] += now.num_successes - then.num_successes
-            sums[1] += now.num_failures - then.num_failures
-        worker.stages = report.stages
 
     def fails_without_success(self, now: float) -> bool:
         """At the end of an epoch or of the stream: fail if every call of a stage inside has failed, in all workers."""
@@ -335,15 +359,8 @@ class RegionStage(Node):
         return False
 
     def origin_of(self, worker: WorkerState, descent: Descent) -> Origin:
-        origins: list[Origin] = []
-        for position in descent.whole:
-            origins.append(worker.held.pop(position).origin)
-            self.counters.num_calls += 1
-        for position in descent.parts:
-            held = worker.held[position]
-            if held.branch is None:
-                held.branch = Branch(held.origin)
-            origins.append(held.branch.output())
+        self.counters.num_calls += len(descent.whole)
+        origins = worker.take_origins(descent)
         return origins[0] if len(origins) == 1 else tuple(origins)
 
     def resolve(self, worker: WorkerState, position: int) -> None:
@@ -402,7 +419,10 @@ class RegionStage(Node):
 
     def pass_mark(self, now: float) -> None:
         """Emit the mark when every worker has reached it. A worker that is away has no items before it."""
-        if not self.awaited and not self.fails_without_success(now):
+        if self.awaited or self.must_mark_again:
+            return
+        self.is_marking = False
+        if not self.fails_without_success(now):
             self.num_put += 1
             self.out.put_mark(now)
             self.gather(now)
@@ -423,16 +443,23 @@ class RegionStage(Node):
         return dict(worker.held)
 
     def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
-        """Fail the items held by a dead worker. Returns whether to replace it."""
+        """Fail the items held by a dead worker, or deal them again. Returns whether to replace it.
+
+        ``records`` has those that fail.
+        """
         if self.cancelled:
             return False
         worker = self.workers[index]
-        lost = [records[position] for position in worker.held]  # items that could not be sent to it are already removed
+        again = worker.take_back()  # items that could not be sent to it are already removed
+        self.returned += again
+        self.counters.num_redealt += len(again)
+        self.must_mark_again |= self.is_marking and bool(again)
+        lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
         for position in list(worker.held):
             self.resolve(worker, position)
         fresh = self.workers[index] = WorkerState(worker.generation + 1)
         fresh.is_away = True
-        fresh.ended = self.end_sent
+        fresh.ended = fresh.end_told = self.end_sent and not self.returned
         if self.count_failures(lost, now):
             return False
         if index in self.awaited:
@@ -449,7 +476,7 @@ class RegionStage(Node):
 
     @property
     def num_in_flight(self) -> int:
-        return 0 if self.ended else sum(len(worker.held) for worker in self.workers)
+        return 0 if self.ended else len(self.returned) + sum(len(worker.held) for worker in self.workers)
 
     @property
     def num_counted_calls(self) -> int:
@@ -458,8 +485,10 @@ class RegionStage(Node):
     def forget(self) -> None:
         for worker in self.workers:
             worker.held.clear()
+        self.returned.clear()
 
     def drop_work(self) -> None:
         self.gathered = []
+        self.returned.clear()
         self.transfers.clear()
         self.awaited = set()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl.pipeline._engine._failures import short_repr
+from spdl.pipeline._engine._origin import Branch, SourcePosition
+from spdl.pipeline._engine._region_workers import StageCounts
 
 if TYPE_CHECKING:
-    from spdl.pipeline._engine._origin import Branch, Origin
-    from spdl.pipeline._engine._region_workers import StageCounts, Then
+    from spdl.pipeline._engine._counters import Counters
+    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._region_workers import Descent, Report, Then
 
 __all__ = ["Held", "Order", "WorkerState"]
 
@@ -19,12 +22,20 @@ _NAMED: Final = (bool, int, float, str)
 class Held:
     """An item sent to a worker and not yet accounted for."""
 
-    __slots__ = ("branch", "name", "origin")
+    __slots__ = ("branch", "has_failed", "has_failed_part", "is_second", "name", "origin", "value")
 
-    def __init__(self, value: Any, origin: Origin) -> None:
+    def __init__(self, value: Any, origin: Origin, *, is_kept: bool) -> None:
         self.origin = origin
         self.branch: Branch | None = None  # has had outputs and may have more
         self.name: Any = value if type(value) in _NAMED else type(value)
+        self.value = value if is_kept else None  # to deal it again if its worker dies
+        self.is_second = False  # a worker has died with it already
+        self.has_failed = False  # its failure is reported and counted; that it is consumed is not reported yet
+        self.has_failed_part = False  # the same of one of its outputs
+
+    def may_go_again(self) -> bool:
+        """Whether it is dealt again if its worker dies: for the first time, and nothing of it has been reported."""
+        return not (self.is_second or self.has_failed or self.has_failed_part or self.branch is not None)
 
     def describe(self) -> str:
         return f"<{self.name.__name__} object>" if isinstance(self.name, type) else short_repr(self.name)
@@ -35,6 +46,7 @@ class WorkerState:
 
     __slots__ = (
         "busy",
+        "end_told",
         "ended",
         "generation",
         "held",
@@ -56,6 +68,7 @@ class WorkerState:
         self.num_outward = 0  # transfers received and waiting for room
         self.num_credits = 0  # transfers emitted but not yet acknowledged
         self.is_away = False  # dead, or a replacement that is still starting: gets no items
+        self.end_told = False  # the end of the stream was sent to it: it takes no more items
         self.ended = False
         self.num_dropped = 0
         self.num_calls = 0
@@ -63,6 +76,59 @@ class WorkerState:
         self.num_lost = 0
         self.stages: tuple[StageCounts, ...] = ()
         self.busy = 0.0
+
+    def take_origins(self, descent: Descent) -> list[Origin]:
+        """Return the origins of an output, in this pipeline. Positions that are wholly in it are held no more."""
+        origins: list[Origin] = [self.held.pop(position).origin for position in descent.whole]
+        for position in descent.parts:
+            held = self.held[position]
+            if held.branch is None:
+                held.branch = Branch(held.origin)
+            origins.append(held.branch.output())
+        return origins
+
+    def add_counts(self, report: Report, counters: Counters) -> None:
+        """Add what the worker has counted since its last report to the counters of the stage."""
+        counters.num_dropped += report.num_dropped - self.num_dropped
+        self.num_dropped = report.num_dropped
+        self.num_calls = report.num_calls
+        counters.success_time += report.busy - self.busy
+        self.busy = report.busy
+        counters.num_substituted += report.num_substituted - self.num_substituted
+        self.num_substituted = report.num_substituted
+        counters.num_lost += report.num_lost - self.num_lost
+        self.num_lost = report.num_lost
+
+    def add_stages(self, report: Report, sums: list[list[int]]) -> None:
+        """Add up, over all workers, how the calls of each stage inside have ended."""
+        if not sums:
+            sums += [[0, 0] for _ in report.stages]
+        before = self.stages or (StageCounts(0, 0),) * len(report.stages)
+        for both, now, then in zip(sums, report.stages, before, strict=True):
+            both[0] += now.num_successes - then.num_successes
+            both[1] += now.num_failures - then.num_failures
+        self.stages = report.stages
+
+    def take_back(self) -> list[Held]:
+        """Return the items that are dealt again now that the worker is dead, and hold them no more."""
+        again = {position: held for position, held in self.held.items() if held.may_go_again()}
+        for position, held in again.items():
+            del self.held[position]
+            held.is_second = True
+        return list(again.values())
+
+    def note_failed(self, origin: object, *, is_part: bool = False) -> None:
+        """Note that the failure of an item is counted. ``origin``: as the worker describes it."""
+        if isinstance(origin, SourcePosition):
+            held = self.held.get(origin.position)
+            if held is not None and is_part:
+                held.has_failed_part = True
+            elif held is not None:
+                held.has_failed = True
+        elif isinstance(origin, tuple):
+            is_part = is_part or type(origin[-1]) is int  # the number of an output; a position is of another type
+            for each in origin:
+                self.note_failed(each, is_part=is_part)
 
 
 class Order(NamedTuple):
