@@ -20,8 +20,9 @@ struct Crew {
   int num_threads = 0;  // including the caller's; 0 is 1
   // Whether to leave the remaining items. Called from time to time in the caller's thread.
   std::function<bool()> is_cancelled = [] { return false; };
-  // What tells which items take longest, such as a size in bytes; or nothing, for the order of the items. Called once
-  // for each, in the caller's thread, and only if there are several threads.
+  // What tells which items take longest, such as a size in bytes; or nothing, for the order of the items. Called at
+  // most once for each, in the caller's thread, and only if there are several threads. If it has to wait, as for a
+  // file server, it is not asked any more, and the items are taken in their order.
   std::function<std::uint64_t(std::size_t)> size_of;
 };
 

@@ -1,7 +1,10 @@
 #include "base/crew.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -60,5 +63,27 @@ TEST_CASE("one thread takes the items in their order and asks for no sizes") {
   CHECK(taken == expected);
   CHECK(num_asked == 0);
 }
+
+#ifdef RUSAGE_THREAD
+TEST_CASE("sizes that have to be waited for are not asked for") {
+  int num_asked = 0;
+  const auto ask = [&](std::size_t i) {
+    ++num_asked;
+    std::this_thread::sleep_for(std::chrono::microseconds(10));
+    return size_of(i);
+  };
+  std::mutex lock;
+  std::map<std::thread::id, std::vector<std::size_t>> taken;
+  REQUIRE(work_off(kCount, {.num_threads = 2, .size_of = ask}, [&](std::size_t i) {
+    const std::lock_guard held(lock);
+    taken[std::this_thread::get_id()].push_back(i);
+    return true;
+  }));
+  CHECK(num_asked == 4);
+  for (const auto& [thread, items] : taken) {
+    CHECK(std::ranges::is_sorted(items));
+  }
+}
+#endif
 
 }  // namespace spdl
