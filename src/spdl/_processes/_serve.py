@@ -10,12 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from ._remote_failure import RemoteFailure
-from ._transport import Frame, Link
+from ._transport import Connection, Link, Message
 
 __all__ = ["await_end", "failure_of", "serve_requests"]
 
 
-def serve_requests(link: Link, handlers: Mapping[int, Callable[[Frame], object]]) -> None:
+def serve_requests(link: Connection, handlers: Mapping[int, Callable[[Message], object]]) -> None:
     """Give each message to the handler of its kind, one after the other, until the other end closes or is gone.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from spdl._processes._serve import await_end, failure_of, serve_requests
-from spdl._processes._transport import Frame, Link, link_pair
+from spdl._processes._transport import Link, Message, link_pair
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def test_each_kind_has_its_handler_until_the_other_end_closes() -> None:
     """What was sent before the end is served, in order."""
     served: list[tuple[str, int, object]] = []
 
-    def note(name: str, frame: Frame) -> None:
+    def note(name: str, frame: Message) -> None:
         served.append((name, frame.number, frame.load()))
 
     with pair() as (here, there):
@@ -36,7 +36,7 @@ def test_serving_ends_if_an_answer_cannot_be_sent() -> None:
     """The process that asked is gone: further requests are not served."""
     served: list[int] = []
 
-    def answer(frame: Frame) -> None:
+    def answer(frame: Message) -> None:
         served.append(frame.number)
         raise BrokenPipeError
 
@@ -50,7 +50,7 @@ def test_serving_ends_if_an_answer_cannot_be_sent() -> None:
 def test_errors_of_handlers_are_raised() -> None:
     """They are not taken for the end; nor is a message without a handler."""
 
-    def fail(_: Frame) -> None:
+    def fail(_: Message) -> None:
         raise ValueError("mine")
 
     with pair() as (here, there):

@@ -7,6 +7,8 @@ the buffers where the other side can read them in place, a ``Link`` carries the 
 from ._connecting import LinkEnd as LinkEnd
 from ._connecting import link_ends as link_ends
 from ._connecting import link_pair as link_pair
+from ._connection import Connection as Connection
+from ._connection import Message as Message
 from ._link import Frame as Frame
 from ._link import Link as Link
 from ._pickling import NOTHING as NOTHING
@@ -17,10 +19,12 @@ from ._waiting import wait_readable as wait_readable
 
 __all__ = [
     "NOTHING",
+    "Connection",
     "Encoded",
     "Frame",
     "Link",
     "LinkEnd",
+    "Message",
     "Receiver",
     "Store",
     "link_ends",

@@ -19,7 +19,7 @@ from ._protocol import FromIsolated, ToIsolated
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Encoded, Frame, Link
+    from spdl._processes._transport import Encoded, Link, Message
     from spdl.pipeline.defs import Retry
 
 __all__ = ["serve"]
@@ -58,14 +58,14 @@ class _Server:
         self._retry = retry
         self._item: Any = None
 
-    def call(self, frame: Frame) -> None:
+    def call(self, frame: Message) -> None:
         self._call(frame)
 
-    def call_again(self, frame: Frame) -> None:
+    def call_again(self, frame: Message) -> None:
         frame.discard()
         self._call(None)
 
-    def _call(self, frame: Frame | None) -> None:
+    def _call(self, frame: Message | None) -> None:
         """Run the op on the item of ``frame``, or on that of the last call, and send what came of it."""
         link, op = self._link, self._op
         values: list[Any] = []

@@ -159,9 +159,9 @@ class AttachedWorkers(LinkedWorkers):
 
     def start(self) -> None:
         self._open_bell()
-        self.conversation = max(port.num_conversations for port in self._ports) + 1
+        self.talk.conversation = max(port.num_conversations for port in self._ports) + 1
         for index, port in enumerate(self._ports):
-            port.num_conversations = self.conversation
+            port.num_conversations = self.talk.conversation
             self._begin(index, Slot(0, port))
 
     def replace(self, worker: int) -> None:

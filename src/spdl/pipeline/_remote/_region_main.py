@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spdl._errors import PipelineFailure
 from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._serve import await_end, failure_of, serve_requests
-from spdl._processes._transport import NOTHING, Frame, Link, LinkEnd
+from spdl._processes._transport import NOTHING, Connection, Link, LinkEnd, Message
 from spdl._processes._transport._arena import set_current
 from spdl._reports import add_note
 from spdl.pipeline._engine._failures import short_repr
@@ -81,7 +81,7 @@ def run_moved_worker(link: Link, spec: RegionSpec, index: int, end: LinkEnd) -> 
     server.join(_STOP_TIMEOUT)
 
 
-def serve(link: Link, spec: RegionSpec, index: int) -> None:
+def serve(link: Connection, spec: RegionSpec, index: int) -> None:
     """Run the initializer, then conversations, until the other end of ``link`` is gone."""
     set_current(link.sender)  # memory for batches that ops make is taken where it need not be copied again
     PIPELINE_IDS.go_on_from(spec.first_pipeline_id)
@@ -90,7 +90,7 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
             link.send(FromRegionWorker.BROKEN, 0, (f"Initializer failed in worker {index} of {spec.stage}", failure))
         return
     conversations = _Conversations(link, spec, index)
-    handlers: dict[int, Callable[[Frame], None]] = dict.fromkeys(ToRegionWorker, conversations.receive)
+    handlers: dict[int, Callable[[Message], None]] = dict.fromkeys(ToRegionWorker, conversations.receive)
     handlers |= {ToRegionWorker.OPEN: conversations.open, ToRegionWorker.CLOSE: conversations.close}
     try:
         with suppress(OSError):
@@ -103,21 +103,21 @@ def serve(link: Link, spec: RegionSpec, index: int) -> None:
 class _Conversations:
     """One after the other, with no more than one at a time."""
 
-    def __init__(self, link: Link, spec: RegionSpec, index: int) -> None:
+    def __init__(self, link: Connection, spec: RegionSpec, index: int) -> None:
         self._link = link
         self._spec = spec
         self._index = index
         self._present: _Conversation | None = None
 
-    def open(self, frame: Frame) -> None:
+    def open(self, frame: Message) -> None:
         self.stop()
         self._present = _Conversation(self._link, self._spec, self._index, frame.number, frame.load())
 
-    def close(self, frame: Frame) -> None:
+    def close(self, frame: Message) -> None:
         frame.discard()
         self.stop()
 
-    def receive(self, frame: Frame) -> None:
+    def receive(self, frame: Message) -> None:
         if self._present is not None:
             self._present.receive(frame)
 
@@ -133,7 +133,7 @@ class _Received:
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
-        self.frames: SimpleQueue[Frame | None] = SimpleQueue()  # ``None``: the pipeline is stopped
+        self.frames: SimpleQueue[Message | None] = SimpleQueue()  # ``None``: the pipeline is stopped
         self.drain: RegionReader | None = None
 
     def __iter__(self) -> _Received:
@@ -168,7 +168,7 @@ class _Received:
 class _Conversation:
     """One pipeline of the worker, from its start to its end."""
 
-    def __init__(self, link: Link, spec: RegionSpec, index: int, number: int, stage: str) -> None:
+    def __init__(self, link: Connection, spec: RegionSpec, index: int, number: int, stage: str) -> None:
         self.link = link
         self.spec = spec
         self.number = number
@@ -207,7 +207,7 @@ class _Conversation:
 
     # -- on the main thread
 
-    def receive(self, frame: Frame) -> None:
+    def receive(self, frame: Message) -> None:
         if frame.kind == ToRegionWorker.CREDIT:
             self.num_allowed += frame.number
             if self.pipeline is not None:

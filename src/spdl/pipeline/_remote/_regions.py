@@ -7,39 +7,28 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from spdl._errors import PipelineError, PipelineStateError, WorkerDiedError, WorkerError
 from spdl._processes._child import Child
-from spdl._processes._remote_failure import RemoteFailure
-from spdl._processes._transport import NOTHING, Frame, Link, wait_readable
+from spdl._processes._transport import Frame, Link, wait_readable
 from spdl.pipeline._cpus import usable_cpus
 from spdl.pipeline._engine._region_workers import (
     Died,
     Event,
     Failed,
-    Ready,
     RegionWorkers,
-    Report,
     Then,
-    Told,
-    Unreadable,
 )
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import ExecutorConfig, MaxFailures, ProcessPoolExecutorConfig, Region, without_executors
 
-from ._protocol import FromRegionWorker, ToRegionWorker
+from ._protocol import ToRegionWorker
 from ._region_main import RegionSpec, run_worker
+from ._region_talk import RegionTalk
 
 __all__ = ["LinkedWorkers", "ProcessWorkers", "Slot", "make_workers", "num_workers_of", "spec_of", "start_worker"]
-
-_ENDS: Final = {Then.MARK: ToRegionWorker.MARK, Then.END: ToRegionWorker.END}
-_REPORTS: Final = {
-    FromRegionWorker.REPORT: Then.NOTHING,
-    FromRegionWorker.AT_MARK: Then.MARK,
-    FromRegionWorker.AT_END: Then.END,
-}
 
 
 def make_workers(
@@ -115,9 +104,8 @@ class LinkedWorkers:
         self.num_workers = num_workers
         self.may_replace = may_replace
         self.stage = stage
-        self.conversation = 1
+        self.talk = RegionTalk(num_workers)
         self._slots: list[Slot] = []
-        self._outputs: list[list[Any]] = [[] for _ in range(num_workers)]  # received, their report has yet to come
         self._watched: set[int] = set()  # workers that are, or are thought to be, alive
         self._bell: tuple[socket.socket, socket.socket] | None = None
 
@@ -137,10 +125,10 @@ class LinkedWorkers:
             self._slots[index] = slot
         else:
             self._slots.append(slot)
-        self._outputs[index] = []
+        self.talk.begin(index)
         self._watched.add(index)
         with suppress(OSError):  # it has died already, which is seen when it is received from
-            slot.port.link.send(ToRegionWorker.OPEN, self.conversation, self.stage)
+            slot.port.link.send(ToRegionWorker.OPEN, self.talk.conversation, self.stage)
 
     def send(
         self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
@@ -149,20 +137,7 @@ class LinkedWorkers:
         if slot.generation != generation:
             return []
         link = slot.port.link
-        empty = link.encode(NOTHING)
-        frames = []
-        refused: list[tuple[int, Exception]] = []
-        for position, value in transfer:
-            try:
-                frames.append((ToRegionWorker.ITEM, position, link.encode(value)))
-            except Exception as exc:  # noqa: BLE001 - pickling runs the user's code
-                refused.append((position, exc))
-        if transfer:
-            frames.append((ToRegionWorker.DEALT, 0, empty))
-        if num_credits:
-            frames.append((ToRegionWorker.CREDIT, num_credits, empty))
-        if then is not Then.NOTHING:
-            frames.append((_ENDS[then], 0, empty))
+        frames, refused = self.talk.encode(link, transfer, num_credits, then)
         with suppress(OSError):
             link.send_encoded(frames)
         return refused
@@ -191,25 +166,10 @@ class LinkedWorkers:
         try:
             while True:
                 frame = port.recv(0)
-                kind = frame.kind
-                if kind == FromRegionWorker.READY:
-                    events.append(Ready(index))
-                elif frame.number not in (0, self.conversation):  # of one that was ended before its time
-                    frame.discard()
-                elif kind == FromRegionWorker.OUTPUT:
-                    try:
-                        value = frame.load()
-                    except Exception as exc:  # noqa: BLE001 - unpickling runs the user's code
-                        value = Unreadable(exc)
-                    self._outputs[index].append(value)
-                    del value
-                elif kind in _REPORTS:
-                    report: Report = frame.load()
-                    values, self._outputs[index] = self._outputs[index], []
-                    events.append(Told(index, values, report, _REPORTS[FromRegionWorker(kind)]))
-                    del values
-                elif kind == FromRegionWorker.BROKEN:
-                    events.append(Failed(index, _error_of(*frame.load())))
+                event = self.talk.hear(index, frame)
+                if event is not None:
+                    events.append(event)
+                frame = event = None  # type: ignore[assignment] # this frame must not keep items alive
                 if not port.link.has_frame():
                     return
         except TimeoutError:  # only a part of a frame
@@ -226,12 +186,6 @@ class LinkedWorkers:
         if self._bell is not None:
             with suppress(OSError):  # full: it rings already; closed: nobody waits
                 self._bell[1].send(b"\0")
-
-
-def _error_of(attempt: str, failure: RemoteFailure) -> WorkerError:
-    # With the traceback in the text: the failure of a region is all that is left of the worker's pipeline.
-    text = f"{attempt}: {failure.type_name}: {failure.message}\n{failure.traceback}"
-    return WorkerError(text, remote_traceback=failure.traceback)
 
 
 class ProcessWorkers(LinkedWorkers):

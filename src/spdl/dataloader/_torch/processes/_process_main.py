@@ -22,7 +22,7 @@ from ._seeding import seed_worker
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from spdl._processes._transport import Frame, Link
+    from spdl._processes._transport import Link, Message
 
 __all__ = ["Payload", "StartLimit", "WorkerSpec", "serve"]
 
@@ -163,12 +163,12 @@ class _Worker:
         except Exception as exc:  # noqa: BLE001 - the user's
             self._setup_error = exc
 
-    def resume(self, frame: Frame) -> None:
+    def resume(self, frame: Message) -> None:
         """Begin another epoch."""
         frame.discard()
         self._resume()
 
-    def fetch(self, frame: Frame) -> None:
+    def fetch(self, frame: Message) -> None:
         """Load a batch and send it, or the error. Raises ``OSError`` if the loader is gone."""
         if self._is_exhausted:
             frame.discard()
