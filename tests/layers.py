@@ -85,6 +85,7 @@ RULES = [
     Rule("spdl.io", allows=()),
     Rule("spdl.dataloader", allows=("spdl._processes", "spdl.pipeline", "spdl.source", "spdl.io")),
     Rule("spdl.metrics", allows=(P,)),
+    Rule("spdl.ray", allows=(P, C, "spdl._errors")),
     Rule("spdl.__main__", allows=("spdl._cli",)),
     Rule(
         "spdl._cli",
@@ -302,6 +303,10 @@ SHARED = {
     ("spdl.resume", f"{P}._provenance"): "a replay is part of the pipeline, and called with the states",
     ("spdl._processes", "spdl._errors"): "the errors of child processes are public names of spdl.pipeline",
     ("spdl.metrics", f"{P}._observe"): "reports of files are made as those of pipelines are",
+    **{
+        ("spdl.ray", each): "its actors are workers of regions, and its messages theirs"
+        for each in (f"{P}._remote", f"{P}._engine", C, "spdl._errors")
+    },
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -27,6 +27,7 @@ PUBLIC = (
     "spdl.debug",
     "spdl.metrics",
     "spdl.remote",
+    "spdl.ray",
     "spdl.dataloader",
     "spdl.io",
     "spdl.io.utils",

@@ -36,6 +36,7 @@ MODULES: Final = (
     "spdl.resume",
     "spdl.remote",
     "spdl.metrics",
+    "spdl.ray",
     "spdl.debug",
 )
 #: Headings of the changelog, by the kinds of docs/changelog.d.

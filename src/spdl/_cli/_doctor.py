@@ -48,10 +48,11 @@ FILTERS = (
     *("crop", "format", "fps", "pad", "scale", "tpad", "trim"),
     *("abuffer", "abuffersink", "buffer", "buffersink"),
 )
-# Packages that exchange arrays with us, that read object stores, and that bring their own FFmpeg into the process.
+# Packages that exchange arrays with us, that read object stores, that run regions elsewhere, and that bring their own
+# FFmpeg into the process.
 PACKAGES = (
     *("numpy", "torch", "jax", "numba", "pillow"),
-    *("obstore", "fsspec"),
+    *("obstore", "fsspec", "ray"),
     *("av", "decord", "eva-decord", "opencv-python", "opencv-python-headless", "torchaudio", "torchcodec"),
 )
 _WIDTH = 110

@@ -1,0 +1,115 @@
+"""The actor: a worker of a region, which Ray runs. Ray itself is not imported here."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from spdl._processes._transport import NOTHING, Encoded
+from spdl.pipeline._remote._region_main import serve
+
+from ._messages import ArrivedMessage, PayloadEncoder, Wire, to_wire
+
+if TYPE_CHECKING:
+    from spdl.pipeline._remote._region_main import RegionSpec
+
+__all__ = ["RegionActor"]
+
+
+class _Connection(PayloadEncoder):
+    """The actor's end. See ``spdl._processes._transport.Connection``."""
+
+    sender = None  # Ray has no memory to write to before an object is made of it
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._inbox: SimpleQueue[ArrivedMessage | None] = SimpleQueue()
+        self._early: dict[int, Wire] = {}  # calls that have overtaken others, by number
+        self._num_received = 0
+        self._outbox: SimpleQueue[tuple[Wire, threading.Event] | None] = SimpleQueue()
+        self._is_finished = False
+
+    def feed(self, number: int, wire: Wire) -> None:
+        """Messages have arrived, in the call with this number. Calls may arrive in any order."""
+        with self._lock:
+            self._early[number] = wire
+            while (messages := self._early.pop(self._num_received, None)) is not None:
+                self._num_received += 1
+                for message in messages:
+                    self._inbox.put(ArrivedMessage(*message))
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._inbox.put(None)
+
+    def recv(self) -> ArrivedMessage:
+        message = self._inbox.get()
+        if message is None:
+            raise EOFError
+        return message
+
+    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
+        self.send_encoded([(kind, number, self.encode(payload))])
+
+    def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
+        taken = threading.Event()
+        with self._lock:
+            if self._is_finished:
+                raise BrokenPipeError("the actor has ended")
+            self._outbox.put((to_wire(frames), taken))
+        taken.wait()
+
+    def sent(self) -> Iterator[Wire]:
+        """Yield what is sent. When the next is asked for, Ray has copied the last one."""
+        while (entry := self._outbox.get()) is not None:
+            wire, taken = entry
+            try:
+                yield wire
+            finally:
+                taken.set()
+                del entry, wire
+
+    def finish(self) -> None:
+        """Nothing more is sent."""
+        with self._lock:
+            self._is_finished = True
+            self._outbox.put(None)
+
+
+class RegionActor:
+    """Made by Ray, with one thread for calls of ``receive`` and ``close``, and one for ``outputs``."""
+
+    def __init__(self, spec: RegionSpec, index: int) -> None:
+        self._connection = _Connection()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, args=(spec, index), name="spdl-region-actor", daemon=True)
+        self._thread.start()
+
+    def _serve(self, spec: RegionSpec, index: int) -> None:
+        try:
+            with suppress(BrokenPipeError):
+                serve(self._connection, spec, index)
+        except BaseException as exc:  # noqa: BLE001 - told to the pipeline by ``outputs``
+            self._error = exc
+        finally:
+            self._connection.finish()
+
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def receive(self, number: int, wire: Wire) -> None:
+        self._connection.feed(number, wire)
+
+    def close(self) -> None:
+        self._connection.end()
+
+    def outputs(self) -> Iterator[Wire]:
+        """Yield everything that is sent to the pipeline, until the actor is closed."""
+        yield from self._connection.sent()
+        if self._error is not None:
+            raise self._error

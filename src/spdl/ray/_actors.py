@@ -1,0 +1,92 @@
+"""``RayActors``: the target of a region whose workers are Ray actors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spdl.pipeline.defs import ExecutorConfig
+
+from ._library import import_ray
+
+if TYPE_CHECKING:
+    from spdl.pipeline._remote._region_main import RegionSpec
+
+    from ._workers import RayWorkers
+
+__all__ = ["RayActors"]
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class RayActors(ExecutorConfig):
+    """Ray actors as the workers of a region. Pass it to ``PipelineBuilder.to``.
+
+    Each pipeline owns its actors: they start when it starts, and end with it or with its process. If Ray is not
+    initialised by then, ``ray.init()`` is called, which connects to the cluster of ``RAY_ADDRESS`` or starts one here.
+
+    Args:
+        num_actors: Number of actors.
+        num_cpus: CPUs that Ray reserves for each. Give the pipeline as many threads (``num_threads``).
+        resources: Custom resources that each needs.
+        placement: ``"SPREAD"`` over the nodes, ``"DEFAULT"``, or a scheduling strategy of Ray, such as one for a
+            placement group.
+        restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``.
+        runtime_env: The environment of the actors, as for ``ray.remote``.
+        initializer: Function called once in each actor before anything else runs there.
+        initargs: Arguments of ``initializer``.
+
+    Raises:
+        ValueError: ``num_actors`` is less than 1, or ``num_cpus`` is negative.
+        TypeError: An argument has the wrong type.
+    """
+
+    num_cpus: float = 1
+    resources: Mapping[str, float] | None = None
+    placement: Any = "SPREAD"
+    restart: bool = False
+    runtime_env: Mapping[str, Any] | None = None
+
+    def __init__(
+        self,
+        num_actors: int,
+        *,
+        num_cpus: float = 1,
+        resources: Mapping[str, float] | None = None,
+        placement: Any = "SPREAD",
+        restart: bool = False,
+        runtime_env: Mapping[str, Any] | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> None:
+        if num_actors is None:
+            raise TypeError("num_actors must be an int, got None")
+        if isinstance(num_cpus, bool) or not isinstance(num_cpus, int | float):
+            raise TypeError(f"num_cpus must be a number, got {num_cpus!r}")
+        if not num_cpus >= 0:
+            raise ValueError(f"num_cpus must be >= 0, got {num_cpus}")
+        if not isinstance(restart, bool):
+            raise TypeError(f"restart must be a bool, got {restart!r}")
+        if isinstance(placement, str) and placement not in ("SPREAD", "DEFAULT"):
+            raise ValueError(
+                f'placement must be "SPREAD", "DEFAULT" or a scheduling strategy of Ray, got {placement!r}'
+            )
+        for name, value in (("resources", resources), ("runtime_env", runtime_env)):
+            if value is not None and not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a mapping or None, got {value!r}")
+        options = {"num_cpus": num_cpus, "resources": resources, "placement": placement, "restart": restart}
+        for name, value in ({"runtime_env": runtime_env} | options).items():
+            object.__setattr__(self, name, value)
+        super().__init__(num_actors, initializer, initargs)
+
+    @property
+    def num_actors(self) -> int:
+        assert self.max_workers is not None
+        return self.max_workers
+
+    def _build(self, spec: RegionSpec) -> RayWorkers:
+        import_ray()  # so that building says what is missing
+
+        from ._workers import RayWorkers
+
+        return RayWorkers(spec, self)

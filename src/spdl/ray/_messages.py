@@ -1,0 +1,74 @@
+"""Messages between a pipeline and its actors, as Ray carries them.
+
+What is large in a payload goes as ``PickleBuffer``: Ray puts it in its object store, and the other side reads it there.
+Such memory is read-only.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from spdl._processes._transport import NOTHING, Encoded
+from spdl._processes._transport._pickling import Encoder, Form, contained, decode
+
+__all__ = ["ArrivedMessage", "PayloadEncoder", "Wire", "to_wire"]
+
+#: Kind, number, form, head, number of deep buffers, buffers; of each message.
+Wire: TypeAlias = "list[tuple[int, int, int, bytes, int, list[Any]]]"
+
+
+class PayloadEncoder:
+    """Takes payloads apart. May be used by several threads."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+
+    def encode(self, payload: Any = NOTHING) -> Encoded:
+        """See ``Connection.encode``."""
+        try:
+            return self._encoder.encode(payload)
+        except BaseException as exc:
+            error = contained(exc, "pickling")
+            if error is exc:
+                raise
+            raise error from exc
+
+
+def to_wire(frames: Iterable[tuple[int, int, Encoded]]) -> Wire:
+    """Return messages as objects that Ray can send. They refer to the memory of the payloads."""
+    return [
+        (
+            *(int(kind), number, int(encoded.form), encoded.head, encoded.num_deep),
+            [pickle.PickleBuffer(pickle.PickleBuffer(each).raw()) for each in encoded.buffers],
+        )
+        for kind, number, encoded in frames
+    ]
+
+
+class ArrivedMessage:
+    """See ``spdl._processes._transport.Message``."""
+
+    __slots__ = ("_buffers", "_form", "_head", "_num_deep", "kind", "number")
+
+    def __init__(self, kind: int, number: int, form: int, head: bytes, num_deep: int, buffers: list[Any]) -> None:
+        self.kind = kind
+        self.number = number
+        self._form = form
+        self._head = head
+        self._num_deep = num_deep
+        self._buffers: list[Any] = buffers
+
+    def load(self) -> Any:
+        buffers, self._buffers = [memoryview(each) for each in self._buffers], []
+        try:
+            return decode(Form(self._form), self._head, buffers, self._num_deep)
+        except BaseException as exc:
+            error = contained(exc, "unpickling")
+            if error is exc:
+                raise
+            raise error from exc
+
+    def discard(self) -> None:
+        self._buffers = []

@@ -1,0 +1,207 @@
+"""The actors of one region of one pipeline, on the side of the pipeline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from spdl._errors import WorkerDiedError, WorkerError
+from spdl._processes._transport import NOTHING, Encoded
+from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then
+from spdl.pipeline._remote._protocol import ToRegionWorker
+from spdl.pipeline._remote._region_talk import RegionTalk
+
+from ._actor import RegionActor
+from ._library import import_ray
+from ._messages import ArrivedMessage, PayloadEncoder, Wire, to_wire
+
+if TYPE_CHECKING:
+    from spdl.pipeline._remote._region_main import RegionSpec
+
+    from ._actors import RayActors
+
+__all__ = ["RayWorkers"]
+
+_GROUPS: Final = {"in": 1, "out": 1}
+#: How long a thread that listens may take to see that its actor was killed, in seconds.
+_KILL_TIMEOUT: Final = 2.0
+
+
+class _Heard(NamedTuple):
+    """What came from an actor: messages, why it ended, or ``None``: it has ended by itself."""
+
+    worker: int
+    generation: int
+    what: Wire | BaseException | None
+
+
+class _Port(PayloadEncoder):
+    """The way to one actor. See ``spdl._processes._transport.Connection``; what is received comes by ``_listen``."""
+
+    sender = None
+
+    def __init__(self, actor: Any, generation: int) -> None:
+        super().__init__()
+        self.actor = actor
+        self.generation = generation
+        self.is_ready = False
+        self.listener: threading.Thread
+        self._lock = threading.Lock()
+        self._num_sent = 0
+
+    def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
+        self.send_encoded([(kind, number, self.encode(payload))])
+
+    def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
+        with self._lock:  # the actor puts calls in this order
+            number, self._num_sent = self._num_sent, self._num_sent + 1
+            # Copies the payloads. Fails for nobody if the actor is dead: that is heard by ``_listen``.
+            self.actor.receive.options(concurrency_group="in").remote(number, to_wire(frames))
+
+    def recv(self) -> ArrivedMessage:
+        raise NotImplementedError
+
+
+class RayWorkers:
+    """See ``RegionWorkers``."""
+
+    def __init__(self, spec: RegionSpec, config: RayActors) -> None:
+        self.num_workers = config.num_actors
+        self.may_replace = config.restart
+        self._spec: Any = spec
+        self._stage = spec.stage
+        self._config = config
+        self._talk = RegionTalk(self.num_workers)
+        self._ports: list[_Port] = []
+        self._heard: SimpleQueue[_Heard | None] = SimpleQueue()
+        self._stopping = threading.Lock()
+        self._is_stopped = False
+
+    def start(self) -> None:
+        ray = import_ray()
+        if not ray.is_initialized():
+            ray.init()
+        self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
+        for index in range(self.num_workers):
+            self._ports.append(self._start(index, 0))
+
+    def _start(self, index: int, generation: int) -> _Port:
+        config = self._config
+        options: dict[str, Any] = {"num_cpus": config.num_cpus, "scheduling_strategy": config.placement}
+        if config.resources is not None:
+            options["resources"] = dict(config.resources)
+        if config.runtime_env is not None:
+            options["runtime_env"] = dict(config.runtime_env)
+        actor_class = import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
+        actor = actor_class.remote(self._spec, index)
+        port = _Port(actor, generation)
+        stream = actor.outputs.options(concurrency_group="out", num_returns="streaming").remote()
+        self._talk.begin(index)
+        port.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
+        port.listener = threading.Thread(
+            target=_listen, args=(stream, index, generation, self._heard), name=f"spdl-ray-{index}", daemon=True
+        )
+        port.listener.start()
+        return port
+
+    def send(
+        self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
+    ) -> list[tuple[int, Exception]]:
+        port = self._ports[worker]
+        if port.generation != generation:
+            return []
+        frames, refused = self._talk.encode(port, transfer, num_credits, then)
+        try:
+            port.send_encoded(frames)
+        except Exception as exc:  # noqa: BLE001 - the object store is full, or Ray was shut down
+            self._heard.put(_Heard(worker, generation, exc))
+        return refused
+
+    def wait(self) -> list[Event]:
+        events: list[Event] = []
+        heard = self._heard.get()
+        with suppress(Empty):
+            while True:
+                if heard is not None and heard.generation == self._ports[heard.worker].generation:
+                    self._understand(heard, events)
+                heard = self._heard.get_nowait()
+        return events
+
+    def _understand(self, heard: _Heard, events: list[Event]) -> None:
+        index, what = heard.worker, heard.what
+        if isinstance(what, list):
+            for message in what:
+                event = self._talk.hear(index, ArrivedMessage(*message))
+                if isinstance(event, Ready):
+                    self._ports[index].is_ready = True
+                if event is not None:
+                    events.append(event)
+            return
+        ray = import_ray()
+        if what is None:
+            events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} has ended")))
+        elif isinstance(what, ray.exceptions.RayActorError | ray.exceptions.ObjectLostError):
+            events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} died: {what}")))
+        else:
+            error = WorkerError(f"{self.describe(index)} of {self._stage} failed: {what}")
+            error.__cause__ = what
+            events.append(Failed(index, error))
+
+    def wake(self) -> None:
+        self._heard.put(None)
+
+    def replace(self, worker: int) -> None:
+        port = self._ports[worker]
+        self._kill(port)
+        port.listener.join(_KILL_TIMEOUT)
+        self._ports[worker] = self._start(worker, port.generation + 1)
+
+    def stop(self, timeout: float) -> list[int]:
+        with self._stopping:
+            if self._is_stopped:
+                return []
+            self._is_stopped = True
+            for port in self._ports:
+                if port.is_ready:
+                    port.actor.close.options(concurrency_group="in").remote()
+                else:
+                    self._kill(port)
+            deadline = monotonic() + timeout
+            killed = []
+            for index, port in enumerate(self._ports):
+                port.listener.join(max(0.0, deadline - monotonic()))
+                if port.is_ready and port.listener.is_alive():
+                    killed.append(index)
+                self._kill(port)
+            for port in self._ports:
+                port.listener.join(_KILL_TIMEOUT)
+            self._spec = None
+            return killed
+
+    def kill(self) -> None:
+        for port in list(self._ports):
+            self._kill(port)
+
+    def _kill(self, port: _Port) -> None:
+        with suppress(Exception):  # it is dead, or Ray is
+            import_ray().kill(port.actor, no_restart=True)
+
+    def describe(self, worker: int) -> str:
+        return f"actor {worker}"
+
+
+def _listen(stream: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
+    """Body of the thread that listens to one actor."""
+    ray = import_ray()
+    try:
+        for reference in stream:
+            heard.put(_Heard(worker, generation, ray.get(reference)))
+            del reference
+    except BaseException as exc:  # noqa: BLE001 - told to the region
+        heard.put(_Heard(worker, generation, exc))
+    else:
+        heard.put(_Heard(worker, generation, None))
