@@ -55,6 +55,7 @@ File::File(const std::string& path) : fd_(open_now(path.c_str())) {
     throw Error(ErrorKind::kOpen, kAction, "it is a folder, not a file");
   }
   is_regular_ = S_ISREG(status.st_mode);
+  first_size_ = status.st_size;
   is_seekable_ = is_regular_ || (S_ISBLK(status.st_mode) && ::lseek(fd_, 0, SEEK_CUR) == 0);
 }
 
@@ -66,6 +67,10 @@ std::optional<std::uint64_t> File::size() const noexcept {
     return std::nullopt;
   }
   return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::optional<std::uint64_t> File::size_at_first() const noexcept {
+  return is_regular_ && first_size_ >= 0 ? std::optional(static_cast<std::uint64_t>(first_size_)) : std::nullopt;
 }
 
 std::span<const std::uint8_t> File::start(std::span<std::uint8_t> into) const noexcept {
@@ -113,7 +118,7 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into, s
   File file(path);
   Watch watch(timeout);
   // Pipes and devices say nothing about their size, and a file may change while it is read: the size is a first guess.
-  const std::uint64_t declared = file.size().value_or(0);
+  const std::uint64_t declared = file.size_at_first().value_or(0);
   if (declared > most) {
     refuse_large(most);
   }
@@ -134,7 +139,10 @@ std::span<const std::uint8_t> read_file(const std::string& path, Buffer& into, s
     if (size > most) {
       refuse_large(most);
     }
-    if (got == 0) {
+    // A file of the size that it had, with nothing behind it although there was room, has ended: a second read would
+    // only say so. Where the size says nothing, as of /proc or a pipe, only a read tells.
+    const bool has_all = size == declared && declared > 0 && size < room;
+    if (got == 0 || has_all) {
       if (size == 0) {
         throw Error(ErrorKind::kOpen, kAction, "it is empty");
       }

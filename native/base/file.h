@@ -29,6 +29,8 @@ class File {
   bool is_seekable() const noexcept { return is_seekable_; }
   // In bytes, as it is now; nothing for a pipe or a device. 0 may mean that the system makes its content when it is read.
   std::optional<std::uint64_t> size() const noexcept;
+  // The same, as it was when the file was opened.
+  std::optional<std::uint64_t> size_at_first() const noexcept;
   // The first bytes of a regular file, as many as there are and fit; none of anything else. Does not move the position.
   std::span<const std::uint8_t> start(std::span<std::uint8_t> into) const noexcept;
 
@@ -41,6 +43,7 @@ class File {
   int fd_;
   bool is_regular_ = false;
   bool is_seekable_ = false;
+  std::int64_t first_size_ = 0;
 };
 
 // Reads the file at `path` into `into`. The result is a view of `into`, followed by at least one byte that may be read.
