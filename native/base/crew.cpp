@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/thread.h"
 #include "base/watch.h"
@@ -21,6 +22,9 @@ namespace spdl {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// How many items are announced before their turn. With small files, 32 requests keep a disk busy.
+constexpr std::size_t kAhead = 32;
 
 struct Outcome {
   std::optional<Error> error;
@@ -32,6 +36,7 @@ struct Progress {
   std::vector<Outcome> outcomes;  // each is of the thread that took the item
   std::vector<std::size_t> order;  // of the items; empty: as they are numbered
   std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> next_to_announce = 0;
   std::atomic<bool> is_over = false;
   std::mutex lock;
   std::condition_variable helper_ended;
@@ -81,14 +86,35 @@ std::vector<std::size_t> largest_first(std::size_t count, const std::function<st
   return order;
 }
 
+std::size_t item_at(const Progress& progress, std::size_t turn) {
+  return progress.order.empty() ? turn : progress.order[turn];
+}
+
+void announce_after(Progress& progress, std::size_t turn, const std::function<void(std::size_t)>& announce) {
+  const std::size_t end = std::min(turn + 1 + kAhead, progress.outcomes.size());
+  std::size_t at = progress.next_to_announce;
+  while (!progress.is_over) {
+    const std::size_t chosen = std::max({at, turn + 1, progress.next.load()});
+    if (chosen >= end) {
+      return;
+    }
+    if (progress.next_to_announce.compare_exchange_weak(at, chosen + 1)) {
+      announce(item_at(progress, chosen));
+      at = chosen + 1;
+    }
+  }
+}
+
 template <class AfterEach>
-void take_items(Progress& progress, const std::function<bool(std::size_t)>& work, AfterEach after_each) {
+void take_items(Progress& progress, const std::function<bool(std::size_t)>& work,
+                const Crew& crew, AfterEach after_each) {
+  std::uint64_t input = crew.announce ? crew.input_of_thread() : 0;
   while (!progress.is_over) {
     const std::size_t turn = progress.next++;
     if (turn >= progress.outcomes.size()) {
       return;
     }
-    const std::size_t i = progress.order.empty() ? turn : progress.order[turn];
+    const std::size_t i = item_at(progress, turn);
     Outcome& outcome = progress.outcomes[i];
     try {
       if (!work(i)) {
@@ -110,6 +136,13 @@ void take_items(Progress& progress, const std::function<bool(std::size_t)>& work
       outcome.error = Error(ErrorKind::kDecode, "decode", "a library failed with an unknown exception");
     }
     outcome.is_settled = true;
+    // What announcing reads counts too: it goes on until it meets files that are in memory.
+    if (crew.announce) {
+      const std::uint64_t before = std::exchange(input, crew.input_of_thread());
+      if (input != before) {
+        announce_after(progress, turn, crew.announce);
+      }
+    }
     after_each();
   }
 }
@@ -133,7 +166,7 @@ std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, con
         helpers.push_back(start_thread([&] {
           try {
             const CancellationScope scope([&] { return progress.is_over.load(); });
-            take_items(progress, work, [] {});
+            take_items(progress, work, crew, [] {});
           } catch (...) {
             // There was no memory for the words of an error. What it left is not settled.
           }
@@ -148,7 +181,7 @@ std::optional<std::vector<std::optional<Error>>> work_off(std::size_t count, con
     }
     const CancellationScope scope([&] { return progress.is_over || crew.is_cancelled(); });
     auto asked = Clock::now();
-    take_items(progress, work, [&] {
+    take_items(progress, work, crew, [&] {
       if (Clock::now() - asked > kPatience) {
         progress.is_over = progress.is_over || crew.is_cancelled();
         asked = Clock::now();

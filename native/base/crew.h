@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace spdl {
 
@@ -23,7 +24,12 @@ struct Crew {
   // What tells which items take longest, such as a size in bytes; or nothing, for the order of the items. Called at
   // most once for each, in the caller's thread, and only if there are several threads. If it has to wait, as for a
   // file server, it is not asked any more, and the items are taken in their order.
-  std::function<std::uint64_t(std::size_t)> size_of;
+  std::function<std::uint64_t(std::size_t)> size_of = {};
+  // Says that an item will be worked on soon, such as to have its file read meanwhile; or nothing. Called by any of the
+  // threads, at most once for an item, and only while files come from a disk and not from the system's cache.
+  std::function<void(std::size_t)> announce = {};
+  // How much a thread has had read from disks so far: items are announced while it grows.
+  std::function<std::uint64_t()> input_of_thread = &disk_input_of_thread;
 };
 
 // Calls `work(i)` for each item i below `count`, and returns the error of each, none for those that went well; or

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,6 +177,33 @@ std::uint64_t file_size(const std::string& path) noexcept {
   struct stat status {};
   const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   return is_file ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+void read_ahead(const std::string& path) noexcept {
+#ifdef POSIX_FADV_WILLNEED
+  // Pictures are seldom larger, and the rest of one that is comes while it is read.
+  constexpr off_t kMost = off_t{4} << 20;
+  // Opening a pipe or a device may have effects.
+  if (file_size(path) == 0) {
+    return;
+  }
+  const int fd = open_now(path.c_str());
+  if (fd >= 0) {
+    ::posix_fadvise(fd, 0, kMost, POSIX_FADV_WILLNEED);
+    ::close(fd);
+  }
+#else
+  static_cast<void>(path);
+#endif
+}
+
+std::uint64_t disk_input_of_thread() noexcept {
+#ifdef RUSAGE_THREAD
+  struct rusage usage {};
+  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_inblock) : 0;
+#else
+  return 0;
+#endif
 }
 
 bool looks_like_url(const std::string& path) noexcept {

@@ -60,6 +60,13 @@ std::span<const std::uint8_t> read_start(const std::string& path, std::span<std:
 // The size of a regular file in bytes, without opening it; 0 for what is not one, or cannot be found.
 std::uint64_t file_size(const std::string& path) noexcept;
 
+// Has the system read the start of a regular file into its cache, without waiting for it. Files that are not regular,
+// or cannot be read, are left alone.
+void read_ahead(const std::string& path) noexcept;
+
+// How much this thread has had read from disks so far, in units of the system; always 0 where it does not say.
+std::uint64_t disk_input_of_thread() noexcept;
+
 // Whether it begins as `http://…` or `data:…` do (RFC 3986, 3.1). A file may have such a name all the same.
 bool looks_like_url(const std::string& path) noexcept;
 

@@ -30,7 +30,9 @@ inline ItemErrors work_without_gil(std::size_t count, int num_threads, const std
   std::optional<ItemErrors> errors;
   {
     const GilReleased released;
-    errors = work_off(count, {num_threads, std::ref(is_interrupted), size_of}, work);
+    errors = work_off(
+        count, {.num_threads = num_threads, .is_cancelled = std::ref(is_interrupted), .size_of = size_of, .announce = {}},
+        work);
   }
   is_interrupted.throw_if_raised();
   if (!errors) {

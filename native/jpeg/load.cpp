@@ -192,7 +192,16 @@ std::optional<std::vector<Outcome>> load_slots(const Job& job) {
     return true;
   };
   const auto size_of = [&](std::size_t i) { return encoded_size(job.sources[i]); };
-  auto errors = work_off(job.sources.size(), {job.num_threads, job.is_cancelled, size_of}, load);
+  const auto announce = [&](std::size_t i) {
+    if (const auto* path = std::get_if<std::string>(&job.sources[i])) {
+      read_ahead(*path);
+    }
+  };
+  const Crew crew{.num_threads = job.num_threads,
+                  .is_cancelled = job.is_cancelled,
+                  .size_of = size_of,
+                  .announce = announce};
+  auto errors = work_off(job.sources.size(), crew, load);
   if (!errors) {
     return std::nullopt;
   }

@@ -47,6 +47,46 @@ TEST_CASE("each thread takes the largest items first, and equal ones in their or
   }
 }
 
+TEST_CASE("items are announced once, before their turn, while something is read from a disk") {
+  for (const int num_threads : {1, 3}) {
+    std::mutex lock;
+    std::vector<int> num_announced(kCount);
+    std::uint64_t input = 0;
+    const Crew crew{.num_threads = num_threads,
+                    .announce =
+                        [&](std::size_t i) {
+                          const std::lock_guard held(lock);
+                          ++num_announced[i];
+                        },
+                    .input_of_thread =
+                        [&] {
+                          const std::lock_guard held(lock);
+                          return ++input;
+                        }};
+    std::size_t num_in_time = 0;
+    REQUIRE(work_off(kCount, crew, [&](std::size_t i) {
+      const std::lock_guard held(lock);
+      num_in_time += static_cast<std::size_t>(num_announced[i]);
+      return true;
+    }));
+    for (const int each : num_announced) {
+      CHECK(each <= 1);
+    }
+    CHECK(num_announced[0] == 0);
+    if (num_threads == 1) {
+      CHECK(num_in_time == kCount - 1);
+    }
+  }
+}
+
+TEST_CASE("nothing is announced while all comes from memory") {
+  int num_announced = 0;
+  const Crew crew{.announce = [&](std::size_t) { ++num_announced; },
+                  .input_of_thread = [] { return std::uint64_t{7}; }};
+  REQUIRE(work_off(kCount, crew, [](std::size_t) { return true; }));
+  CHECK(num_announced == 0);
+}
+
 TEST_CASE("one thread takes the items in their order and asks for no sizes") {
   std::vector<std::size_t> taken;
   int num_asked = 0;

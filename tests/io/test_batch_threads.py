@@ -105,6 +105,7 @@ def test_wrong_number_of_threads_is_refused(way: str, num_threads: Any, error: t
         load([b"not a picture"], way, num_threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["fitted", "filter"])
 def test_signal_ends_a_shared_batch(way: str) -> None:
     """What a handler raises arrives before all is loaded."""
