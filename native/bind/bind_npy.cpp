@@ -1,8 +1,13 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "archive/inflate.h"
 #include "archive/npy.h"
 #include "archive/zip.h"
 #include "base/error.h"
@@ -38,6 +43,20 @@ Raises:
     ArchiveError: The data is of another format, or damaged.
 
 Releases the GIL.)";
+
+constexpr const char* kInflateDoc = R"(Inflate raw deflate data into memory of the size that it should give.
+
+Returns:
+    Whether it gave exactly that many bytes. If not, zlib says why; always ``False`` if this build has no libdeflate.
+
+Releases the GIL.)";
+
+constexpr const char* kCrc32Doc = R"(CRC-32 of a buffer, as in zip archives; ``None`` if this build has no libdeflate.
+
+Releases the GIL if it takes long.)";
+
+// A handover of the GIL takes longer than the checksum of less: 64 kB take 5 us.
+constexpr std::size_t kLongToCheck = 65536;
 
 nb::tuple read_npy(const nb::object& data) {
   const Export held(data, false, "data");
@@ -83,6 +102,27 @@ nb::list read_zip(const nb::object& data) {
   return result;
 }
 
+bool inflate_into(const nb::object& data, const nb::object& memory) {
+  const Export from(data, false, "data");
+  const Export into(memory, true, "memory");
+  const GilReleased released;
+  return inflate({from.data(), from.size()}, {into.data(), into.size()});
+}
+
+std::optional<std::uint32_t> checksum(const nb::object& data) {
+  const Export held(data, false, "data");
+  std::optional<GilReleased> released;
+  if (held.size() > kLongToCheck) {
+    released.emplace();
+  }
+  return crc32({held.data(), held.size()});
+}
+
+nb::object version_of_libdeflate() {
+  const std::string_view version = libdeflate_version();
+  return version.empty() ? nb::none() : nb::object(nb::str(version.data(), version.size()));
+}
+
 }  // namespace
 
 void register_npy(nb::module_& module) {
@@ -94,6 +134,14 @@ void register_npy(nb::module_& module) {
              nb::sig("def read_zip_directory(data: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any]) "
                      "-> list[tuple[str, int, int, int, int, int, bool]]"),
              kZipDoc);
+  module.def("inflate", &inflate_into, "data"_a.none(), "memory"_a.none(),
+             nb::sig("def inflate(data: typing_extensions.Buffer, memory: typing_extensions.Buffer) -> bool"),
+             kInflateDoc);
+  module.def("crc32", &checksum, "data"_a.none(),
+             nb::sig("def crc32(data: typing_extensions.Buffer) -> int | None"), kCrc32Doc);
+  module.def("libdeflate_version", &version_of_libdeflate, nb::sig("def libdeflate_version() -> str | None"),
+             "Version of the libdeflate headers of this build; ``None``: it has none.");
+  module.def("libdeflate_path", &libdeflate_path, "File that libdeflate was loaded from.");
 }
 
 }  // namespace spdl::bind

@@ -43,11 +43,20 @@ def test_report_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]) -> None:
     """Each has its version, and was loaded from a file that exists and has its name."""
     libraries = {each["name"]: each for each in _report(capsys)["native"]["libraries"]}
-    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries)
+    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate"}
     for name, version in get_ffmpeg_versions().items():
         assert libraries[name]["version"] == ".".join(map(str, version))
         assert Path(libraries[name]["path"]).name.startswith(name)
     assert all(Path(each["path"]).is_file() for each in libraries.values())
+
+
+def test_build_without_libdeflate_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says whether npz files are inflated by libdeflate; its absence is no problem."""
+    has_it = _native.core.libdeflate_version() is not None
+    assert ("libdeflate" in {each["name"] for each in _report(capsys)["native"]["libraries"]}) is has_it
+    monkeypatch.setattr(_native.core, "libdeflate_version", lambda: None)
+    assert main(["doctor"]) == 0
+    assert "libdeflate      not in this build: Python's zlib inflates npz files" in capsys.readouterr().out
 
 
 def test_ffmpeg_is_that_of_the_system(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +122,8 @@ def test_missing_ffmpeg_is_told() -> None:
     assert report["native"]["errors"]["core"] is None
     assert "cannot load the part of spdl.io that needs FFmpeg" in report["problems"][0]
     assert "needs FFmpeg" in done.stdout
-    assert [each["name"] for each in report["native"]["libraries"]] == ["libjpeg-turbo"]
+    assert [each["name"] for each in report["native"]["libraries"]][:1] == ["libjpeg-turbo"]
+    assert not any(each["name"].startswith("libav") for each in report["native"]["libraries"])
 
 
 def test_missing_native_parts_are_told() -> None:

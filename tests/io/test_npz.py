@@ -6,7 +6,7 @@ import struct
 import threading
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spdl.io
+from spdl.io import _native
 from tests.strategies.profiles import cases
 
 ARRAYS = {"x": np.arange(12).reshape(3, 4), "name with ünï": np.linspace(0, 1, 5), "empty": np.zeros((0, 3), "u1")}
@@ -52,6 +53,26 @@ def same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.fixture(params=["libdeflate", "zlib"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What inflates: libdeflate, if this build has it; and zlib, as in a build without."""
+    if request.param == "zlib":
+        monkeypatch.setattr(_native.core, "inflate", lambda data, memory: False)
+        monkeypatch.setattr(_native.core, "crc32", lambda data: None)
+    elif _native.core.libdeflate_version() is None:
+        pytest.skip("the native part was built without libdeflate")
+    return str(request.param)
+
+
+def outcome(read: Callable[[], Any]) -> tuple[Any, ...]:
+    """The bytes of an array, or type and message of the error."""
+    try:
+        return ("array", read().tobytes())
+    except (spdl.io.ArchiveError, ValueError) as exc:
+        return (type(exc), str(exc))
+
+
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("is_deflated", [False, True], ids=["stored", "deflated"])
 def test_gives_what_was_saved(is_deflated: bool) -> None:
     """Names, order, dtypes and values."""
@@ -107,6 +128,59 @@ def test_deflated_arrays_own_their_memory() -> None:
     assert second.sum() == 44850
 
 
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("level", [0, 1, 6, 9])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "<u2", ">i4", "<f2", ">f8", "c16", "S5", "<U3", "M8[ns]"])
+def test_every_dtype_and_order_as_numpy_reads_it(dtype: str, order: Any, level: int) -> None:
+    """Whatever the level of compression: level 0 stores, level 1 uses other blocks."""
+    array = np.asarray(np.arange(60).reshape(3, 4, 5).astype(dtype), order=order)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
+        archive.writestr("a.npy", npy(array))
+    found = spdl.io.load_npz(stream.getvalue())["a"]
+    wanted = np.load(io.BytesIO(stream.getvalue()))["a"]
+    assert (found.dtype, found.strides, found.flags.writeable) == (wanted.dtype, wanted.strides, True)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_libdeflate_inflates_where_the_build_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib is only asked for what libdeflate refuses."""
+    if _native.core.libdeflate_version() is None:
+        pytest.skip("the native part was built without libdeflate")
+    monkeypatch.setattr(zlib, "decompressobj", None)
+    monkeypatch.setattr(zlib, "crc32", None)
+    same(spdl.io.load_npz(make_npz(is_deflated=True, **ARRAYS)), ARRAYS)
+
+
+def test_damage_is_named_alike_with_and_without_libdeflate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte of the deflated data changed, and the data cut off at each byte: the same array or the same error."""
+    directory = DEFLATED.index(b"PK\1\2")
+    start, size = DEFLATED.index(b"a.npy") + 5, struct.unpack_from("<I", DEFLATED, directory + 20)[0]
+    start += struct.unpack_from("<H", DEFLATED, 28)[0]
+    stated, crc32 = (
+        struct.unpack_from("<I", DEFLATED, directory + 24)[0],
+        zlib.crc32(npy(np.load(io.BytesIO(DEFLATED))["a"])),
+    )
+    files = [changed(DEFLATED, at, bytes([DEFLATED[at] ^ 0x55])) for at in range(start, start + size)]
+
+    def outcomes() -> list[tuple[Any, ...]]:
+        of_bytes = [outcome(lambda data=data: spdl.io.load_npz(data)["a"]) for data in files]  # type: ignore[misc]
+        of_ends = [
+            outcome(lambda n=n: spdl.io.NpzFile(DEFLATED, {"a": (start, n, stated, 8, crc32)})["a"])  # type: ignore[misc]
+            for n in range(size + 1)
+        ]
+        return of_bytes + of_ends
+
+    found = outcomes()
+    assert found[-1][0] == "array"
+    assert sum(kind is spdl.io.ArchiveError for kind, _ in found) > size
+    monkeypatch.setattr(_native.core, "inflate", lambda data, memory: False)
+    monkeypatch.setattr(_native.core, "crc32", lambda data: None)
+    assert outcomes() == found
+
+
+@pytest.mark.usefixtures("library")
 def test_large_deflated_array() -> None:
     """Of many parts."""
     array = np.random.default_rng(0).integers(0, 4, 3_000_000, dtype=np.uint8)
@@ -255,6 +329,7 @@ def test_sizes_that_lie(offset: int, value: bytes, reason: str) -> None:
         spdl.io.load_npz(data)["a"]
 
 
+@pytest.mark.usefixtures("library")
 def test_damaged_stream() -> None:
     """zlib's words are in the message."""
     at = DEFLATED.index(b"a.npy") + 40
@@ -349,6 +424,7 @@ def test_what_is_no_buffer(data: Any) -> None:
         spdl.io.NpzFile(data, {})
 
 
+@pytest.mark.usefixtures("library")
 def test_one_file_in_many_threads() -> None:
     """All of them may read it."""
     arrays = {str(number): np.full(5000, number) for number in range(20)}

@@ -64,8 +64,8 @@ def add_parser(commands: "SubParsers") -> None:
     parser = commands.add_parser(
         "doctor",
         help="show versions, libraries, codecs and GPUs, for bug reports",
-        description="Show what spdl found on this machine: Python, native parts, FFmpeg and libjpeg-turbo with their\n"
-        "versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
+        description="Show what spdl found on this machine: Python, native parts, FFmpeg, libjpeg-turbo and libdeflate\n"
+        "with their versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -247,7 +247,10 @@ def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
     if "error" in native:
         return [("error", native["error"])]
     rows = [(part, path or native["errors"][part]) for part, path in native["paths"].items()]
-    return rows + [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
+    rows += [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
+    if native["libraries"] and not any(library["name"] == "libdeflate" for library in native["libraries"]):
+        rows.append(("libdeflate", "not in this build: Python's zlib inflates npz files, in twice the time"))
+    return rows
 
 
 def _is_ffmpegs(library: dict[str, str]) -> bool:

@@ -62,7 +62,9 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
         TypeError: ``data`` is not a contiguous buffer, or ``meta`` has values that are not integers.
 
     Reading an array raises ``KeyError`` for an unknown name, and ``ArchiveError`` if its data is damaged. The
-    CRC-32 is checked at the first access. Thread-safe; inflating and checking release the GIL.
+    CRC-32 is checked at the first access. Thread-safe; inflating and checking release the GIL. Inflating uses
+    libdeflate if the native part was built with it, as wheels are; else the standard library's zlib, which takes twice
+    as long. libdeflate inflates an array in one call, which cannot be interrupted.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class NpzFile(Mapping[str, "NDArray[Any]"]):
         if entry.method == _DEFLATED:
             data = _inflate(name, entry, data)
         if entry.crc32 is not None and name not in self._checked:
-            found = zlib.crc32(data)
+            found = _crc32(data)
             if found != entry.crc32:
                 raise _damage(f"entry {name!r} has CRC-32 {found:08x} where {entry.crc32:08x} is stated")
             self._checked.add(name)
@@ -185,8 +187,17 @@ def _checked(name: str, entry: tuple[int | None, ...], num_bytes: int) -> _Entry
     return checked
 
 
+def _crc32(data: memoryview) -> int:
+    found = _native.core.crc32(data)
+    return zlib.crc32(data) if found is None else found
+
+
 def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
-    """The inflated data, in memory of the stated size. Never allocates more than that, whatever the data says."""
+    """The inflated data, in memory of the stated size. Never allocates more than that, whatever the data says.
+
+    libdeflate, where the native part has it, takes half the time of zlib, and only says whether it succeeded. zlib
+    reads again what it refuses, and says why: results and messages are the same with and without it.
+    """
     import numpy as np
 
     size = entry.uncompressed_size
@@ -195,6 +206,8 @@ def _inflate(name: str, entry: _Entry, compressed: memoryview) -> memoryview:
             f"entry {name!r} cannot have {size} bytes: {len(compressed)} compressed ones are too few for that"
         )
     memory = np.empty(size, np.uint8).data
+    if _native.core.inflate(compressed, memory):
+        return memory
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     filled = 0
     try:

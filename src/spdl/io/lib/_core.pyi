@@ -331,6 +331,31 @@ def read_zip_directory(data: Buffer | numpy.typing.NDArray[Any]) -> list[tuple[s
     Releases the GIL.
     """
 
+def inflate(data: Buffer, memory: Buffer) -> bool:
+    """
+    Inflate raw deflate data into memory of the size that it should give.
+
+    Returns:
+        Whether it gave exactly that many bytes. If not, zlib says why; always ``False`` if this build has no libdeflate.
+
+    Releases the GIL.
+    """
+
+def crc32(data: Buffer) -> int | None:
+    """
+    CRC-32 of a buffer, as in zip archives; ``None`` if this build has no libdeflate.
+
+    Releases the GIL if it takes long.
+    """
+
+def libdeflate_version() -> str | None:
+    """
+    Version of the libdeflate headers of this build; ``None``: it has none.
+    """
+
+def libdeflate_path() -> str:
+    """File that libdeflate was loaded from."""
+
 def resample(
     plane: numpy.typing.NDArray[numpy.uint8],
     *,

@@ -13,7 +13,8 @@ class LibraryInfo:
 
     Attributes:
         name: Name, such as ``"libavcodec"``.
-        version: Version, such as ``"59.37.100"``. For libjpeg-turbo, the version of the headers used by the build.
+        version: Version, such as ``"59.37.100"``. For libjpeg-turbo and libdeflate, the version of the headers
+            used by the build.
         path: The file that it was loaded from; empty if unknown.
     """
 
@@ -32,7 +33,7 @@ class NativeInfo:
         core_path: Path of the part without FFmpeg; ``None`` if it cannot be loaded.
         media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
         instruction_sets: Instruction sets of this processor for which there is code, slowest first.
-        libraries: libjpeg-turbo, and the libraries of FFmpeg.
+        libraries: libjpeg-turbo, libdeflate if the build has it, and the libraries of FFmpeg.
         ffmpeg_version: Version of FFmpeg, such as ``"5.1.7-0+deb12u1"``.
         ffmpeg_is_bundled: Whether FFmpeg is part of the extension, as in wheels, and not a library of the system.
         ffmpeg_license: Licence of this build of FFmpeg.
@@ -68,18 +69,20 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         core = _native.core
     except NativeLibraryError as exc:
         return NativeInfo(core_error=str(exc), media_error=str(exc))
-    jpeg = LibraryInfo("libjpeg-turbo", core.libjpeg_turbo_version(), core.libjpeg_turbo_path())
+    base = [LibraryInfo("libjpeg-turbo", core.libjpeg_turbo_version(), core.libjpeg_turbo_path())]
+    if (version := core.libdeflate_version()) is not None:
+        base.append(LibraryInfo("libdeflate", version, core.libdeflate_path()))
     sets = tuple(core.instruction_sets())
     try:
         media = _native.media
     except NativeLibraryError as exc:
-        return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=(jpeg,))
+        return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=tuple(base))
     libraries = [LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()]
     return NativeInfo(
         core_path=core.__file__,
         media_path=media.__file__,
         instruction_sets=sets,
-        libraries=(jpeg, *libraries),
+        libraries=(*base, *libraries),
         ffmpeg_version=media.version(),
         ffmpeg_is_bundled=all(_is_file(each.path, media.__file__) for each in libraries),
         ffmpeg_license=media.license(),
