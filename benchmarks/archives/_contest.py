@@ -14,6 +14,7 @@ from benchmarks._contest.required import AtMost, Ratio
 OURS = "spdl"
 _LIBRARIES = Environment("archives-peers", ("numpy", "scipy", "soundfile"))
 _ADAPTERS = "benchmarks.archives.adapters"
+_FILES = ("kilo.npy", "mega.npy", "stored.npz", "deflated.npz", "walk.npz", "ten.wav")
 
 PEERS = (
     Peer(OURS, f"{_ADAPTERS}.spdl_io"),
@@ -41,13 +42,15 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
 
     small, large = tar("small", num_small, 4000), tar("large", num_large, 100_000)
 
-    paths = {name: str(folder / name) for name in ("kilo.npy", "mega.npy", "stored.npz", "deflated.npz", "ten.wav")}
+    paths = {name: str(folder / name) for name in _FILES}
     np.save(paths["kilo.npy"], noise.random(1000))
     mega = noise.integers(0, 16, 100_000 if is_quick else 10_000_000, dtype=np.uint8)
     np.save(paths["mega.npy"], mega)
     arrays = {f"array_{number}": noise.random((100, 100)) for number in range(10)}
     np.savez(paths["stored.npz"], **arrays)  # type: ignore[arg-type]  # the stubs take the names for options
     np.savez_compressed(paths["deflated.npz"], mega=mega)
+    walk = np.cumsum(noise.integers(-2, 3, 10_000 if is_quick else 1_000_000), dtype=np.int32)
+    np.savez_compressed(paths["walk.npz"], walk=walk)
     with wave.open(paths["ten.wav"], "wb") as file:
         file.setnchannels(2)
         file.setsampwidth(2)
@@ -68,6 +71,7 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
         case("npy_copy_large", "npy of 10 MB, a copy", paths["mega.npy"]),
         case("npz", "npz of 10 stored arrays of 80 kB", paths["stored.npz"]),
         case("npz_deflated", "npz of a deflated array of 10 MB", paths["deflated.npz"]),
+        case("npz_walk", "npz of a deflated random walk, 4 MB", paths["walk.npz"]),
         case("wav", "WAV of 10 s, 44.1 kHz, stereo", paths["ten.wav"]),
         case("wav_window", "one second of it", paths["ten.wav"]),
     ]
@@ -88,6 +92,10 @@ CONTEST = Contest(
         Ratio("tar, 100 kB: throughput of 8 threads / of 1", ("tar_large", OURS), ("tar_large_8", OURS), 1),
         AtMost("load_npy, view", ("npy_view", OURS), 3),
         AtMost("load_npy, copy of 8 kB, above memcpy", ("npy_copy", OURS), 3, ("npy_copy", "memcpy")),
+        Ratio(
+            "deflated npz, random nibbles: reference / ours", ("npz_deflated", "reference"), ("npz_deflated", OURS), 1.5
+        ),
+        Ratio("deflated npz, a random walk: reference / ours", ("npz_walk", "reference"), ("npz_walk", OURS), 1.5),
         AtMost("load_wav, all", ("wav", OURS), 3),
         AtMost("load_wav, a window", ("wav_window", OURS), 3),
     ),

@@ -27,6 +27,7 @@ def prepare(case: str, data: dict[str, str]) -> Callable[[], Any] | None:
         "npy_copy_large": lambda: spdl.io.load_npy(file, copy=True),
         "npz": lambda: dict(spdl.io.load_npz(file)),
         "npz_deflated": lambda: dict(spdl.io.load_npz(file)),
+        "npz_walk": lambda: dict(spdl.io.load_npz(file)),
         "wav": lambda: spdl.io.load_wav(file),
         "wav_window": lambda: spdl.io.load_wav(file, 2.0, 1.0),
     }.get(case)
