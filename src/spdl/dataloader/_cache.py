@@ -16,6 +16,12 @@ T = TypeVar("T")
 class CacheDataLoader(Generic[T]):
     """A loader that loads some batches and then repeats the first ones instead of loading more.
 
+    .. code-block:: python
+
+        loader = DataLoader(paths, preprocessor=load, batch_size=4)
+        cached = CacheDataLoader(loader, num_caches=1, return_caches_after=2, stop_after=100)
+        assert len(list(cached)) == 100  # two are loaded
+
     Each iteration is a :func:`~spdl.pipeline.cache_iterator` over the loader. All other attributes, including the
     length and ``set_epoch``, are those of the loader.
 

@@ -260,10 +260,12 @@ class PyTorchDataLoader(Generic[T], _Attributes):
 
         .. code-block:: python
 
+            import torch
+
             for step, batch in enumerate(loader):
                 train(batch)
                 if step % 1000 == 0:
-                    torch.save({"model": model.state_dict(), "data": loader.state_dict()}, path)
+                    torch.save({"step": step, "data": loader.state_dict()}, "checkpoint.pt")
 
         Returns:
             A dictionary with one text, ``{"spdl": "<json>"}``, as ``spdl.resume`` saves it. It has the state of torch's

@@ -97,6 +97,11 @@ class PipelineBuilder(Generic[T, U]):
     ) -> "PipelineBuilder[S, S]":
         """Set the source.
 
+        .. code-block:: python
+
+            PipelineBuilder().add_source(sorted(Path("photos").glob("*.jpg")))
+            PipelineBuilder().add_source(DistributedKeyedSampler(1000), continuous=True)  # each ``for`` is an epoch
+
         Args:
             source: Iterable or async iterable of items. A sync iterable is read by a dedicated thread and may block.
             continuous: Whether to iterate the source repeatedly. Each pass is an epoch, and each iterator of the
@@ -163,6 +168,11 @@ class PipelineBuilder(Generic[T, U]):
     ) -> "PipelineBuilder[T, Any]":
         """Add a stage that runs ``op`` on every item. Raises the same errors as :func:`~spdl.pipeline.defs.Pipe`.
 
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source(paths)
+            builder.pipe(load, concurrency=8, output_order="input", max_failures=10)
+
         Args:
             op: A function or generator function, sync or async, any other callable, or a container. Each value it
                 returns or yields is an output, except ``None``.
@@ -206,6 +216,13 @@ class PipelineBuilder(Generic[T, U]):
     def aggregate(self, input: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> "PipelineBuilder[T, Any]":
         """Add a stage that batches items.
 
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source(range(10)).aggregate(4)
+            pipeline = builder.add_sink().build()
+            with pipeline.auto_stop():
+                assert list(pipeline) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
         Args:
             input: Length of the lists to make, or an :class:`~spdl.pipeline.defs.Aggregator`.
             drop_last: Whether to drop the remainder at the end of the stream or of an epoch.
@@ -218,7 +235,14 @@ class PipelineBuilder(Generic[T, U]):
         return self
 
     def disaggregate(self: "PipelineBuilder[T, Iterable[V]]") -> "PipelineBuilder[T, V]":
-        """Add a stage that emits the elements of each input iterable one by one."""
+        """Add a stage that emits the elements of each input iterable one by one.
+
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source([[0, 1], [], [2]]).disaggregate()
+            pipeline = builder.add_sink().build()
+            with pipeline.auto_stop():
+                assert list(pipeline) == [0, 1, 2]"""
         self._stages.append(Disaggregate())
         return cast("PipelineBuilder[T, V]", self)
 
@@ -230,6 +254,15 @@ class PipelineBuilder(Generic[T, U]):
         batched: bool = False,
     ) -> "PipelineBuilder[T, Any]":
         """Add a stage that sends each item down one of several paths.
+
+        .. code-block:: python
+
+            def is_odd(number):
+                return number % 2
+
+
+            builder = PipelineBuilder().add_source(range(6))
+            builder.path_variants(is_odd, [[Pipe(str)], [Pipe(float, concurrency=2)]])  # odd numbers become floats
 
         Args:
             router: Sync or async function that takes an item and returns the index of its path. If ``batched``, it
@@ -247,6 +280,11 @@ class PipelineBuilder(Generic[T, U]):
     def to(self, target: ExecutorConfig | MainProcess, /, *, buffer_size: int = 1) -> "PipelineBuilder[T, U]":
         """Set where the following stages run: start or end a region (experimental).
 
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source(paths)
+            builder.to(ProcessPoolExecutorConfig(max_workers=2)).pipe(load).to(MAIN_PROCESS)
+
         Args:
             target: A :class:`~spdl.pipeline.defs.ProcessPoolExecutorConfig` or another worker configuration opens a
                 region, :data:`~spdl.pipeline.defs.MAIN_PROCESS` closes it.
@@ -261,6 +299,10 @@ class PipelineBuilder(Generic[T, U]):
 
     def add_sink(self, buffer_size: int = 3) -> "PipelineBuilder[T, U]":
         """Set the sink: the buffer from which outputs are read.
+
+        .. code-block:: python
+
+            PipelineBuilder().add_source(paths).aggregate(32).add_sink(2)  # two batches wait for the reader
 
         Args:
             buffer_size: Maximum number of buffered outputs.
@@ -308,6 +350,14 @@ class PipelineBuilder(Generic[T, U]):
         quarantine: str | PathLike[str] | None = None,
     ) -> "Pipeline[U]":
         """Build the pipeline; the same as :func:`~spdl.pipeline.build_pipeline` of :meth:`get_config`.
+
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source(paths).pipe(load, concurrency=2).add_sink()
+            pipeline = builder.build(num_threads=2, max_failures=10)
+            with pipeline.auto_stop():
+                for image in pipeline:
+                    train(image)
 
         Args:
             num_threads: Number of worker threads shared by all sync ops. ``None``: derived from the number of CPUs

@@ -21,8 +21,8 @@ def cache_iterator(
 
     .. code-block:: python
 
-        for batch in cache_iterator(loader, num_caches=10, return_caches_after=100, stop_after=1000):
-            train(batch)  # after 100 batches, loading takes no time
+        for batch in cache_iterator(loader, num_caches=2, return_caches_after=4, stop_after=100):
+            train(batch)  # after 4 batches, loading takes no time
 
     Args:
         src: Iterable to read, item by item and no further than needed.

@@ -252,6 +252,14 @@ class Pipeline(Generic[T]):
         """Return the statistics of the pipeline up to now. Can be called at any time, from any thread.
 
         ``str()`` of the result is a table, ``to_dict()`` gives names and numbers, ``to_html()`` a report.
+
+        .. code-block:: python
+
+            for batch in pipeline:
+                train(batch)
+            stats = pipeline.stats()
+            print(stats)  # a row for each stage
+            [(stage.info.stage_name, stage.num_calls, stage.num_failures) for stage in stats.stages]
         """
         self._check_process()
         return self._observer.stats()
@@ -322,7 +330,7 @@ class Pipeline(Generic[T]):
         .. code-block:: python
 
             for batch, origin in pipeline.with_origins():
-                if loss(batch) > limit:
+                if train(batch) > 10:
                     print(origin.positions, origin.keys)
 
         The first call must come before the start, because what origins are found by is kept from then on.
@@ -363,6 +371,19 @@ class Pipeline(Generic[T]):
 
     def state_dict(self) -> dict[str, str]:
         """Return where the pipeline is in its data, for :meth:`load_state_dict` of another one like it.
+
+        .. code-block:: python
+
+            builder = PipelineBuilder().add_source(DistributedKeyedSampler(100, seed=0)).aggregate(8).add_sink()
+            pipeline = builder.build(resumable=True)
+            with pipeline.auto_stop():
+                first = next(iter(pipeline))
+                state = pipeline.state_dict()
+
+            resumed = builder.build(resumable=True)
+            resumed.load_state_dict(state)
+            with resumed.auto_stop():
+                rest = list(resumed)  # 12 batches: all but the first
 
         Consumed are the items that a read has returned, and those that were dropped or have failed. All others are
         issued again: those in flight first, in the order of the source. So every item is read once, before or after,

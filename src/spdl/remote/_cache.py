@@ -41,6 +41,11 @@ _MOST_AT_ONCE = 32 * 1024 * 1024
 class DiskCache:
     """Keeps what stores read in a folder, up to a number of bytes; what was not used longest goes first.
 
+    .. code-block:: python
+
+        store = RemoteStore(Path("photos"), cache=DiskCache("cache", "10GiB"))  # or "s3://bucket/photos"
+        assert store.get("0.jpg") == store.get("0.jpg")
+
     Any number of processes may share the folder, and any of them may be killed at any moment: files get their name when
     they are complete. An entry belongs to a store, a path and a version (ETag), so an object that was replaced is read
     again. Objects without a version are not kept.

@@ -43,14 +43,20 @@ _MOST_VERSIONS = 3
 class RemoteStore:
     """Objects in a bucket, on a web server or in a folder, read from any number of threads.
 
+    .. code-block:: python
+
+        store = RemoteStore(Path("photos"))  # or "s3://bucket/photos"
+        names = [info.path for info in store.list("*.jpg")]
+        builder = PipelineBuilder().add_source(names).pipe(store.get, concurrency=16)
+
     Making one opens nothing. Each process makes its own connections at the first use, so a store can be pickled, and
     used before and after a fork. Requests release the GIL. Those that fail for a passing reason (throttling, 5xx,
     broken connections, time limits) are repeated, with random pauses and up to one deadline.
 
     Args:
         url: Root of all paths: ``s3://bucket/folder``, ``gs://``, ``az://container/``, ``https://host/``,
-            ``file:///folder``, or a local path. Any other scheme is opened by fsspec, if that and the package for the
-            scheme are installed.
+            ``file:///folder``, or a :class:`~pathlib.Path`. Any other scheme is opened by fsspec, if that and the
+            package for the scheme are installed.
         cache: Keeps what was read on a local disk, for all processes that have the same folder.
         options: Configuration, as for the stores of obstore: ``region``, ``endpoint``, ``skip_signature``,
             ``access_key_id`` and so on; ``client_options`` is that of the HTTP client. What is not given is taken from

@@ -29,6 +29,10 @@ _CANNOT_SYNC: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EISDIR)
 def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write a state to a file, so that a crash at any moment leaves the old file or the new one.
 
+    .. code-block:: python
+
+        resume.save("data.json", {"step": 100, "data": pipeline.state_dict()})
+
     The state is written to a temporary file in the same folder, forced to the disk (``fsync``), and moved to ``path``
     in one step; then the folder is forced to the disk too. When this returns, the state survives a loss of power.
 
@@ -65,6 +69,12 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a state that :func:`save` wrote.
+
+    .. code-block:: python
+
+        resume.save("data.json", {"step": 100, "data": pipeline.state_dict()})
+        state = resume.load("data.json")
+        pipeline.load_state_dict(state["data"])
 
     Args:
         path: The file.

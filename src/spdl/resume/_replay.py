@@ -33,8 +33,9 @@ def replay(
     .. code-block:: python
 
         pipeline = builder.build(seed=5, provenance="batches.jsonl")
-        ...  # training; the loss explodes at step 1234
-        batch = resume.replay(builder, "batches.jsonl", step=1234)
+        for batch in pipeline:
+            train(batch)  # the loss explodes at step 1
+        batch = resume.replay(builder, "batches.jsonl", step=1)
 
     Args:
         builder: The pipeline that wrote the log, or its builder. Concurrency and buffers may differ. The seed is in the

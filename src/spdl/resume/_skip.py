@@ -23,8 +23,10 @@ def skip(state: Mapping[str, Any], /, *, batches: range) -> dict[str, str]:
 
     .. code-block:: python
 
-        state = resume.load("data-step-1000.json")
-        state = resume.skip(state, batches=range(200, 300))  # steps 1200 to 1299
+        resume.save("data.json", pipeline.state_dict())  # at step 1000
+
+        state = resume.load("data.json")
+        state = resume.skip(state, batches=range(1, 2))  # step 1001
 
     Batches are numbered from this state on: 0 is the first one that would be made after loading it. What is skipped are
     positions of the source: those of batch ``k`` are the ``k``-th group of ``batch_size`` among the positions that are

@@ -12,6 +12,10 @@ __all__ = ["DistributedDeterministicSampler"]
 class DistributedDeterministicSampler(Sampler[int]):
     """The indices ``0 .. n - 1`` in order, of which each rank has every ``world_size``-th.
 
+    .. code-block:: python
+
+        assert list(DistributedDeterministicSampler(8, rank=1, world_size=4)) == [1, 5]
+
     Every iteration yields ``range(rank, total, world_size)``. No two ranks get the same index; together they cover all.
     It can be indexed (``sampler[position]``), and has a state.
 

@@ -32,7 +32,7 @@ class ImageFolder(Sequence[tuple[T, int]], Generic[T]):
 
         dataset = ImageFolder("imagenet/train", load=decode)
         sampler = DistributedKeyedSampler(len(dataset), rank=rank, world_size=world_size)
-        loader = get_pytorch_dataloader(dataset, 64, sampler=sampler)
+        loader = get_pytorch_dataloader(dataset, 64, sampler=sampler, num_workers=8, workers="thread")
 
     Args:
         root: The folder that has a folder for each class. Of a store: a path in it. A URL, such as

@@ -51,6 +51,7 @@ class KeyedMix(Sampler[T]):
 
     .. code-block:: python
 
+        code, books, web = range(10**6), range(10**7), range(10**9)  # or data sets
         mix = KeyedMix([code, books, web], [2, 3, 5], at_end="repeat", seed=0, rank=rank, world_size=world_size)
         mix[0], mix[5 * 10**8]
 

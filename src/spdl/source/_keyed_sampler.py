@@ -21,6 +21,12 @@ _REPLACEMENTS: Final = 0x082EFA98EC4E6C89
 class DistributedKeyedSampler(Sampler[int]):
     """All indices of a data set in random order, of which each rank has every ``world_size``-th, in constant memory.
 
+    .. code-block:: python
+
+        sampler = DistributedKeyedSampler(10**9, rank=rank, world_size=world_size, seed=0)
+        sampler.set_epoch(3)
+        sampler[5 * 10**8]  # at once
+
     The order of all ranks is ``KeyedPermutation(n, (seed, epoch))``: it depends on nothing else, in particular not on
     the number of ranks or workers, so a run can be resumed with more or fewer of them. Each iteration yields the same
     until ``shuffle`` or ``set_epoch``. Starting takes the same time for every ``n``, at the first position and at any

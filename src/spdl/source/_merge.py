@@ -31,7 +31,7 @@ class MergeIterator(Generic[T]):
     .. code-block:: python
 
         list(MergeIterator([[0, 1], [10, 11, 12]]))                    # [0, 10, 1, 11, 12]
-        MergeIterator([speech, noise], weights=[9, 1], stop_after=1000)
+        MergeIterator([sounds, videos], weights=[9, 1], stop_after=1000)
 
     Each ``iter()`` starts anew, with the same draws. With ``state_dict()`` and ``load_state_dict(state)`` the next one
     goes on where the newest one is. For a mixture that can be indexed, see :class:`spdl.source.KeyedMix`.

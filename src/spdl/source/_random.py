@@ -20,6 +20,13 @@ __all__ = ["DistributedRandomSampler"]
 class DistributedRandomSampler(Sampler[Any]):
     """Indices of a data set in random order, of which each rank has every ``world_size``-th.
 
+    .. code-block:: python
+
+        sampler = DistributedRandomSampler(1000, rank=0, world_size=4, seed=0)
+        for epoch in range(2):
+            sampler.shuffle(seed=epoch)
+            assert len(list(sampler)) == 250
+
     All ranks draw the same ``numpy.random.default_rng(seed).choice(n, ...)``, so they need not communicate.
     Each iteration draws again from the seed: the order is the same until ``shuffle`` sets another one.
     No global random state is used.

@@ -20,6 +20,11 @@ T = TypeVar("T")
 class ShuffleBuffer(Generic[T]):
     """The items of a source, each in exchange for one drawn from a buffer of ``size`` items.
 
+    .. code-block:: python
+
+        mixed = ShuffleBuffer(range(100), 10, seed=0)
+        assert sorted(mixed) == list(range(100))
+
     An item comes at most ``size`` places too early and, on the average, ``size`` too late: items that are far from each
     other in the source stay so. Where items can be indexed, ``DistributedKeyedSampler`` and ``ShardOrder`` shuffle all
     of them, at once and without memory.

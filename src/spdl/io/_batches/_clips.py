@@ -51,9 +51,9 @@ def load_video_clips(
 
     ::
 
-        train = ImageTransform(112, crop=RandomResizedCrop(), flip=0.5, dtype="float32", mean=mean, std=std)
-        seeds = sample_seeds(run, epoch, indices)
-        clips = load_video_clips(paths, num_frames=8, stride=4, transform=train, seeds=seeds)
+        transform = ImageTransform(112, crop=RandomResizedCrop(), flip=0.5, dtype="float32", mean=0.45, std=0.225)
+        seeds = sample_seeds(seed=0, epoch=0, indices=range(len(videos)))
+        clips = load_video_clips(videos, num_frames=8, stride=4, transform=transform, seeds=seeds)
 
     A clip has every ``stride``-th frame of its video, in display order, from a first one on. Only the groups of
     pictures that hold the clip are decoded, from the last key frame before it; frames to which no other one refers are

@@ -39,8 +39,9 @@ def load_audio_batch(
 
     ::
 
-        batch = load_audio_batch(paths, num_samples=16000, sample_rate=16000, seeds=sample_seeds(run, epoch, indices))
-        mask = [excerpt.length for excerpt in batch.excerpts]
+        seeds = sample_seeds(seed=0, epoch=0, indices=range(len(sounds)))
+        batch = load_audio_batch(sounds, num_samples=16000, sample_rate=16000, seeds=seeds)
+        lengths = [excerpt.length for excerpt in batch.excerpts]  # the rest is silence
 
     Each part is decoded alone: the source is read from the place where the part begins, where its format allows it
     (the guide lists them), and resampled with what lies before and behind the part. So it has the samples of resampling

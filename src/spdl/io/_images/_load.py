@@ -58,6 +58,10 @@ def load_image(
 ) -> "CPUBuffer | CUDABuffer":
     """Load one picture: an image of any format, the first frame of an animation or video, or cover art.
 
+    .. code-block:: python
+
+        array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
+
     JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, all other formats by FFmpeg. With a filter or a
     configuration, FFmpeg decodes JPEG too, and JPEGs for which it would give wrong colours raise ``DecodeError``.
 

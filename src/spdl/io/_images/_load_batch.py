@@ -100,9 +100,12 @@ def load_image_batch(
     ``transform``, an ``ImageTransform`` crops, flips and resizes them, if wanted at random with one seed per image,
     converts colours, and normalises to floating point::
 
-        train = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5, dtype="float16", layout="NCHW")
-        batch = load_image_batch(paths, transform=train, seeds=sample_seeds(run, epoch, indices), out=slot)
-        boxes = [applied.boxes(boxes_of[k]) for k, applied in zip(batch.origins, batch.applied)]
+        batch = load_image_batch(paths, width=224, height=224)  # (len(paths), 224, 224, 3) uint8
+
+        transform = ImageTransform(224, crop=RandomResizedCrop(), flip=0.5, dtype="float16", layout="NCHW")
+        seeds = sample_seeds(seed=0, epoch=0, indices=range(len(paths)))
+        batch = load_image_batch(paths, transform=transform, seeds=seeds)
+        boxes = [applied.boxes([(10, 10, 30, 30)]) for applied in batch.applied]  # where these pixels have gone
 
     The sources may mix all formats that FFmpeg decodes. JPEG is decoded by libjpeg-turbo, all other formats by FFmpeg.
     Each plane is resampled directly to its target size (in the form with width and height: bicubic, antialiased).

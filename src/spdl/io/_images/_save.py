@@ -43,6 +43,10 @@ def save_image(
 ) -> None:
     """Save an array as an image file, in the format of the file extension.
 
+    .. code-block:: python
+
+        save_image("gray.png", np.zeros((48, 64, 3), np.uint8))
+
     PNG, TIFF, BMP and PPM are lossless. If a file format does not support ``pix_fmt``, the nearest supported format is
     used: for JPEG, full-range YUV without chroma subsampling, at the best quality (``qscale=2``) by default; for GIF,
     256 fixed colours.

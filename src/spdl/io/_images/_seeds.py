@@ -14,7 +14,7 @@ def sample_seeds(seed: SupportsIndex, epoch: SupportsIndex, indices: Iterable[Su
     batch size, order, or the number of threads, workers or machines, and a resumed run continues exactly where it
     stopped::
 
-        seeds = sample_seeds(seed=0, epoch=epoch, indices=batch)
+        seeds = sample_seeds(seed=0, epoch=epoch, indices=[3, 1, 2])
 
     Args:
         seed: Seed of the run: any integer. It may be negative; beyond 64 bits, all bits are used.

@@ -63,6 +63,12 @@ def decode_packets(
 ) -> "AudioFrames | VideoFrames | ImageFrames":
     """Decode packets. The packets are consumed.
 
+    .. code-block:: python
+
+        packets = demux_audio("clips/speech.wav")
+        frames = decode_packets(packets, get_audio_filter_desc(sample_rate=8000))
+        array = to_numpy(convert_frames(frames))  # (channels, samples) float32
+
     Args:
         packets: Packets from a demuxer. Using them again raises ``ConsumedError``; pass a ``clone()`` to keep them.
         filter_desc: FFmpeg filter chain, as made by the ``get_..._filter_desc`` functions. By default, audio
@@ -164,6 +170,14 @@ def sample_decode_video(
     filter_desc: str | Default | None = DEFAULT,
 ) -> "list[ImageFrames]":
     """Decode selected frames of a video, and no more than needed for them.
+
+    .. code-block:: python
+
+        frames = sample_decode_video(demux_video("clips/video.mp4"), [0, 10, 20])
+        array = to_numpy(convert_frames(frames))  # (3, height, width, 3) uint8
+
+        frames = sample_decode_video(demux_video("clips/video.mp4"), times=[0.5, 1.25])
+        [frame.pts for frame in frames]  # when each is displayed, in seconds
 
     The result is bit-identical to decoding everything and selecting. Frames that are requested several times are
     decoded once. Only the groups of pictures (GOPs) that contain requested frames are decoded, from the key frame to

@@ -395,6 +395,12 @@ def demux_video(
 ) -> "VideoPackets":
     """Read the packets of the best video stream of a source.
 
+    .. code-block:: python
+
+        packets = demux_video("clips/video.mp4", timestamp=(0.5, 1.5))
+        frames = decode_packets(packets, get_video_filter_desc(scale_width=112, scale_height=112))
+        array = to_numpy(convert_frames(frames))  # (frames, 112, 112, 3) uint8
+
     Args:
         src: Source, as for ``Demuxer``.
         timestamp: Window, as for ``Demuxer.demux_video``.

@@ -70,7 +70,7 @@ def load_audio(
 
     ::
 
-        second = load_audio(path, (10, 11), sample_rate=16000, num_channels=1)  # (1, 16000) float32
+        second = load_audio("clips/music.flac", (0.5, 1.5), sample_rate=16000, num_channels=1)  # (1, 16000) float32
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
@@ -178,6 +178,10 @@ def load_video(
     name: str | None = None,
 ) -> "CPUBuffer | CUDABuffer":
     """Load the frames of a video stream of a source: the best one unless ``stream`` is given.
+
+    .. code-block:: python
+
+        array = to_numpy(load_video("clips/video.mp4", (0.5, 1.5)))  # (frames, height, width, 3) uint8
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.

@@ -34,7 +34,9 @@ class Muxer:
         config = video_encode_config(height=48, width=64, frame_rate=(25, 1), pix_fmt="yuv444p")
         encoder = muxer.add_encode_stream(config)
         with muxer.open():
-            for frames in ...:
+            for pts in range(0, 100, 25):
+                pictures = np.full((25, 3, 48, 64), pts, np.uint8)
+                frames = create_reference_video_frame(pictures, "yuv444p", (25, 1), pts)
                 if (packets := encoder.encode(frames)) is not None:
                     muxer.write(0, packets)
             if (packets := encoder.flush()) is not None:

@@ -171,6 +171,12 @@ class MediaInfo:
 def probe(src: Source, *, demux_config: DemuxConfig | None = None, name: str | None = None) -> MediaInfo:
     """Read what a container says about itself and its streams. Nothing is decoded.
 
+    .. code-block:: python
+
+        info = probe("clips/video.mp4")
+        print(info)  # the container and its streams, as a text
+        info.duration, [stream.codec for stream in info.streams]
+
     Args:
         src: Source, as for ``Demuxer``.
         demux_config: Options for opening the source, from ``demux_config``.

@@ -16,9 +16,9 @@ class BackgroundTask(ABC):
             async def run(self) -> None:
                 while True:
                     await asyncio.sleep(60)
-                    _LOG.info("still loading")
+                    print("still loading")
 
-        pipeline = build_pipeline(config, background_tasks=[Heartbeat])
+        pipeline = build_pipeline(builder.get_config(), background_tasks=[Heartbeat])
     """
 
     @abstractmethod

@@ -45,7 +45,11 @@ class TaskHook:
 
     .. code-block:: python
 
+        from contextlib import asynccontextmanager
+
         class CountingHook(TaskHook):
+            num_errors = 0
+
             @asynccontextmanager
             async def task_hook(self, input_item=None):
                 try:

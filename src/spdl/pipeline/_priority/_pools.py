@@ -145,8 +145,9 @@ class PriorityThreadPoolExecutor(_PriorityPoolOfThreads):
     .. code-block:: python
 
         with PriorityThreadPoolExecutor(max_workers=8) as pool:
-            builder.pipe(download, executor=pool.get_executor(), concurrency=8)
-            builder.pipe(decode, executor=pool.get_executor(), concurrency=8)  # runs before downloads
+            builder = PipelineBuilder().add_source(paths)
+            builder.pipe(Path.read_bytes, executor=pool.get_executor(), concurrency=8)
+            builder.pipe(decode, executor=pool.get_executor(), concurrency=8)  # runs before it reads more
 
     Args:
         max_workers: Number of threads; ``None``: number of usable CPUs + 4, at most 32.

@@ -12,6 +12,9 @@ class ProfileHook(ABC):
 
     .. code-block:: python
 
+        import cProfile
+        from contextlib import contextmanager
+
         class CProfileHook(ProfileHook):
             @contextmanager
             def stage_profile_hook(self, stage, concurrency):

@@ -58,6 +58,14 @@ def iterate_in_subprocess(
 ) -> Iterable[T]:
     """Iterate over what ``fn`` returns, in a process of its own.
 
+    .. code-block:: python
+
+        import functools
+
+        numbers = iterate_in_subprocess(functools.partial(range, 1000), buffer_size=8)
+        for number in numbers:
+            ...
+
     The process is started at once, and lives until what is returned here is collected, or the interpreter exits. Each
     ``iter()`` iterates the same object there anew. Leaving an iteration early is fine: the next one drops what is left.
     Large buffers of items (arrays, tensors, bytes, packets) come through shared memory, see ``arena``.

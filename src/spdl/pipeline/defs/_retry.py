@@ -24,7 +24,7 @@ class Retry:
 
     .. code-block:: python
 
-        builder.pipe(download, concurrency=8, retry=Retry(5, on=ConnectionError, delay=1.0))
+        PipelineBuilder().add_source(paths).pipe(load, concurrency=8, retry=Retry(5, on=ConnectionError, delay=1.0))
 
     Args:
         attempts: Maximum number of calls per item, including the first.

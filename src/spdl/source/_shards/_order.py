@@ -48,7 +48,7 @@ class ShardOrder(Sampler[T]):
 
         index = TarIndex.of("shards/train-{000000..000099}.tar")
         order = ShardOrder(index, seed=0, rank=rank, world_size=world_size)
-        builder.add_source(order).pipe(index.read, concurrency=8)
+        builder = PipelineBuilder().add_source(order).pipe(index.read, concurrency=8)
 
     Args:
         index: What has samples in shards: a :class:`TarIndex`, of which the items are :class:`TarSample`, or something

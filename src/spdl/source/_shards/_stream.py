@@ -39,7 +39,7 @@ class ShardStream(StreamShare):
     .. code-block:: python
 
         stream = ShardStream("https://host/train-{000000..000099}.tar", seed=0)
-        builder.add_source(ShuffleBuffer(stream, 5000, seed=0))
+        builder = PipelineBuilder().add_source(ShuffleBuffer(stream, 5000, seed=0))
 
     Args:
         shards: Names. They may have braces; with ``open_shard`` they are whatever that takes.

@@ -36,7 +36,7 @@ class JsonLines(Sequence[Any]):
     .. code-block:: python
 
         rows = JsonLines("corpus-{00..15}.jsonl")
-        builder.add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
+        builder = PipelineBuilder().add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
 
     Args:
         files: Names, which may have braces and wildcards.

@@ -25,7 +25,8 @@ class LanceRows(Sequence[dict[str, Any]]):
     .. code-block:: python
 
         rows = LanceRows("s3://bucket/photos.lance", columns=["image", "label"])
-        builder.add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=16)
+        builder = PipelineBuilder().add_source(DistributedKeyedSampler(len(rows)))
+        builder.pipe(rows.__getitem__, concurrency=16)
 
     Args:
         uri: Of the data set: whatever ``lance.dataset`` takes.

@@ -41,7 +41,7 @@ class ParquetRows(Sequence[dict[str, Any]]):
     .. code-block:: python
 
         rows = ParquetRows("table-{00..15}.parquet", columns=["text"], open_groups=20)
-        builder.add_source(ShardOrder(rows, open_shards=16)).pipe(rows.__getitem__, concurrency=4)
+        builder = PipelineBuilder().add_source(ShardOrder(rows, open_shards=16)).pipe(rows.__getitem__, concurrency=4)
 
     Any number of threads may read at once: a group is decoded by one of them, without the GIL. A copy in another
     process keeps groups of its own.
