@@ -190,6 +190,8 @@ def assemble(folder: Path, say: Callable[[str], None] = print) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(links.rewritten(text, page), encoding="utf-8")
     shutil.copyfile(ROOT / "docs/site/conf.py", folder / "conf.py")
+    (folder / "_static").mkdir()
+    shutil.copyfile(ROOT / "docs/site/narrow.css", folder / "_static/narrow.css")
     (folder / "api").mkdir()
     homes: dict[int, str] = {}
     for module in MODULES:

@@ -18,13 +18,14 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 html_theme = "furo"
 html_title = "SPDL"
 html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 suppress_warnings = ["myst.header"]  # a few pages begin below their first heading
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
