@@ -1,1 +1,1 @@
-"""The tables of docs/benchmarks.md and README.md, generated from stored results by ``scripts/benchmark_tables``."""
+"""The tables and pictures of docs/benchmarks.md and README.md: ``scripts/benchmark_tables`` writes them."""

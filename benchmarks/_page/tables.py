@@ -10,10 +10,10 @@ from benchmarks.migration._result import Result, in_todays_format
 
 from .stored import Json, Stored, read
 
-__all__ = ["PAGE", "README"]
+__all__ = ["PAGE", "README", "TITLES", "cost_of"]
 
 #: The names of peers for readers.
-_TITLES = {
+TITLES = {
     "spdl": "SPDL",
     "spdl-born": "SPDL, made in `arena_slot`",
     "reference": "`spdl` 0.8.0",
@@ -44,7 +44,7 @@ _TITLES = {
 _OURS = "spdl"
 
 
-def _us(case: Json, peer: str, name: str = "wall_us") -> float | None:
+def cost_of(case: Json, peer: str, name: str = "wall_us") -> float | None:
     """Median cost in microseconds; ``None`` if the peer was not measured."""
     values = case["costs"].get(peer, {}).get(name)
     return median(values) if values else None
@@ -57,7 +57,7 @@ def _ratio(case: Json, of: str, over: str) -> float:
 
 def _timed(stored: Stored) -> dict[str, str]:
     """The titles, by name, of the cases that are a cost per item."""
-    return {name: case["title"] for name, case in stored.cases.items() if _us(case, _OURS) is not None}
+    return {name: case["title"] for name, case in stored.cases.items() if cost_of(case, _OURS) is not None}
 
 
 def _with_ratio(value: float | None, ours: float) -> str:
@@ -67,12 +67,12 @@ def _with_ratio(value: float | None, ours: float) -> str:
 
 def _by_case(stored: Stored, names: Mapping[str, str], peers: Sequence[str]) -> str:
     """One row per case, one column per peer: microseconds, and the ratio to SPDL."""
-    lines = head(["", *(_TITLES[peer] for peer in peers)])
+    lines = head(["", *(TITLES[peer] for peer in peers)])
     for name, title in names.items():
         case = stored.cases[name]
-        ours = _us(case, _OURS)
+        ours = cost_of(case, _OURS)
         assert ours is not None  # SPDL is in every stored result
-        costs = [short(ours), *(_with_ratio(_us(case, peer), ours) for peer in peers[1:])]
+        costs = [short(ours), *(_with_ratio(cost_of(case, peer), ours) for peer in peers[1:])]
         lines.append(row([title, *costs]))
     return "\n".join(lines)
 
@@ -102,16 +102,16 @@ def _photographs(cases: Mapping[str, Json], titles: Mapping[str, str]) -> str:
     """One row per peer, one column per case: milliseconds per photograph, and the ratio to SPDL."""
     shown = [cases[name] for name in titles]
     lines = head(["ms a photograph", *titles.values()])
-    for peer in (peer for peer in _TITLES if any(peer in case["costs"] for case in shown)):
+    for peer in (peer for peer in TITLES if any(peer in case["costs"] for case in shown)):
         cells = []
         for case in shown:
-            cost = _us(case, peer)
+            cost = cost_of(case, peer)
             if cost is None:
                 cells.append(NOTHING)
             else:
                 ratio = "" if peer == _OURS else f" ({short(_ratio(case, peer, _OURS))}x)"
                 cells.append(f"{short(cost / 1e3)}{ratio}")
-        lines.append(row([_TITLES[peer], *cells]))
+        lines.append(row([TITLES[peer], *cells]))
     return "\n".join(lines)
 
 
@@ -185,11 +185,11 @@ def placement() -> str:
 def transport() -> str:
     stored = read("transport")
     peers = (_OURS, "spdl-born", "reference", "reference-pool", "torch", "queue")
-    lines = head(["µs an item", *(_TITLES[peer] for peer in peers)])
+    lines = head(["µs an item", *(TITLES[peer] for peer in peers)])
     for name, title in _timed(stored).items():
         case = stored.cases[name]
-        ours = _us(case, _OURS) or 0.0
-        costs = [_us(case, peer) for peer in peers[1:]]
+        ours = cost_of(case, _OURS) or 0.0
+        costs = [cost_of(case, peer) for peer in peers[1:]]
         lines.append(row([title, short(ours), *(_with_ratio(cost, ours) for cost in costs)]))
     return "\n".join(lines) + f"\n\n{stored.source()}"
 
@@ -209,20 +209,20 @@ def headlines() -> str:
         return row([title, short(ours), "; ".join(f"{name} {_with_ratio(value, ours)}" for name, value in peers)])
 
     def costs_of(case: Json, *peers: str, scale: float = 1.0) -> list[tuple[str, float]]:
-        return [(_TITLES[peer], scale * value) for peer in peers if (value := _us(case, peer)) is not None]
+        return [(TITLES[peer], scale * value) for peer in peers if (value := cost_of(case, peer)) is not None]
 
     lines = head(["", "SPDL", "others (times as long)"])
     lines.append(
         cost(
             "engine, µs an item and stage",
-            _us(engine_case, _OURS) or 0.0,
+            cost_of(engine_case, _OURS) or 0.0,
             *costs_of(engine_case, "reference", "torchdata", "dataloader-2"),
         )
     )
     lines.append(
         cost(
             "JPEG to an augmented 224x224 batch, one core, ms an image",
-            (_us(photo, _OURS) or 0.0) / 1e3,
+            (cost_of(photo, _OURS) or 0.0) / 1e3,
             *costs_of(photo, "pillow", "opencv", "dali", "tf-data", scale=1e-3),
         )
     )
@@ -235,12 +235,12 @@ def headlines() -> str:
     lines.append(
         cost(
             "H.264 640x360 to an array, one core, µs a frame",
-            _us(clip, _OURS) or 0.0,
+            cost_of(clip, _OURS) or 0.0,
             *costs_of(clip, "torchcodec", "decord", "pyav"),
         )
     )
     lines.append(
-        cost("4.8 MB batch from another process, µs", _us(batch, _OURS) or 0.0, *costs_of(batch, "torch", "queue"))
+        cost("4.8 MB batch from another process, µs", cost_of(batch, _OURS) or 0.0, *costs_of(batch, "torch", "queue"))
     )
     return "\n".join(lines)
 
@@ -252,19 +252,21 @@ def resume() -> str:
     off = f"{_OURS}-off"
     lines = head(["", "resumable, CPU µs an item", "of that without"])
     for case in cases.values():
-        if off in case["costs"] and (cost := _us(case, _OURS, "cpu_us")) is not None:
+        if off in case["costs"] and (cost := cost_of(case, _OURS, "cpu_us")) is not None:
             share = median(round_ratios(*(case["costs"][peer]["cpu_us"] for peer in (_OURS, off))))
             lines.append(row([case["title"], short(cost), f"{short(share)}x"]))
     others = head(["", "SPDL", "its size, or another library"])
     for name in ("state-block", "state-apart"):
         size = median(cases[name]["costs"][_OURS]["bytes"])
-        others.append(row([f"{cases[name]['title']}, µs", short(_us(cases[name], _OURS) or 0.0), f"{size:.0f} bytes"]))
+        others.append(
+            row([f"{cases[name]['title']}, µs", short(cost_of(cases[name], _OURS) or 0.0), f"{size:.0f} bytes"])
+        )
     million = {peer: median(values["ms"]) for peer, values in cases["first-million"]["costs"].items()}
     torchdata = f"torchdata's `StatefulDataLoader` {_with_ratio(million['torchdata'], million[_OURS])}"
     others.append(row(["the first batch at position 500000 of 1000000, ms", short(million[_OURS]), torchdata]))
     drawn = cases["rng-numpy"]
-    grain = f"Grain {_with_ratio(_us(drawn, 'grain'), _us(drawn, _OURS) or 0.0)}"
-    others.append(row([f"{drawn['title']}, µs", short(_us(drawn, _OURS) or 0.0), grain]))
+    grain = f"Grain {_with_ratio(cost_of(drawn, 'grain'), cost_of(drawn, _OURS) or 0.0)}"
+    others.append(row([f"{drawn['title']}, µs", short(cost_of(drawn, _OURS) or 0.0), grain]))
     return "\n\n".join(["\n".join(lines), "\n".join(others), stored.source()])
 
 

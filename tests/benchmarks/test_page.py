@@ -1,10 +1,12 @@
 """The generated tables: filled into their places, and made from every stored result."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from benchmarks._page.places import fill, names_in
+from benchmarks._page.plots import PICTURES, Bar, bars
 from benchmarks._page.stored import Stored, in_todays_format, read
 from benchmarks._page.tables import PAGE, README
 
@@ -71,3 +73,20 @@ def test_tables_have_rows_of_equal_length(name: str) -> None:
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.count(" | ") for line in lines}) <= 1
     assert "SPDL" in text or "load_image_batch" in text or "threads" in text
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_those_of_the_results(name: str) -> None:
+    """Drawn by ``scripts/benchmark_tables``, and shown in the page."""
+    drawn = (ROOT / f"docs/pictures/{name}.svg").read_text(encoding="utf-8")
+    assert drawn == PICTURES[name]()
+    assert f"(pictures/{name}.svg)" in (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+
+
+def test_bars_are_as_long_as_their_numbers() -> None:
+    """In proportion to the longest, from zero; names are escaped."""
+    root = ElementTree.fromstring(bars("a < b", [Bar("them & us", 8.0, False), Bar("SPDL", 2.0, True)]))
+    space = "{http://www.w3.org/2000/svg}"
+    lengths = [float(each.attrib["width"]) for each in root.iter(f"{space}rect")]
+    assert lengths == [95.0, 380.0]
+    assert [each.text for each in root.iter(f"{space}text")] == ["a < b", "SPDL", "2", "them & us", "8 (4x)"]
