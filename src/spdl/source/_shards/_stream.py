@@ -49,7 +49,7 @@ class ShardStream(StreamShare):
         world_size: Number of ranks: ``torch.distributed.get_world_size()``.
         num_samples: How many samples a rank gives in an epoch, all its workers together. ``None``: what there is.
         open_shard: Gives an object with ``read(size)``, and ``close()`` if it has to be closed, for a name. ``None``:
-            local files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl[remote]``.
+            local files, and URLs (``s3://``, ``gs://``, ``az://``, ``https://``), which need ``spdl-native[remote]``.
 
     Raises:
         TypeError: An argument is not an integer, or no name.
