@@ -63,6 +63,7 @@ def make_cases(folder: Path, is_quick: bool) -> list[Case]:
     return [
         Case("tar", "tar in memory, a member of 4 kB", small, per=num_small),
         Case("tar_8", "the same in 8 threads", small, num_threads=8, per=num_small),
+        Case("tar_in_turn", "in one thread, from the eight archives in turn", small, per=num_small),
         Case("tar_large", "tar in memory, a member of 100 kB", large, per=num_large),
         Case("tar_large_8", "the same in 8 threads", large, num_threads=8, per=num_large),
         Case("tar_stream", "tar from an open file, a member of 4 kB", small, per=num_small),
@@ -89,6 +90,7 @@ CONTEST = Contest(
         Ratio("tar in memory, 100 kB: tarfile / ours", ("tar_large", "stdlib"), ("tar_large", OURS), 5),
         Ratio("tar from a file, 4 kB: tarfile / ours", ("tar_stream", "stdlib"), ("tar_stream", OURS), 5),
         Ratio("tar, 4 kB: throughput of 8 threads / of 1", ("tar", OURS), ("tar_8", OURS), 1),
+        Ratio("tar, 4 kB: the same, one thread reading all 8 archives", ("tar_in_turn", OURS), ("tar_8", OURS), 1),
         Ratio("tar, 100 kB: throughput of 8 threads / of 1", ("tar_large", OURS), ("tar_large_8", OURS), 1),
         AtMost("load_npy, view", ("npy_view", OURS), 3),
         AtMost("load_npy, copy of 8 kB, above memcpy", ("npy_copy", OURS), 3, ("npy_copy", "memcpy")),

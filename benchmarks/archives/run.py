@@ -5,7 +5,8 @@
 Files are in memory before anything is timed, except in ``tar_stream``. Each peer has its own process, and they take
 turns. All outputs (every byte of every member, every element) are compared before anything is timed. ``memcpy`` is the
 time to copy the same bytes: the lower bound for every peer that copies. ``tar_8`` and ``tar_large_8`` are eight
-threads, each with its own archive; the cost is for the same work as that of one thread.
+threads, each with its own archive; the cost is for the same work as that of one thread. ``tar_in_turn`` is one
+thread that reads eight archives in turn, so that its data is as cold.
 """
 
 import sys
