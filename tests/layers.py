@@ -58,7 +58,7 @@ RULES = [
         "spdl",
         lazily=tuple(
             f"spdl.{name}"
-            for name in ("dataloader", "debug", "io", "metrics", "pipeline", "remote", "resume", "source")
+            for name in ("dataloader", "debug", "io", "metrics", "pipeline", "ray", "remote", "resume", "source")
         ),
     ),
     Rule("spdl._reports", allows=()),

@@ -33,6 +33,7 @@ def test_each_place_exists(place: str) -> None:
         ("spdl.source", "DistributedKeyedSamplr", "did you mean DistributedKeyedSampler"),
         ("spdl.dataloader", "PytorchDataloader", "did you mean PyTorchDataLoader"),
         ("spdl.resume", "lode", "did you mean load"),
+        ("spdl.ray", "RayActor", "did you mean RayActors?"),
         ("spdl.metrics", "promethues", "did you mean prometheus?"),
     ],
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import io as io
     from . import metrics as metrics
     from . import pipeline as pipeline
+    from . import ray as ray
     from . import remote as remote
     from . import resume as resume
     from . import source as source
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__"]
 
 #: What ``import spdl`` alone leads to. Not in ``__all__``, or ``from spdl import *`` would import all of them.
-_PACKAGES = ("dataloader", "debug", "io", "metrics", "pipeline", "remote", "resume", "source")
+_PACKAGES = ("dataloader", "debug", "io", "metrics", "pipeline", "ray", "remote", "resume", "source")
 
 __version__: str
 

@@ -24,7 +24,7 @@ def test_a_description_can_be_compared_and_shown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"num_actors": 0}, ValueError, "max_workers must be >= 1"),
+        ({"num_actors": 0}, ValueError, "num_actors must be >= 1, got 0"),
         ({"num_actors": None}, TypeError, "num_actors"),
         ({"num_cpus": -1}, ValueError, "num_cpus must be >= 0, got -1"),
         ({"num_cpus": "2"}, TypeError, "num_cpus must be a number, got '2'"),

@@ -4,6 +4,14 @@ Importing this package does not import Ray. Building a pipeline that uses it doe
 not installed: ``pip install 'spdl-native[ray]'``.
 """
 
-from ._actors import RayActors as RayActors
+from typing import TYPE_CHECKING
+
+from spdl._names import lazy_names
+
+if TYPE_CHECKING:
+    from ._actors import RayActors as RayActors
 
 __all__ = ["RayActors"]
+
+if not TYPE_CHECKING:  # or a type checker would take any name for one of this package
+    __getattr__, __dir__ = lazy_names(globals(), {"RayActors": "._actors"})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spdl._numbers import as_int
 from spdl.pipeline.defs import ExecutorConfig
 
 from ._library import import_ray
@@ -59,8 +60,9 @@ class RayActors(ExecutorConfig):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
-        if num_actors is None:
-            raise TypeError("num_actors must be an int, got None")
+        num_actors = as_int("num_actors", num_actors)
+        if num_actors < 1:
+            raise ValueError(f"num_actors must be >= 1, got {num_actors}")
         if isinstance(num_cpus, bool) or not isinstance(num_cpus, int | float):
             raise TypeError(f"num_cpus must be a number, got {num_cpus!r}")
         if not num_cpus >= 0:
