@@ -157,6 +157,7 @@ RULES = [
     Rule(f"{P}._stall_options"),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),
+    Rule(f"{P}._epochs", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(f"{P}._iterators", allows=(f"{P}._engine", "spdl._errors"), lazily=(f"{P}._pipeline", f"{P}._provenance")),
     Rule(
         f"{P}._pipeline",
@@ -310,6 +311,7 @@ SHARED = {
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",
+    ("spdl.dataloader", f"{P}._epochs"): "random numbers of the epoch that a loader is in",
     ("spdl.dataloader", f"{P}._observer"): "statistics and verdicts of iterations that have ended",
     ("spdl.dataloader", f"{P}._monitoring"): "the monitor of the process, opened by a loader",
     ("spdl.dataloader", f"{P}._stall_options"): "arguments of its pipelines are checked when the loader is made",

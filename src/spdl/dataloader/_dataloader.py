@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from spdl._numbers import as_int, as_timeout
 from spdl._reports import add_note, shown
 from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineStats, Verdict
+from spdl.pipeline._epochs import rng_epoch_of, set_rng_epoch
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._stall_options import check_stall_options
 from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Pipe, Retry, as_retry, validate_max_failures
@@ -194,7 +195,7 @@ class DataLoader(Generic[Source, Output]):
     def __iter__(self) -> Iterator[Output]:
         pipeline = self._build() if self._states is None else self._states.begin()
         if self._rng:
-            pipeline._set_rng_epoch(self._begin_epoch(pipeline._rng_epoch))
+            set_rng_epoch(pipeline, self._begin_epoch(rng_epoch_of(pipeline)))
         self._observer = pipeline._observer
         if self._is_measured:
             self._observer.measure()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from spdl.pipeline import Pipeline
+from spdl.pipeline._epochs import set_rng_epoch
 from spdl.resume._document import KEY
 
 __all__ = ["LoaderStates"]
@@ -53,7 +54,7 @@ class LoaderStates:
                 return state
             rng_epoch = json.loads(state[KEY]).get("rng_epoch")
             if rng_epoch is not None:
-                pipeline._set_rng_epoch(rng_epoch)
+                set_rng_epoch(pipeline, rng_epoch)
         return pipeline.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

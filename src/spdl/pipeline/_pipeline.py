@@ -19,7 +19,6 @@ from ._engine import END, EPOCH, Engine
 from ._engine._counts import graph_of
 from ._engine._joining import describe_stuck
 from ._engine._shutdown import DEFAULT_JOIN_TIMEOUT, abandon
-from ._engine._stages import SourceNode
 from ._iterators import PipelineAsyncIterator, PipelineIterator, iterate_with_origins, keep_origins
 from ._live import LIVE
 from ._observe import PipelineStats
@@ -432,25 +431,6 @@ class Pipeline(Generic[T]):
             resuming.load(state)
 
     # -- internals
-
-    @property
-    def _rng_epoch(self) -> int | None:
-        """What ``_set_rng_epoch`` has set, in this pipeline or in that of a state; ``None``: the sources say it."""
-        return next((node.passes.rng_epoch for node in self._engine.nodes if isinstance(node, SourceNode)), None)
-
-    def _set_rng_epoch(self, epoch: int) -> None:
-        """Give ops the random numbers of this epoch, whatever the sources say. Before the start; for a single pass."""
-        for node in self._engine.nodes:
-            if isinstance(node, SourceNode):
-                node.passes.rng_epoch = epoch
-
-    def _go_on_from_epoch(self, before: Pipeline[Any]) -> None:
-        """Number the epochs of this pipeline from where those of another one ended. Before the start."""
-        ends = [node.passes.next_epoch for node in before._engine.nodes if isinstance(node, SourceNode)]
-        nodes = [node for node in self._engine.nodes if isinstance(node, SourceNode)]
-        for node, end in zip(nodes, ends, strict=True):
-            node.passes.first_epoch = end
-            node.passes.number_epochs()
 
     def _check_resumable(self, method: str) -> Resuming:
         self._check_process()

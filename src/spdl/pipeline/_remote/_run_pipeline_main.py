@@ -82,7 +82,7 @@ class _Rebuilt(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         pipeline = _build(self._config, self._options)
         if self._last is not None:
-            pipeline._go_on_from_epoch(self._last)
+            _continue_epochs(pipeline, self._last)
         self._last = pipeline
         try:
             yield from pipeline
@@ -145,7 +145,7 @@ class ResumableItems(Generic[T]):
         if self._has_begun and not self._is_continuous:
             _stop(self._pipeline)
             last, self._pipeline = self._pipeline, _build(self._config, self._options)
-            self._pipeline._go_on_from_epoch(last)
+            _continue_epochs(self._pipeline, last)
             self._uncommitted.clear()
         elif self._has_begun:
             while not self._is_at_end:
@@ -185,6 +185,12 @@ class ResumableItems(Generic[T]):
         """Nothing will be iterated any more."""
         _stop(self._pipeline)
         release_executors(self._config)
+
+
+def _continue_epochs(pipeline: Pipeline[Any], before: Pipeline[Any]) -> None:
+    from spdl.pipeline._epochs import continue_epochs  # it needs the engine
+
+    continue_epochs(pipeline, before)
 
 
 def _stop(pipeline: Pipeline[Any]) -> None:

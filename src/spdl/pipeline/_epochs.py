@@ -1,0 +1,35 @@
+"""The epoch of a pipeline that has not been started, as loaders and subprocesses set it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ._engine._stages import SourceNode
+
+if TYPE_CHECKING:
+    from ._pipeline import Pipeline
+
+__all__ = ["continue_epochs", "rng_epoch_of", "set_rng_epoch"]
+
+
+def rng_epoch_of(pipeline: Pipeline[Any]) -> int | None:
+    """What ``set_rng_epoch`` has set, in this pipeline or in that of a state; ``None``: the sources say it."""
+    return next((node.passes.rng_epoch for node in _sources(pipeline)), None)
+
+
+def set_rng_epoch(pipeline: Pipeline[Any], epoch: int) -> None:
+    """Give ops the random numbers of this epoch, whatever the sources say. For a pipeline with a single pass."""
+    for node in _sources(pipeline):
+        node.passes.rng_epoch = epoch
+
+
+def continue_epochs(pipeline: Pipeline[Any], before: Pipeline[Any]) -> None:
+    """Number the epochs of a pipeline from where those of another one ended."""
+    for node, ended in zip(_sources(pipeline), _sources(before), strict=True):
+        node.passes.first_epoch = ended.passes.next_epoch
+        node.passes.number_epochs()
+
+
+def _sources(pipeline: Pipeline[Any]) -> Iterator[SourceNode]:
+    return (node for node in pipeline._engine.nodes if isinstance(node, SourceNode))
