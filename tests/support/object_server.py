@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -51,9 +52,11 @@ class _Server:
         return f"http://127.0.0.1:{self.port}/"
 
     def start(self, tls: ssl.SSLContext | None = None) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self.port = self._listener.getsockname()[1]
         self._thread.start()
-        self._server = self._call(asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=tls))
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._call(self._open(tls))
 
     def stop(self) -> None:
         self._call(self._close())
@@ -61,8 +64,13 @@ class _Server:
         self._thread.join()
         self._loop.close()
 
+    async def _open(self, tls: ssl.SSLContext | None) -> None:
+        self._accepting = asyncio.create_task(self._accept(tls))
+
     async def _close(self) -> None:
-        self._server.close()
+        self._accepting.cancel()
+        await asyncio.gather(self._accepting, return_exceptions=True)
+        self._listener.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -70,23 +78,36 @@ class _Server:
     def _call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+    async def _accept(self, tls: ssl.SSLContext | None) -> None:
+        """Each connection is known from here on, also while TLS shakes hands; ``asyncio.start_server`` tells later."""
+        while True:
+            connection, _ = await self._loop.sock_accept(self._listener)
+            task = self._loop.create_task(self._serve(connection, tls))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(_close, connection))  # the task may not have begun
+
+    async def _serve(self, connection: socket.socket, tls: ssl.SSLContext | None) -> None:
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
+            try:
+                writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
                 while (request := await _read_request(reader)) is not None:
                     if not await self._answer(request, writer):
                         break
                     await writer.drain()
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
+            finally:
+                transport.abort()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Write the answer. False: the connection is over."""
         raise NotImplementedError
+
+
+def _close(connection: socket.socket, _: object) -> None:
+    connection.close()
 
 
 @dataclass(slots=True)
