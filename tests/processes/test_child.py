@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spdl._processes._child import Child, living_children, wait_any
+from spdl._processes._child import Child, living_children, wait_any, wait_deaths
 from spdl._processes._stacks import stacks_of
 from spdl._processes._transport import Link
 from spdl.pipeline import PipelineStateError, WorkerDiedError, WorkerError
@@ -120,6 +120,18 @@ def test_wait_any_names_those_with_a_message_and_the_dead() -> None:
     assert wait_any(children, TIMEOUT) == [children[2]]
     with pytest.raises(WorkerDiedError, match="SIGKILL"):
         children[2].recv(TIMEOUT)
+    for child in children:
+        child.stop()
+
+
+def test_wait_deaths_names_the_dead_only() -> None:
+    """A message, even of the dead, is no death and hides none."""
+    children = [start() for _ in range(3)]
+    children[0].link.send(1, 0, 0)
+    assert wait_any(children, TIMEOUT) == [children[0]]
+    assert wait_deaths(children, 0) == []
+    children[2].kill()
+    assert wait_deaths(children, TIMEOUT) == [children[2]]
     for child in children:
         child.stop()
 

@@ -30,11 +30,13 @@ from ._protocol import AnyChild, Phase
 from ._template import ForkedProcess, Template, TemplateGone
 from ._transport import Frame, Link, link_pair, wait_readable
 
-__all__ = ["Child", "living_children", "stop_all", "wait_any"]
+__all__ = ["Child", "living_children", "stop_all", "wait_any", "wait_deaths"]
 
 _ADVICE: Final = "Use a function of a module, or functools.partial"
-#: How long a death is waited for once the connection has ended, to have the exit code.
-_CODE_TIMEOUT: Final = 2.0
+#: How long a death is waited for once the connection has ended, to have the exit code: beside load it takes seconds.
+_CODE_TIMEOUT: Final = 10.0
+#: Between two looks at children whose deaths nothing tells.
+_POLL_INTERVAL: Final = 0.05
 #: What no process survives; Windows has one such end only.
 _SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 #: How long a child may take after SIGTERM, and after SIGKILL.
@@ -347,6 +349,20 @@ def wait_any(children: Iterable[Child], timeout: float | None = None) -> list[Ch
     owners = {each: child for child in children for each in child._descriptors()}
     ready = {owners[each] for each in wait_readable(owners, timeout)}
     return [child for child in children if child in ready]
+
+
+def wait_deaths(children: Iterable[Child], timeout: float) -> list[Child]:
+    """Wait until one of ``children`` has died, whatever they have to tell.
+
+    Returns:
+        All that have; empty if it took too long.
+    """
+    children = list(children)
+    until = monotonic() + timeout
+    while not (dead := [child for child in children if not child.is_alive()]) and (left := until - monotonic()) > 0:
+        pidfds = [child._pidfd for child in children if child._pidfd is not None]
+        wait_readable(pidfds, left if pidfds and len(pidfds) == len(children) else min(left, _POLL_INTERVAL))
+    return dead
 
 
 def stop_all(children: Iterable[Child]) -> None:

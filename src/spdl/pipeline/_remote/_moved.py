@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from spdl._errors import WorkerDiedError, WorkerError
-from spdl._processes._child import Child, stop_all, wait_any
+from spdl._processes._child import Child, stop_all, wait_deaths
 from spdl._processes._transport import LinkEnd, link_ends
 from spdl._reports import add_note, notes_of
 from spdl.pipeline.defs import PathStage, PipelineConfig
@@ -28,8 +28,8 @@ __all__ = ["MovedWorkers", "move_executors"]
 
 U = TypeVar("U")
 
-#: How long the end of a worker may come after its connection's.
-_DEATH_TIMEOUT = 2.0
+#: How long the end of a worker may come after its connection's: on a busy machine, the end of a process takes seconds.
+_DEATH_TIMEOUT = 10.0
 
 
 class MovedWorkers:
@@ -73,8 +73,8 @@ class MovedWorkers:
         """The error with the worker that died and how, if that is why the process that uses it failed."""
         if isinstance(error, WorkerDiedError) or not self.children:
             return error
-        found = wait_any(self.children, _DEATH_TIMEOUT if error._has_dead_worker else 0.0)
-        deaths = [child.died() for child in found if not child.is_alive()]
+        dead = wait_deaths(self.children, _DEATH_TIMEOUT if error._has_dead_worker else 0.0)
+        deaths = [child.died() for child in dead]
         if not deaths:
             return error
         text = "\n".join([str(error), *map(str, deaths)])
