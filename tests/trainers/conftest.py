@@ -1,19 +1,24 @@
 """What the tests of all trainers share: packages that may be missing, and what the packages change in the process."""
 
+import gc
+import multiprocessing
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-#: No trainer has a reason to ask the network for anything here.
-_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_DATASETS_OFFLINE": "1"}
+from .killed import OFFLINE, PACKAGES, serve
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 
 @pytest.fixture(autouse=True)
@@ -57,29 +62,38 @@ def make_process_loader() -> Callable[..., Any]:
     return _loader("process")
 
 
-@pytest.fixture
-def loaders() -> dict[str, Callable[..., Any]]:
-    """All kinds of loaders of ours, by name."""
-    found: dict[str, Callable[..., Any]] = _imported("loading", "torch").LOADERS
-    return found
+@pytest.fixture(scope="module", params=sorted(PACKAGES))
+def asked(request: pytest.FixtureRequest) -> Iterator["Connection"]:
+    """The connection to a process of each trainer that runs what it is asked for (``killed.serve``)."""
+    _require(*PACKAGES[request.param])
+    context = multiprocessing.get_context("forkserver")  # has imported torch already
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs, request.param))
+    with ours:
+        process.start()
+        theirs.close()
+        assert ours.recv() == 0
+        yield ours
+        ours.send(None)
+        process.join()
 
 
 @pytest.fixture(scope="session")
 def in_lightning() -> ModuleType:
     """``tests.trainers.in_lightning``: what needs Lightning."""
-    return _imported("in_lightning", "torch", "lightning")
+    return _imported("in_lightning", *PACKAGES["lightning"])
 
 
 @pytest.fixture(scope="session")
 def in_transformers() -> ModuleType:
     """``tests.trainers.in_transformers``: what needs Hugging Face's ``Trainer``."""
-    return _imported("in_transformers", "torch", "transformers", "accelerate")
+    return _imported("in_transformers", *PACKAGES["transformers"])
 
 
 @pytest.fixture(scope="session")
 def in_accelerate() -> ModuleType:
     """``tests.trainers.in_accelerate``: what needs Accelerate."""
-    return _imported("in_accelerate", "torch", "accelerate")
+    return _imported("in_accelerate", *PACKAGES["accelerate"])
 
 
 def _loader(kind: str) -> Callable[..., Any]:
@@ -89,18 +103,29 @@ def _loader(kind: str) -> Callable[..., Any]:
 
 def _imported(name: str, *packages: str) -> ModuleType:
     """Import the module when a test first wants it: collecting the tests must not take the seconds that this takes."""
+    _require(*packages)
+    name = f"tests.trainers.{name}"
+    is_new = name not in sys.modules
+    with _offline(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what these packages and those that they import do on import is theirs
+        module = import_module(name)
+    if is_new:
+        # As at the end of the collection: the leak checks of all tests after it would take longer.
+        gc.collect()
+        gc.freeze()
+    return module
+
+
+def _require(*packages: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (pip install spdl-native[trainers])")
-    with _offline(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what these packages and those that they import do on import is theirs
-        return import_module(f"tests.trainers.{name}")
 
 
 @contextmanager
 def _offline() -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update(_OFFLINE)
+    os.environ.update(OFFLINE)
     try:
         yield
     finally:

@@ -1,18 +1,22 @@
-"""A training run with checkpoints, which kills itself in the middle of an epoch; and its continuation.
-
-``python -m tests.trainers.killed TRAINER LOADER FOLDER`` trains, writes the indices of each batch, and is killed.
-"""
+"""A training run with checkpoints, which kills itself in the middle of an epoch; and its continuation."""
 
 import json
 import os
 import signal
-import sys
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["KILLED_AT", "NUM_EPOCHS", "SAVED_AT", "TRAINERS", "Seen"]
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["KILLED_AT", "NUM_EPOCHS", "OFFLINE", "PACKAGES", "SAVED_AT", "Run", "Seen", "serve"]
+
+#: No trainer has a reason to ask the network for anything here.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_DATASETS_OFFLINE": "1"}
 
 NUM_EPOCHS = 3
 #: Steps of the last checkpoint and of the kill: in the second epoch, whose 6 batches are those after step 6.
@@ -88,21 +92,59 @@ def with_accelerate(loader: Any, folder: Path, seen: Seen, *, resumes: bool) -> 
 
 
 TRAINERS = {"accelerate": with_accelerate, "lightning": with_lightning, "transformers": with_transformers}
+#: What has to be installed for each.
+PACKAGES = {
+    "accelerate": ("torch", "accelerate"),
+    "lightning": ("torch", "lightning"),
+    "transformers": ("torch", "transformers", "accelerate"),
+}
 
 
-def main(trainer: str, kind: str, folder: str) -> None:
-    num_seen = 0
+@dataclass(frozen=True)
+class Run:
+    """One run: with which loader, and where its checkpoints and its ``batches`` are."""
 
-    def seen(indices: list[int]) -> None:
-        nonlocal num_seen
-        os.write(1, json.dumps(indices).encode() + b"\n")
-        num_seen += 1
-        if num_seen == KILLED_AT:
-            os.kill(os.getpid(), signal.SIGKILL)
+    kind: str
+    folder: Path
+    resumes: bool
 
-    made = import_module("tests.trainers.loading").LOADERS[kind]
-    TRAINERS[trainer](made(), Path(folder), seen, resumes=False)
+    def batches(self) -> list[list[int]]:
+        """The indices of each batch so far."""
+        return [json.loads(line) for line in (self.folder / "batches").read_text().splitlines()]
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def serve(connection: "Connection", trainer: str) -> None:
+    """In a process of its own: import the trainer, which takes seconds, and fork for each run that is asked for.
+
+    Answers with the exit code of the run; the first answer says that it is ready.
+    """
+    os.environ.update(OFFLINE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what these packages and those that they import do on import is theirs
+        import_module(f"tests.trainers.in_{trainer}")
+        if trainer == "accelerate":
+            import_module("torch._dynamo")  # which it does in a run otherwise; it takes a second
+        made = import_module("tests.trainers.loading").LOADERS
+    connection.send(0)
+    while run := connection.recv():
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            _train(trainer, made[run.kind], run)
+            return
+        connection.send(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _train(trainer: str, made: Callable[[], Any], run: Run) -> None:
+    with (run.folder / "stderr").open("ab") as said, (run.folder / "batches").open("wb", buffering=0) as batches:
+        os.dup2(said.fileno(), 2)
+        num_seen = 0
+
+        def seen(indices: list[int]) -> None:
+            nonlocal num_seen
+            batches.write(json.dumps(indices).encode() + b"\n")
+            num_seen += 1
+            if num_seen == KILLED_AT and not run.resumes:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        TRAINERS[trainer](made(), run.folder, seen, resumes=run.resumes)

@@ -48,7 +48,7 @@ def of_threads(num_samples: int = NUM_SAMPLES) -> Any:
     )
 
 
-def of_processes(num_samples: int = NUM_SAMPLES) -> Any:
+def of_processes(num_samples: int = NUM_SAMPLES, start_method: str | None = None) -> Any:
     """The same in processes that outlive an epoch, and end with the loader."""
     return get_pytorch_dataloader(
         Line(num_samples),
@@ -56,8 +56,14 @@ def of_processes(num_samples: int = NUM_SAMPLES) -> Any:
         sampler=EpochSampler(num_samples),
         num_workers=2,
         workers="process",
+        multiprocessing_context=start_method,
         persistent_workers=True,
     )
+
+
+def of_forked_processes() -> Any:
+    """The same in forks, which do not have to import torch."""
+    return of_processes(start_method="fork")
 
 
 def of_prefetched_threads(num_samples: int = NUM_SAMPLES) -> Any:
@@ -103,6 +109,7 @@ def of_damaged_samples() -> Any:
 LOADERS: dict[str, Callable[..., Any]] = {
     "DataLoader": of_pipeline,
     "auto": of_chosen_workers,
+    "forked": of_forked_processes,
     "prefetched": of_prefetched_threads,
     "process": of_processes,
     "thread": of_threads,
