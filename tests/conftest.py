@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline._cpus import usable_cpus
 from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
-from tests.support import soak
+from tests.support import soak, spread
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
 
 #: What the fork server imports, which each worker process of a test would import otherwise.
@@ -28,13 +28,20 @@ def pytest_configure() -> None:
         multiprocessing.set_forkserver_preload(_PRELOADED)
 
 
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Share what new modules cost among the processes that tests are spread over."""
+    if isinstance(collector, pytest.Session):
+        spread.import_share(collector)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is for ``make soak`` alone; in a soak, what is not part of it."""
+    """Deselect what is for ``make soak`` alone; in a soak, what is not part of it. Put long tests first."""
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         # The processes that a run is spread over compare the names of their tests.
         raise pytest.UsageError(f"names of tests must not have addresses in them: {unstable}")
     if left_out := soak.select(items):
         config.hook.pytest_deselected(items=left_out)
+    spread.long_first(config, items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -61,9 +68,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Three for two CPUs, for ``-n auto``: tests wait for half of their time."""
-    cpus = usable_cpus()
-    return max(2, min(cpus + cpus // 2, _MOST_PROCESSES))
+    """Two for each CPU, for ``-n auto``: tests wait for half of their time."""
+    return min(2 * usable_cpus(), _MOST_PROCESSES)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,9 @@ def _arrows(importer: str, path: Path) -> Iterator[Arrow]:
     yield from visit(ast.parse(path.read_text(encoding="utf-8"), str(path)), False)
 
 
-ARROWS = [arrow for name, path in MODULES.items() for arrow in _arrows(name, path)]
+@cache
+def _all_arrows() -> list[Arrow]:
+    return [arrow for name, path in MODULES.items() for arrow in _arrows(name, path)]
 
 
 def _below(module: str, package: str) -> bool:
@@ -109,7 +112,7 @@ def _breaks(arrow: Arrow) -> bool:
 
 def test_imports_follow_the_arrows() -> None:
     """No module imports one of ours that its rule does not allow."""
-    assert [str(arrow) for arrow in ARROWS if _breaks(arrow)] == []
+    assert [str(arrow) for arrow in _all_arrows() if _breaks(arrow)] == []
 
 
 def _engine_row(module: str) -> int | None:
@@ -123,7 +126,7 @@ def _engine_row(module: str) -> int | None:
 def test_imports_inside_the_engine_point_down() -> None:
     """Stages do not know the lanes, and neither knows how a graph is built."""
     found = []
-    for arrow in ARROWS:
+    for arrow in _all_arrows():
         importer, imported = _engine_row(arrow.importer), _engine_row(arrow.imported)
         if importer is not None and imported is not None and imported < importer:
             found.append(str(arrow))
@@ -133,7 +136,7 @@ def test_imports_inside_the_engine_point_down() -> None:
 def _circles() -> list[list[str]]:
     """Sets of modules that all reach each other by imports: the strongly connected components of the import graph."""
     imports: dict[str, set[str]] = {name: set() for name in MODULES}
-    for arrow in ARROWS:
+    for arrow in _all_arrows():
         if arrow.imported in MODULES and not (arrow.importer == "spdl" and arrow.is_late):
             imports[arrow.importer].add(arrow.imported)
     reached: dict[str, set[str]] = {}
@@ -171,7 +174,7 @@ def test_forbidden_imports_are_absent(package: str) -> None:
     on_use = {imported for user, imported in ON_USE if user == package}
     found = [
         str(arrow)
-        for arrow in ARROWS
+        for arrow in _all_arrows()
         if _below(arrow.importer, package)
         for forbidden in FORBIDDEN[package]
         if _below(arrow.imported, forbidden) and not (arrow.is_late and forbidden in on_use)
@@ -182,7 +185,7 @@ def test_forbidden_imports_are_absent(package: str) -> None:
 def test_private_modules_stay_in_their_package() -> None:
     """A module whose name starts with ``_`` is imported by the package that holds it, and where the table says so."""
     found = []
-    for arrow in ARROWS:
+    for arrow in _all_arrows():
         parts = arrow.imported.split(".")
         depth = next((i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
         if parts[0] != "spdl" or depth is None or arrow.imported in OPEN:
@@ -203,7 +206,7 @@ def test_few_modules_load_the_extensions(folder: str) -> None:
     """Only those in the table know where the built extensions are."""
     found = [
         str(arrow)
-        for arrow in ARROWS
+        for arrow in _all_arrows()
         if _below(arrow.imported, folder)
         and not any(_below(arrow.importer, allowed) for allowed in (folder, *LOADS_EXTENSIONS[folder]))
     ]
