@@ -232,7 +232,9 @@ def forget(process: object) -> None:
 def _preload(*further: str) -> None:
     """Tell the fork server, if it is yet to be started, what to import. What the user has told it stays.
 
-    The list so far has no public reader. Without it nothing is told: the user's list counts more than our time.
+    The list so far has no public reader. Without it nothing is told: the user's list counts more than our time. The
+    default, which is the main module, goes: from 3.14 on the server really imports it, that is, runs a script that has
+    no guard, before anybody knows whether a process is started by it.
     """
     from multiprocessing import forkserver
 
@@ -240,7 +242,8 @@ def _preload(*further: str) -> None:
     ours = [*to_preload(), *further]
     ours += [name for name in _LARGE if name in sys.modules]
     if isinstance(modules, list) and not set(ours) <= set(modules):
-        forkserver.set_forkserver_preload([*modules, *(name for name in ours if name not in modules)])
+        told = [] if modules == ["__main__"] else modules
+        forkserver.set_forkserver_preload([*told, *(name for name in ours if name not in told)])
 
 
 def _check_not_importing_main(name: str) -> None:

@@ -322,7 +322,7 @@ class PipelineBuilder(Generic[T, U]):
             PipelineStructureError: There is no source, or no sink.
             ValueError: A region is not closed before the sink, has no stages, or contains a stage with
                 ``output_order="input"``.
-            UnsupportedPythonError: A region uses subinterpreters and this Python is older than 3.14.
+            UnsupportedPythonError: A region is for subinterpreters, which cannot run one.
         """
         if self._source is None:
             raise PipelineStructureError("the pipeline has no source: call add_source")

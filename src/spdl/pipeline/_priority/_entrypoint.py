@@ -17,6 +17,10 @@ class PriorityPool(Protocol):
     def is_process_pool(self) -> bool:
         """Whether calls run in other processes."""
 
+    @property
+    def is_interpreter_pool(self) -> bool:
+        """Whether calls run in other interpreters of this process."""
+
     def submit_with_priority(
         self, priority: int, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Future[Any]:
@@ -47,6 +51,11 @@ class PriorityExecutorEntrypoint(Executor):
     def is_process_pool(self) -> bool:
         """Whether calls run in other processes, so that functions, arguments and results must pickle."""
         return self._owner.is_process_pool
+
+    @property
+    def is_interpreter_pool(self) -> bool:
+        """Whether calls run in other interpreters of this process: the same has to pickle."""
+        return self._owner.is_interpreter_pool
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Queue a call with the priority of this entry point.

@@ -29,6 +29,7 @@ class _PriorityPool(ABC):
     """
 
     is_process_pool = False
+    is_interpreter_pool = False
 
     def __init__(self, num_workers: int, options: dict[str, Any]) -> None:
         self._set_up(os.urandom(16).hex(), num_workers, options)
@@ -194,6 +195,8 @@ class PriorityInterpreterPoolExecutor(_PriorityPoolOfThreads):
     Raises:
         UnsupportedPythonError: This Python is older than 3.14.
     """
+
+    is_interpreter_pool = True
 
     def _make_executor(self) -> Executor:
         cls: Callable[..., Executor] | None = getattr(futures, "InterpreterPoolExecutor", None)

@@ -1,4 +1,9 @@
-"""Subinterpreters as workers: the names, and a clear error where they cannot be had."""
+"""Subinterpreters as workers of a pipeline: the names, and a clear error.
+
+On Python 3.14 a subinterpreter with a GIL of its own refuses daemon threads, of which the engine is made (a thread that
+runs a user's blocking call must not hold up the exit), and NumPy, ``spdl.io`` and Pillow refuse to load. What remains,
+calls of pure Python functions, is what an ``InterpreterPoolExecutor`` as the executor of a stage gives.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +41,7 @@ def iterate_in_subinterpreter(
         timeout: Seconds to wait for an item.
 
     Raises:
-        UnsupportedPythonError: This Python is older than 3.14; and on later ones as long as this is not implemented.
+        UnsupportedPythonError: Always: before Python 3.14 there are none, and on 3.14 they cannot do it.
     """
     _refuse("iterate_in_subinterpreter", "iterate_in_subprocess")
 
@@ -68,7 +73,7 @@ def run_pipeline_in_subinterpreter(
         **kwargs: For :func:`iterate_in_subinterpreter`.
 
     Raises:
-        UnsupportedPythonError: This Python is older than 3.14; and on later ones as long as this is not implemented.
+        UnsupportedPythonError: Always: before Python 3.14 there are none, and on 3.14 they cannot do it.
     """
     _refuse("run_pipeline_in_subinterpreter", "run_pipeline_in_subprocess")
 
@@ -77,4 +82,7 @@ def _refuse(name: str, instead: str) -> NoReturn:
     version = sys.version.split()[0]
     if sys.version_info < (3, 14):
         raise UnsupportedPythonError(f"{name} requires Python 3.14 or later, this is {version}; use {instead}")
-    raise UnsupportedPythonError(f"{name} is not implemented yet, though Python {version} could run it; use {instead}")
+    raise UnsupportedPythonError(
+        f"{name} cannot run on Python {version}: subinterpreters have no daemon threads, which the engine needs, and "
+        f"NumPy and spdl.io do not load there; use {instead}, or an InterpreterPoolExecutor as the executor of a stage"
+    )

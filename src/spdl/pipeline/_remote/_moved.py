@@ -114,7 +114,9 @@ def move_executors(config: PipelineConfig[U], workers: MovedWorkers, mp_context:
 
 def _move(executor: Executor, stages: Sequence[str], workers: MovedWorkers, mp_context: Any) -> Executor:
     # A subclass with arguments of its own has to know itself how it is pickled.
-    if type(executor).__init__ is ThreadPoolExecutor.__init__:
+    interpreters = sys.modules.get("concurrent.futures.interpreter")  # from 3.14 on; whoever made one has imported it
+    known = [ThreadPoolExecutor] if interpreters is None else [ThreadPoolExecutor, interpreters.InterpreterPoolExecutor]
+    if any(type(executor).__init__ is each.__init__ for each in known):
         return _describe_threads(executor, stages)
     parameters = _process_parameters(executor, stages)
     return executor if parameters is None else _start_workers(parameters, stages, workers, mp_context)
@@ -162,17 +164,27 @@ class _ProcessParameters:
 def _describe_threads(executor: Any, stages: Sequence[str]) -> MovedThreadPool:
     try:
         is_used = bool(executor._threads) or executor._shutdown
+        initializer, initargs = _initializer_of(executor)
         moved = MovedThreadPool(
-            type(executor),
-            executor._max_workers,
-            executor._thread_name_prefix,
-            executor._initializer,
-            tuple(executor._initargs),
+            type(executor), executor._max_workers, executor._thread_name_prefix, initializer, tuple(initargs)
         )
     except AttributeError as exc:
         raise _unreadable(executor, stages) from exc
     _check_unused(executor, stages, is_used=is_used)
     return moved
+
+
+def _initializer_of(executor: Any) -> tuple[Callable[..., object] | None, Sequence[Any]]:
+    """What each thread of a thread pool, or each interpreter of a pool of them, calls first, and its arguments."""
+    if not hasattr(executor, "_create_worker_context"):  # before 3.14
+        return executor._initializer, executor._initargs
+    context = executor._create_worker_context()  # makes no thread and no interpreter
+    if not hasattr(context, "initdata"):
+        return context.initializer, context.initargs
+    if context.initdata is None:
+        return None, ()
+    initializer, initargs, _ = context.initdata
+    return initializer, initargs
 
 
 def _process_parameters(executor: Any, stages: Sequence[str]) -> _ProcessParameters | None:

@@ -74,7 +74,7 @@ def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
     Raises:
         ValueError: A region has no stages, contains a stage with ``output_order="input"``, or is not closed before the
             sink.
-        UnsupportedPythonError: A region uses subinterpreters and this Python is older than 3.14.
+        UnsupportedPythonError: A region is for subinterpreters, which cannot run one.
     """
     region: PlacementConfig | None = None
     num_stages = 0
@@ -96,7 +96,14 @@ def check_regions(pipes: Sequence[StageConfig], *, may_stay_open: bool) -> None:
 
 
 def _check_python(mark: PlacementConfig) -> None:
-    if isinstance(mark.target, InterpreterPoolExecutorConfig) and sys.version_info < (3, 14):
+    if not isinstance(mark.target, InterpreterPoolExecutorConfig):
+        return
+    version = sys.version.split()[0]
+    if sys.version_info < (3, 14):
         raise UnsupportedPythonError(
-            f"{mark!r} requires Python 3.14 or later, this is {sys.version.split()[0]}: use ProcessPoolExecutorConfig"
+            f"{mark!r} requires Python 3.14 or later, this is {version}: use ProcessPoolExecutorConfig"
         )
+    raise UnsupportedPythonError(
+        f"{mark!r} cannot run on Python {version}: subinterpreters have no daemon threads, which the workers of a "
+        "region need. Use ProcessPoolExecutorConfig, or an InterpreterPoolExecutor as the executor of a stage"
+    )

@@ -125,7 +125,10 @@ class ProcessPoolExecutorConfig(ExecutorConfig):
 
 @dataclass(frozen=True, repr=False)
 class InterpreterPoolExecutorConfig(ExecutorConfig):
-    """Worker subinterpreters. Can be created on any Python; building a pipeline with it requires Python 3.14."""
+    """Worker subinterpreters. Can be created on any Python; no Python can build a pipeline with it yet.
+
+    Before 3.14 there are none, and on 3.14 they have no daemon threads, which the workers of a region need.
+    """
 
 
 @dataclass(frozen=True, repr=False)

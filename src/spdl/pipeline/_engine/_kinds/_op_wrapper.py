@@ -13,7 +13,7 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._random import StageSeeds
 from spdl.pipeline._engine._isolated_workers import IsolatedTask
 from spdl.pipeline._engine._lanes import IsolatedJobs, IsolatedLane
-from spdl.pipeline._engine._lanes._executor import is_process_pool, no_future
+from spdl.pipeline._engine._lanes._executor import is_remote, no_future
 from spdl.pipeline._engine._remote_calls import (
     call_remotely,
     collect_remotely,
@@ -62,7 +62,7 @@ class OpWrapper:
         if config._isolate:  # its lane handles retries and timeouts
             return op
         if retry is not None:
-            if executor is not None and is_process_pool(executor):
+            if executor is not None and is_remote(executor):
                 op = RemoteRetried(op, kind, retry, str(info))
             else:
                 op = retried(op, kind, retry, info, self.engine.stopped)
@@ -90,7 +90,7 @@ class OpWrapper:
             jobs = self.graph.job_queue(info, config._timeout)
             return lambda item: to_its_end(jobs.call(op, item, item))
         end = self.end_in_time(config, info)
-        if not is_process_pool(executor):
+        if not is_remote(executor):
             return lambda item: _called_there(end(_submit(executor, info, call_there, op, item)))
 
         async def remote(item: Any) -> Any:
@@ -117,7 +117,7 @@ class OpWrapper:
             jobs = self.graph.job_queue(info, config._timeout)
             return lambda item: steps_on_thread(jobs.call, op, item)
         end = self.end_in_time(config, info)
-        if not is_process_pool(executor):
+        if not is_remote(executor):
 
             async def call(function: Callable[[Any], Any], argument: Any, item: Any) -> Any:
                 return await _called_there(end(_submit(executor, info, call_there, function, argument)))

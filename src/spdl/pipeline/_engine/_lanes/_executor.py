@@ -1,8 +1,8 @@
 """Calls in a user's executor: one thread per stage submits them, the executor's callbacks complete them.
 
 ``submit`` is user code: it may block or run the call at once. So it runs neither under the lock nor on a shared thread.
-A generator on a thread pool runs step by step; in a process pool it runs to its end, and its outputs are collected
-there.
+A generator on a thread pool runs step by step; in a pool of processes or interpreters it runs to its end, and its
+outputs are collected there.
 """
 
 from __future__ import annotations
@@ -31,20 +31,30 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._ticket import CallSource, Ticket
     from spdl.pipeline._info import StageInfo
 
-__all__ = ["ExecutorLane", "is_process_pool", "no_future"]
+__all__ = ["ExecutorLane", "is_remote", "no_future"]
 
 #: Before Python 3.12.1, a process pool that breaks while it holds a cancelled call loses its manager thread, because
 #: ``set_exception`` raises there. The interpreter's exit then waits forever for the pool's workers.
 _MAY_CANCEL_REMOTE_CALLS: Final = sys.version_info >= (3, 12, 1)
 
 
-def is_process_pool(executor: Executor) -> bool:
-    """Whether calls run in another process, from which exceptions and generators cannot be returned as they are."""
-    # If there is a ProcessPoolExecutor, its module is imported. Importing it here would cost every user 13 ms.
-    processes = sys.modules.get("concurrent.futures.process")
-    if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
-        return True
-    return bool(getattr(executor, "is_process_pool", False))
+#: Pools whose calls run elsewhere, by module. If there is such a pool, its module is imported. Importing it here would
+#: cost every user 13 ms. A pool of interpreters is a ThreadPoolExecutor too.
+_REMOTE_POOLS: Final = {
+    "concurrent.futures.process": "ProcessPoolExecutor",
+    "concurrent.futures.interpreter": "InterpreterPoolExecutor",
+}
+
+
+def is_remote(executor: Executor) -> bool:
+    """Whether calls run in another process or interpreter.
+
+    Functions, arguments and results are pickled then, and exceptions and generators cannot be returned as they are.
+    """
+    for module, name in _REMOTE_POOLS.items():
+        if module in sys.modules and isinstance(executor, getattr(sys.modules[module], name)):
+            return True
+    return bool(getattr(executor, "is_process_pool", False) or getattr(executor, "is_interpreter_pool", False))
 
 
 def _run_noted(ticket: Ticket, function: Callable[[Any], Any], argument: Any) -> Any:
@@ -73,8 +83,10 @@ class ExecutorLane(CallLane):
     def __init__(self, engine: Core, executor: Executor) -> None:
         self.engine = engine
         self.executor = executor
-        self.is_remote = is_process_pool(executor)
+        self.is_remote = is_remote(executor)
         self.runs_on = "process" if self.is_remote else "executor"
+        #: Its threads run the calls in this interpreter, and say so.
+        self.is_noted = isinstance(executor, ThreadPoolExecutor) and not self.is_remote
         self.may_cancel = _MAY_CANCEL_REMOTE_CALLS or not self.is_remote
         self.stage: CallStage | None = None
         self.thread: EngineThread | None = None
@@ -182,7 +194,7 @@ class ExecutorLane(CallLane):
             if self.is_remote:
                 remote = collect_remotely if stage.has_steps else call_remotely
                 future = self.executor.submit(remote, function, argument)
-            elif isinstance(self.executor, ThreadPoolExecutor):
+            elif self.is_noted:
                 future = self.executor.submit(self.run_noted, ticket, function, argument)
             else:
                 future = self.executor.submit(function, argument)
@@ -195,8 +207,8 @@ class ExecutorLane(CallLane):
             self._finish(ticket, partial(self._settle_no_future, ticket, future))
             return
         ticket.handle = future
-        if stage.timeout is not None and not isinstance(self.executor, ThreadPoolExecutor):
-            # The start of a call in another process is not visible, so the wait for a worker counts.
+        if stage.timeout is not None and not self.is_noted:
+            # The start of a call elsewhere is not visible, so the wait for a worker counts.
             assert stage.deadlines is not None
             stage.deadlines.watch(ticket, stage.timeout, give_up)
         try:
