@@ -54,6 +54,9 @@ struct Kernels {
   // And four.
   void (*interleave4)(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
                       const std::uint8_t* fourth, std::uint8_t* out, int width);
+  // Packed triples to three planes of one row.
+  void (*deinterleave)(const std::uint8_t* packed, std::uint8_t* first, std::uint8_t* second, std::uint8_t* third,
+                       int width);
 
   // out[i] = levels[i] * factors[i % kPeriod] + summands[i % kPeriod], each operation rounded to float32, and then to
   // the half type, to the nearest, ties to even. These three read and write exactly `count` elements.

@@ -317,6 +317,32 @@ void interleave4(const std::uint8_t* first, const std::uint8_t* second, const st
   }
 }
 
+void deinterleave(const std::uint8_t* packed, std::uint8_t* first, std::uint8_t* second, std::uint8_t* third,
+                  int width) {
+  // Byte j of a plane is byte 3 * j + plane of the 48; -1 leaves a place for those of another register.
+  const __m128i masks[3][3] = {
+      {_mm_setr_epi8(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13)},
+      {_mm_setr_epi8(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14)},
+      {_mm_setr_epi8(2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1),
+       _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15)},
+  };
+  std::uint8_t* const planes[3] = {first, second, third};
+  for (int x = 0; x < width; x += 16) {
+    const __m128i a = load16(packed + 3 * x);
+    const __m128i b = load16(packed + 3 * x + 16);
+    const __m128i c = load16(packed + 3 * x + 32);
+    for (int plane = 0; plane < 3; ++plane) {
+      const __m128i mixed = _mm_or_si128(_mm_shuffle_epi8(a, masks[plane][0]), _mm_shuffle_epi8(b, masks[plane][1]));
+      store16(planes[plane] + x, _mm_or_si128(mixed, _mm_shuffle_epi8(c, masks[plane][2])));
+    }
+  }
+}
+
 }  // namespace avx2
 
 const Kernels kAvx2Kernels = {
@@ -331,6 +357,7 @@ const Kernels kAvx2Kernels = {
     portable::rgb_to_ycbcr,
     avx2::interleave,
     avx2::interleave4,
+    avx2::deinterleave,
     to_float32,
     to_float16,
     to_bfloat16,

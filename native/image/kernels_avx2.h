@@ -15,5 +15,7 @@ void interleave(const std::uint8_t* first, const std::uint8_t* second, const std
                 int width);
 void interleave4(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
                  const std::uint8_t* fourth, std::uint8_t* out, int width);
+void deinterleave(const std::uint8_t* packed, std::uint8_t* first, std::uint8_t* second, std::uint8_t* third,
+                  int width);
 
 }  // namespace spdl::avx2

@@ -204,6 +204,7 @@ const Kernels kAvx512Kernels = {
     portable::rgb_to_ycbcr,
     avx2::interleave,
     avx2::interleave4,
+    avx2::deinterleave,
     to_elements<store_float32, float>,
     to_elements<store_float16, std::uint16_t>,
     to_elements<store_bfloat16, std::uint16_t>,

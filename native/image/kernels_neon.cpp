@@ -217,6 +217,16 @@ void interleave4(const std::uint8_t* first, const std::uint8_t* second, const st
   }
 }
 
+void deinterleave(const std::uint8_t* packed, std::uint8_t* first, std::uint8_t* second, std::uint8_t* third,
+                  int width) {
+  for (int x = 0; x < width; x += 16) {
+    const uint8x16x3_t planes = vld3q_u8(packed + 3 * x);
+    vst1q_u8(first + x, planes.val[0]);
+    vst1q_u8(second + x, planes.val[1]);
+    vst1q_u8(third + x, planes.val[2]);
+  }
+}
+
 // The half types differ by their tag alone.
 struct Half {
   std::uint16_t bits;
@@ -314,6 +324,7 @@ const Kernels kNeonKernels = {
     portable::rgb_to_ycbcr,
     interleave,
     interleave4,
+    deinterleave,
     to_float32,
     to_float16,
     to_bfloat16,

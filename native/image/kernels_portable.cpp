@@ -138,6 +138,15 @@ void interleave4(const std::uint8_t* first, const std::uint8_t* second, const st
   }
 }
 
+void deinterleave(const std::uint8_t* packed, std::uint8_t* first, std::uint8_t* second, std::uint8_t* third,
+                  int width) {
+  for (int x = 0; x < width; ++x) {
+    first[x] = packed[3 * x];
+    second[x] = packed[3 * x + 1];
+    third[x] = packed[3 * x + 2];
+  }
+}
+
 // What F16C does, NaN included.
 std::uint16_t to_half(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -204,6 +213,7 @@ const Kernels kPortableKernels = {
     portable::rgb_to_ycbcr,
     interleave,
     interleave4,
+    deinterleave,
     to_elements<as_it_is, float>,
     to_elements<to_half, std::uint16_t>,
     to_elements<to_brain, std::uint16_t>,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include <dlfcn.h>
@@ -67,10 +68,9 @@ ColorModel model_of(const jpeg_decompress_struct& info) {
 
 }  // namespace
 
-JpegDecoder::JpegDecoder() : session_(std::make_unique<JpegSession>()) {}
+JpegDecoder::JpegDecoder(const Kernels& kernels) : kernels_(kernels), session_(std::make_unique<JpegSession>()) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
-JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orientation, std::int64_t max_pixels) {
   if (data.empty()) {
@@ -214,34 +214,45 @@ Picture JpegDecoder::decode_to_rgb(const Rect& region) {
                                                      : ColorModel::kGray;
   picture.num_components = info.out_color_components;
   const auto channels = static_cast<std::size_t>(info.out_color_components);
+  const int left = session.crop_pixels(region);
   const auto width = static_cast<std::size_t>(info.output_width);
   const std::size_t stride = round_up(width, kRowPadding) + kRowPadding;
   const auto num_rows = static_cast<std::size_t>(region.height);
   for (std::size_t i = 0; i < channels; ++i) {
     Component& component = picture.components[i];
-    component.width = static_cast<int>(info.output_width);
-    component.height = static_cast<int>(info.output_height);
+    component.width = static_cast<int>(info.image_width);
+    component.height = static_cast<int>(info.image_height);
     component.extent_x = component.width;
     component.extent_y = component.height;
     component.stride = stride;
-    component.held = {region.top, 0, region.height, component.width};
+    component.held = {region.top, left, region.height, static_cast<int>(width)};
     component.data = planes_[i].reserve(stride * num_rows);
   }
-  JSAMPROW line = line_.reserve(width * channels);
-  for (int y = 0; y < region.bottom(); ++y) {
-    session.guard([&] { jpeg_read_scanlines(&info, &line, 1); });
-    if (y < region.top) {
-      continue;
+  session.skip_rows(region.top, lines_);
+  for (std::size_t done = 0; done < num_rows;) {
+    const std::size_t count = session.read_rows(num_rows - done, lines_);
+    for (std::size_t y = 0; y < count; ++y) {
+      split(session.rows[0][y], channels, width, (done + y) * stride);
     }
-    const std::size_t begin = static_cast<std::size_t>(y - region.top) * stride;
+    done += count;
+  }
+  return picture;
+}
+
+void JpegDecoder::split(const std::uint8_t* packed, std::size_t channels, std::size_t width, std::size_t at) noexcept {
+  if (channels == 1) {
+    std::memcpy(planes_[0].data() + at, packed, width);
+  } else if (channels == 3) {
+    kernels_.deinterleave(packed, planes_[0].data() + at, planes_[1].data() + at, planes_[2].data() + at,
+                          static_cast<int>(width));
+  } else {
     for (std::size_t i = 0; i < channels; ++i) {
-      std::uint8_t* out = planes_[i].data() + begin;
+      std::uint8_t* out = planes_[i].data() + at;
       for (std::size_t x = 0; x < width; ++x) {
-        out[x] = line[x * channels + i];
+        out[x] = packed[x * channels + i];
       }
     }
   }
-  return picture;
 }
 
 bool JpegDecoder::decode_to_packed_rgb(std::uint8_t* out) {
@@ -257,10 +268,14 @@ bool JpegDecoder::decode_to_packed_rgb(std::uint8_t* out) {
   });
   session.check_scans();
   const std::size_t row_bytes = std::size_t{3} * info.output_width;
+  std::array<JSAMPROW, JpegSession::kRowsPerCall> rows{};
   session.guard([&] {
     while (info.output_scanline < info.output_height) {
-      JSAMPROW row = out + info.output_scanline * row_bytes;
-      jpeg_read_scanlines(&info, &row, 1);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i] = out + (info.output_scanline + i) * row_bytes;
+      }
+      const auto left = info.output_height - info.output_scanline;
+      jpeg_read_scanlines(&info, rows.data(), std::min(static_cast<JDIMENSION>(rows.size()), left));
     }
   });
   return true;

@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "image/batch.h"
+#include "image/kernels.h"
 #include "image/picture.h"
 
 namespace spdl {
@@ -35,10 +36,10 @@ struct JpegSession;
 
 class JpegDecoder {
  public:
-  JpegDecoder();
+  explicit JpegDecoder(const Kernels& kernels = best_kernels());
   ~JpegDecoder();
   JpegDecoder(JpegDecoder&&) noexcept;
-  JpegDecoder& operator=(JpegDecoder&&) noexcept;
+  JpegDecoder& operator=(JpegDecoder&&) noexcept = delete;
 
   // Reads the header of `data`, which stays the caller's and must live until `decode` returns.
   // Throws UnsupportedJpeg, and Error: kOpen for what is not JPEG, kDecode for what is damaged, kImageTooLarge.
@@ -56,7 +57,7 @@ class JpegDecoder {
   Picture decode(const Rect& region, double shrinking, bool luma_only);
 
   // Decodes what `open` opened as libjpeg-turbo's users do: to RGB at full size, its chroma enlarged by the triangle
-  // filter; gray and CMYK stay what they are. Whole rows, down to the region's last.
+  // filter; gray and CMYK stay what they are. The region's rows, and at least its columns: to the bit those of the whole.
   Picture decode_to_rgb(const Rect& region);
 
   // All of it, row by row, if its components are gray, YCbCr or RGB: gray three times. False for inks.
@@ -66,9 +67,13 @@ class JpegDecoder {
   void trim(std::size_t keep_bytes) noexcept;
 
  private:
+  // One row of packed pixels to the planes, `at` bytes from their start.
+  void split(const std::uint8_t* packed, std::size_t channels, std::size_t width, std::size_t at) noexcept;
+
+  const Kernels& kernels_;
   std::unique_ptr<JpegSession> session_;
   std::array<Buffer, 4> planes_;
-  Buffer line_;
+  Buffer lines_;
 };
 
 // Version of the library in use, as "2.1.5".

@@ -80,6 +80,8 @@ static_assert(kScanning == DSTATE_SCANNING, "libjpeg-turbo changed its states: s
 #endif
 static_assert(LIBJPEG_TURBO_VERSION_NUMBER >= 1005000, "libjpeg-turbo 1.5 or later is needed, for jpeg_crop_scanline");
 constexpr bool kCanCropPlanes = LIBJPEG_TURBO_VERSION_NUMBER < 4000000;
+// Earlier versions had faults in jpeg_skip_scanlines and jpeg_crop_scanline, which 2.0.4 to 2.1 repaired.
+constexpr bool kCanCropPixels = LIBJPEG_TURBO_VERSION_NUMBER >= 2001000;
 
 }  // namespace
 
@@ -155,6 +157,62 @@ UnitRange JpegSession::crop_columns(const Rect& region) {
   const bool is_cropped = try_call([&] { jpeg_crop_scanline(&info, &left, &width); });
   info.global_state = state;
   return is_cropped ? wanted : UnitRange{0, num_units};
+}
+
+bool JpegSession::may_make_parts() const noexcept {
+  if (!kCanCropPixels) {
+    return false;
+  }
+  if (!info.progressive_mode || info.coef_bits == nullptr) {
+    return true;
+  }
+  for (int i = 0; i < info.num_components; ++i) {
+    if (std::any_of(info.coef_bits[i], info.coef_bits[i] + DCTSIZE2, [](int bits) { return bits != 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// At the ends of what it decodes, libjpeg enlarges chroma as at the picture's: so a unit more at either side.
+int JpegSession::crop_pixels(const Rect& region) {
+  const bool is_alone = info.num_components == 1;
+  const int unit = (is_alone ? 1 : info.max_h_samp_factor) * DCTSIZE;
+  const int picture = static_cast<int>(info.output_width);
+  const int begin = std::max(region.left / unit - 1, 0) * unit;
+  const int end = std::min((region.right() + unit - 1) / unit * unit + unit, picture);
+  if ((begin == 0 && end == picture) || !may_make_parts()) {
+    return 0;
+  }
+  auto left = static_cast<JDIMENSION>(begin);
+  auto width = static_cast<JDIMENSION>(end - begin);
+  guard([&] { jpeg_crop_scanline(&info, &left, &width); });
+  return static_cast<int>(left);
+}
+
+void JpegSession::skip_rows(int count, Buffer& memory) {
+  const auto end = static_cast<JDIMENSION>(count);
+  if (count > 0 && !info.arith_code && may_make_parts()) {
+    guard([&] { jpeg_skip_scanlines(&info, end); });
+  }
+  while (info.output_scanline < end) {
+    read_rows(end - info.output_scanline, memory);
+  }
+}
+
+std::size_t JpegSession::read_rows(std::size_t at_most, Buffer& memory) {
+  const std::size_t count = std::min(at_most, kRowsPerCall);
+  const std::size_t stride =
+      round_up(std::size_t{info.output_width} * static_cast<std::size_t>(info.out_color_components), 64) + 3 * 64;
+  std::uint8_t* row = memory.reserve(stride * kRowsPerCall);
+  rows[0].resize(kRowsPerCall);
+  for (JSAMPROW& pointer : rows[0]) {
+    pointer = row;
+    row += stride;
+  }
+  JDIMENSION num_read = 0;
+  guard([&] { num_read = jpeg_read_scanlines(&info, rows[0].data(), static_cast<JDIMENSION>(count)); });
+  return num_read;
 }
 
 }  // namespace spdl

@@ -17,6 +17,7 @@
 
 #include <jerror.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "image/rect.h"
 #include "jpeg/decoder.h"
@@ -30,6 +31,9 @@ struct UnitRange {
 };
 
 struct JpegSession {
+  // As many as stay in the second-level cache until they are split into planes, at 12 megapixels too.
+  static constexpr std::size_t kRowsPerCall = 8;
+
   struct ErrorManager : jpeg_error_mgr {
     std::jmp_buf on_error;
     char text[JMSG_LENGTH_MAX + 64] = "";
@@ -66,6 +70,18 @@ struct JpegSession {
   UnitRange rows_of(const Rect& region) const noexcept;
   // Skips the inverse transform of columns of units outside of the region, and returns the columns that will be decoded.
   UnitRange crop_columns(const Rect& region);
+
+  // For pixels: crops their columns to the region and what it takes to enlarge its chroma, and returns the first of them.
+  int crop_pixels(const Rect& region);
+  // Goes past that many rows of pixels, without making them where that is exact.
+  void skip_rows(int count, Buffer& memory);
+  // Reads rows of pixels into `memory`, where `rows[0]` then points to them: at most `at_most` and kRowsPerCall, at least
+  // one. Returns their number. They can be read to the end of a kernel's block.
+  std::size_t read_rows(std::size_t at_most, Buffer& memory);
+
+  // Whether pixels of a part are those of the whole. They are not where blocks are smoothed, which looks two blocks far:
+  // in a progressive picture whose scans leave coefficients coarse (ITU-T T.81, K.8).
+  bool may_make_parts() const noexcept;
 
   // Calls libjpeg, which leaves by longjmp when it fails: `call` must own nothing. False if it failed.
   template <class Call>

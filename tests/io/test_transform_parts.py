@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spdl.io import Crop, ImageTransform
-from tests.io.pictures import decode, difference, psnr
+from tests.io.pictures import decode, difference, make_jpeg, psnr
 from tests.io.test_transform_quality import GOLDEN, KINDS, jpeg, load
+from tests.strategies.profiles import cases
 from tests.support import augment
 
 
@@ -81,3 +84,44 @@ def test_narrow_parts_become_few_pixels(kind: str) -> None:
                     fast = load(data, ImageTransform(size, crop=crop))
                     expected = np.asarray(augment.resized_crop(picture, box, size))
                     assert difference(fast, expected).mean() <= 12, (box, size)
+
+
+def without_its_last_scans(data: bytes, count: int) -> bytes:
+    """A progressive JPEG that ends early, but whole: libjpeg then smooths its blocks."""
+    end = len(data)
+    for _ in range(count):
+        end = data.rindex(b"\xff\xda", 0, end)
+    return data[:end] + b"\xff\xd9"
+
+
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:0"])
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_an_exact_part_of_a_smoothed_picture_is_the_part_of_the_whole(count: int, subsampling: str) -> None:
+    """What libjpeg smooths depends on blocks around it, which must not be left out."""
+    data = without_its_last_scans(make_jpeg(151, 113, subsampling=subsampling, progressive=True), count)
+    whole = load(data, ImageTransform((113, 151), exact=True))
+    assert (whole == np.asarray(decode(data))).mean() > 0.9
+    for box in rectangles(random.Random(count), 113, 151, 12):
+        top, left, high, wide = box
+        part = load(data, ImageTransform((high, wide), crop=Crop(*box), exact=True))
+        assert (part == whole[top : top + high, left : left + wide]).all(), box
+
+
+@cases(100)
+@given(
+    width=st.integers(1, 100),
+    height=st.integers(1, 100),
+    subsampling=st.sampled_from(["4:4:4", "4:2:2", "4:2:0"]),
+    progressive=st.booleans(),
+    corners=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 4),
+)
+def test_an_exact_part_is_the_part_of_the_whole(
+    width: int, height: int, subsampling: str, progressive: bool, corners: tuple[float, float, float, float]
+) -> None:
+    """Of every size, wherever the units of the picture end."""
+    data = make_jpeg(width, height, subsampling=subsampling, progressive=progressive)
+    top, left = int(corners[0] * height), int(corners[1] * width)
+    high, wide = 1 + int(corners[2] * (height - top)), 1 + int(corners[3] * (width - left))
+    whole = load(data, ImageTransform((height, width), exact=True))
+    part = load(data, ImageTransform((high, wide), crop=Crop(top, left, high, wide), exact=True))
+    assert (part == whole[top : top + high, left : left + wide]).all()
