@@ -6,6 +6,7 @@
 #include "av/library.h"
 #include "av/log.h"
 #include "bind/registration.h"
+#include "media/webp_decoder.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -27,10 +28,18 @@ std::vector<std::tuple<std::string, Version, std::string>> libraries() {
   return found;
 }
 
+nb::object version_of_libwebp() {
+  const std::string version = libwebp_version();
+  return version.empty() ? nb::none() : nb::object(nb::str(version.data(), version.size()));
+}
+
 }  // namespace
 
 void register_library(nb::module_& module) {
   module.def("libraries", &libraries, kLibrariesDoc);
+  module.def("libwebp_version", &version_of_libwebp, nb::sig("def libwebp_version() -> str | None"),
+             "Version of libwebp; ``None``: this build has none.");
+  module.def("libwebp_path", &libwebp_path, "File that libwebp was loaded from.");
   module.def("version", &av::version, "Version of FFmpeg.");
   module.def("license", &av::license, "Licence of this build of FFmpeg.");
   module.def("configuration", &av::configuration, "Options that FFmpeg was configured with.");

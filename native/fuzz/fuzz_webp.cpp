@@ -1,4 +1,5 @@
-// Animated WebP: the first frame as a file of its own, which begins like one and lies in the memory that was given.
+// WebP: chunks lie inside of the file. Animated: the first frame as a file of its own, which begins like one and lies in the
+// memory that was given.
 
 #include <cstdlib>
 
@@ -6,6 +7,9 @@
 #include "image/webp.h"
 
 void fuzz(std::span<const std::uint8_t> data) {
+  for (const char* name : {"ALPH", "ICCP", "VP8 "}) {
+    spdl::fuzz_touch(spdl::find_webp_chunk(data, name));
+  }
   spdl::Buffer memory;
   const auto frame = spdl::first_frame(data, memory);
   if (!frame) {

@@ -6,6 +6,8 @@
 namespace spdl {
 namespace {
 
+constexpr std::size_t kFirstChunk = 12;
+
 void put(std::uint8_t*& to, Bytes bytes) noexcept {
   std::memcpy(to, bytes.data(), bytes.size());
   to += bytes.size();
@@ -19,11 +21,23 @@ void put_little_endian(std::uint8_t*& to, std::size_t value, int size) noexcept 
 
 }  // namespace
 
+// RFC 9649, section 2.3.
+Bytes find_webp_chunk(Bytes webp, std::string_view name) noexcept {
+  constexpr std::size_t kHeader = 8;
+  for (std::size_t at = kFirstChunk; at + kHeader <= webp.size();) {
+    const std::size_t length = little_endian(webp, at + 4, 4);
+    if (has_name(webp, at, name)) {
+      return part(webp, at + kHeader, length);
+    }
+    at += kHeader + length + length % 2;
+  }
+  return {};
+}
+
 // RFC 9649, section 2.7.
 std::optional<WebpFrame> first_frame(Bytes webp, Buffer& into) {
   constexpr std::uint32_t kAnimated = 0x02;
   constexpr std::uint32_t kAlpha = 0x10;
-  constexpr std::size_t kFirstChunk = 12;
   constexpr std::size_t kFrameHeader = 16;
   if (!has_name(webp, kFirstChunk, "VP8X") || (byte_at(webp, kFirstChunk + 8) & kAnimated) == 0) {
     return std::nullopt;

@@ -1,13 +1,17 @@
-// The first frame of an animated WebP, as a WebP of its own.
+// The chunks of a WebP, and the first frame of an animated one as a WebP of its own.
 
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "base/buffer.h"
 #include "image/bytes.h"
 
 namespace spdl {
+
+// The contents of the first chunk of that name, as much of it as is there; empty if there is none.
+Bytes find_webp_chunk(Bytes webp, std::string_view name) noexcept;
 
 struct WebpFrame {
   Bytes data;

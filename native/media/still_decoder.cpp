@@ -27,6 +27,8 @@ extern "C" {
 #include "media/packets.h"
 #include "media/pixel_limit.h"
 #include "media/still_frame.h"
+#include "media/still_memory.h"
+#include "media/webp_decoder.h"
 
 namespace spdl {
 namespace {
@@ -133,7 +135,7 @@ av::FramePtr new_canvas(const AVFrame& like, int width, int height) {
   canvas->height = height;
   canvas->color_range = like.color_range;
   canvas->colorspace = like.colorspace;
-  av::check(av_frame_get_buffer(canvas.get(), 0), ErrorKind::kDecode, "decode");
+  allocate_pixels(*canvas);
   const auto format = static_cast<AVPixelFormat>(like.format);
   const std::array<std::ptrdiff_t, 4> strides = {canvas->linesize[0], canvas->linesize[1], canvas->linesize[2],
                                                  canvas->linesize[3]};
@@ -349,7 +351,11 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     animated = first_frame(data, changed);
     file = animated ? animated->data : file;
   }
-  still.frame = decode_directly(*codec, format, file, data, max_pixels, options);
+  if (format == "WebP" && (still.frame = decode_webp(file, max_pixels)) != nullptr) {
+    correct_still(*still.frame, *codec, data);
+  } else {
+    still.frame = decode_directly(*codec, format, file, data, max_pixels, options);
+  }
   require_pixels(still.frame->width, still.frame->height, max_pixels);
   if (animated) {
     still.frame = place(*animated, std::move(still.frame), max_pixels);

@@ -43,7 +43,7 @@ def test_report_has_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
 def test_libraries_are_named_with_their_files(capsys: pytest.CaptureFixture[str]) -> None:
     """Each has its version, and was loaded from a file that exists and has its name."""
     libraries = {each["name"]: each for each in _report(capsys)["native"]["libraries"]}
-    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate"}
+    assert {"libjpeg-turbo", *get_ffmpeg_versions()} == set(libraries) - {"libdeflate", "libwebp"}
     for name, version in get_ffmpeg_versions().items():
         assert libraries[name]["version"] == ".".join(map(str, version))
         assert Path(libraries[name]["path"]).name.startswith(name)
@@ -57,6 +57,15 @@ def test_build_without_libdeflate_is_named(capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr(_native.core, "libdeflate_version", lambda: None)
     assert main(["doctor"]) == 0
     assert "libdeflate      not in this build: Python's zlib inflates npz files" in capsys.readouterr().out
+
+
+def test_build_without_libwebp_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says whether WebP is decoded by libwebp; its absence is no problem."""
+    has_it = _native.media.libwebp_version() is not None
+    assert ("libwebp" in {each["name"] for each in _report(capsys)["native"]["libraries"]}) is has_it
+    monkeypatch.setattr(_native.media, "libwebp_version", lambda: None)
+    assert main(["doctor"]) == 0
+    assert "libwebp         not in this build: FFmpeg decodes WebP" in capsys.readouterr().out
 
 
 def test_ffmpeg_is_that_of_the_system(capsys: pytest.CaptureFixture[str]) -> None:

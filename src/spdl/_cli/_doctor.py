@@ -64,8 +64,8 @@ def add_parser(commands: "SubParsers") -> None:
     parser = commands.add_parser(
         "doctor",
         help="show versions, libraries, codecs and GPUs, for bug reports",
-        description="Show what spdl found on this machine: Python, native parts, FFmpeg, libjpeg-turbo and libdeflate\n"
-        "with their versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
+        description="Show what spdl found on this machine: Python, native parts, FFmpeg, libjpeg-turbo, libdeflate,\n"
+        "libwebp, with their versions and files, decoders, encoders and filters present and missing, GPUs, packages.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -248,8 +248,11 @@ def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
         return [("error", native["error"])]
     rows = [(part, path or native["errors"][part]) for part, path in native["paths"].items()]
     rows += [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
-    if native["libraries"] and not any(library["name"] == "libdeflate" for library in native["libraries"]):
+    names = {library["name"] for library in native["libraries"]}
+    if names and "libdeflate" not in names:
         rows.append(("libdeflate", "not in this build: Python's zlib inflates npz files, in twice the time"))
+    if native["paths"].get("media") and "libwebp" not in names:
+        rows.append(("libwebp", "not in this build: FFmpeg decodes WebP, in up to twice the time"))
     return rows
 
 

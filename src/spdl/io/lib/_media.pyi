@@ -16,6 +16,12 @@ def libraries() -> list[tuple[str, tuple[int, int, int], str]]:
     The FFmpeg libraries in use: name, version, and the file each was loaded from, "" if that is not known.
     """
 
+def libwebp_version() -> str | None:
+    """Version of libwebp; ``None``: this build has none."""
+
+def libwebp_path() -> str:
+    """File that libwebp was loaded from."""
+
 def version() -> str:
     """Version of FFmpeg."""
 

@@ -33,7 +33,7 @@ class NativeInfo:
         core_path: Path of the part without FFmpeg; ``None`` if it cannot be loaded.
         media_path: Path of the part that needs FFmpeg; ``None`` if it cannot be loaded.
         instruction_sets: Instruction sets of this processor for which there is code, slowest first.
-        libraries: libjpeg-turbo, libdeflate if the build has it, and the libraries of FFmpeg.
+        libraries: libjpeg-turbo, libdeflate and libwebp if the build has them, and the libraries of FFmpeg.
         ffmpeg_version: Version of FFmpeg, such as ``"5.1.7-0+deb12u1"``.
         ffmpeg_is_bundled: Whether FFmpeg is part of the extension, as in wheels, and not a library of the system.
         ffmpeg_license: Licence of this build of FFmpeg.
@@ -77,6 +77,8 @@ def get_native_info(*, decoders: tuple[str, ...] = (), encoders: tuple[str, ...]
         media = _native.media
     except NativeLibraryError as exc:
         return NativeInfo(media_error=str(exc), core_path=core.__file__, instruction_sets=sets, libraries=tuple(base))
+    if (version := media.libwebp_version()) is not None:
+        base.append(LibraryInfo("libwebp", version, media.libwebp_path()))
     libraries = [LibraryInfo(name, ".".join(map(str, version)), path) for name, version, path in media.libraries()]
     return NativeInfo(
         core_path=core.__file__,
