@@ -1,0 +1,1 @@
+"""How fast do stills that are no JPEG become arrays?"""
