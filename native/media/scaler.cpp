@@ -90,90 +90,82 @@ bool Scaler::takes(const AVFrame& frame) {
     return true;
   }
   return sws_isSupportedInput(static_cast<AVPixelFormat>(frame.format)) > 0 &&
-         sws_isSupportedOutput(target_.format) > 0 && prepare(frame) >= 0;
+         sws_isSupportedOutput(target_.format) > 0 && prepare(frame);
 }
 
 bool Scaler::has_nothing_to_do(const AVFrame& frame) const noexcept {
   return frame.format == target_.format && frame.width == width_of(frame) && frame.height == height_of(frame);
 }
 
-int Scaler::prepare(const AVFrame& frame) {
-  const Input input{frame.width, frame.height, frame.format, frame.color_range, frame.colorspace};
-  if (context_ != nullptr && input == input_) {
-    return 0;
+bool Scaler::prepare(const AVFrame& frame) {
+  ScaleCase wanted{frame.width,     frame.height,     frame.format,   frame.color_range, frame.colorspace,
+                   width_of(frame), height_of(frame), target_.format, target_.flags};
+  if (work_ == nullptr || work_->wanted != wanted) {
+    num_refused_ = 0;
+    work_.reset();  // so that it can be taken
+    work_ = take_scaler(wanted);
   }
-  context_.reset();
-  rgb_.reset();
-  num_scaled_ = num_refused_ = 0;
-  const ScaleCase wanted{frame.width,      frame.height,     frame.format,   frame.color_range, frame.colorspace,
-                         width_of(frame), height_of(frame), target_.format, target_.flags};
-  facts_ = find_scale_facts(wanted);
-  if (facts_.rules == ScaleRules::kUnknown) {
-    return AVERROR(ENOSYS);
-  }
-  ScaleContext made = make_scale_context(wanted, facts_);
-  if (made.context == nullptr) {
-    return AVERROR(EINVAL);
-  }
-  task_ = {frame.width,    frame.height, frame.format, width_of(frame), height_of(frame), target_.flags, made.is_full_range,
-           made.matrix};
-  context_ = std::move(made.context);
-  input_ = input;
-  return 0;
+  return work_ != nullptr;
 }
 
 void Scaler::run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]) {
-  if (rgb_) {
-    if (rgb_->scale(frame, planes[0], strides[0])) {
+  KeptScaler& work = *work_;
+  work.is_sound = false;  // unless all goes well
+  if (work.rgb && num_refused_ < kMostRefused) {
+    if (work.rgb->scale(frame, planes[0], strides[0])) {
+      work.is_sound = true;
       return;
     }
-    if (++num_refused_ == kMostRefused) {
-      rgb_.reset();
-    }
+    ++num_refused_;
   }
-  av::check(sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes, strides), ErrorKind::kFilter,
-            kAction);
-  ++num_scaled_;
-  if (num_scaled_ >= kTryFrom && num_refused_ == 0 && std::has_single_bit(static_cast<unsigned>(num_scaled_))) {
+  av::check(sws_scale(work.made.context.get(), frame.data, frame.linesize, 0, frame.height, planes, strides),
+            ErrorKind::kFilter, kAction);
+  ++work.num_scaled;
+  if (!work.rgb && !work.is_rgb_refuted && work.num_scaled >= kTryFrom &&
+      std::has_single_bit(static_cast<unsigned>(work.num_scaled))) {
     try_rgb(frame, planes[0], strides[0]);
   }
+  work.is_sound = true;
 }
 
 // From now on RgbScaler does it, if it gives the same for this picture.
 void Scaler::try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride) {
-  if (target_.format != AV_PIX_FMT_RGB24) {
+  const ScaleCase& wanted = work_->wanted;
+  if (wanted.to_format != AV_PIX_FMT_RGB24) {
     return;
   }
-  std::optional<RgbScaler> rgb = RgbScaler::make(task_);
+  std::optional<RgbScaler> rgb =
+      RgbScaler::make({wanted.width, wanted.height, wanted.format, wanted.to_width, wanted.to_height, wanted.flags,
+                       work_->made.is_full_range, work_->made.matrix});
   if (!rgb) {
     return;
   }
-  const std::ptrdiff_t row_bytes = std::ptrdiff_t{3} * task_.width;
-  std::vector<std::uint8_t> given(static_cast<std::size_t>(row_bytes * task_.height));
+  const std::ptrdiff_t row_bytes = std::ptrdiff_t{3} * wanted.to_width;
+  std::vector<std::uint8_t> given(static_cast<std::size_t>(row_bytes * wanted.to_height));
   if (!rgb->scale(frame, given.data(), row_bytes)) {
     return;
   }
-  for (int y = 0; y < task_.height; ++y) {
+  for (int y = 0; y < wanted.to_height; ++y) {
     if (std::memcmp(given.data() + y * row_bytes, expected + y * stride, static_cast<std::size_t>(row_bytes)) != 0) {
-      num_refused_ = kMostRefused;  // another libswscale than those it was written for
+      work_->is_rgb_refuted = true;
       return;
     }
   }
-  rgb_ = std::move(rgb);
+  work_->rgb = std::move(rgb);
 }
 
 av::FramePtr Scaler::scale(av::FramePtr frame) {
   if (has_nothing_to_do(*frame)) {
     return frame;
   }
-  av::check(prepare(*frame), ErrorKind::kFilter, kAction);
+  av::check(prepare(*frame) ? 0 : AVERROR(EINVAL), ErrorKind::kFilter, kAction);
   av::FramePtr out = av::new_frame();
   av::check(av_frame_copy_props(out.get(), frame.get()), ErrorKind::kFilter, kAction);
   out->width = width_of(*frame);
   out->height = height_of(*frame);
   out->format = target_.format;
-  out->color_range = facts_.range;
-  out->colorspace = facts_.matrix;
+  out->color_range = work_->facts.range;
+  out->colorspace = work_->facts.matrix;
   av_reduce(&out->sample_aspect_ratio.num, &out->sample_aspect_ratio.den,
             static_cast<std::int64_t>(frame->sample_aspect_ratio.num) * out->height * frame->width,
             static_cast<std::int64_t>(frame->sample_aspect_ratio.den) * out->width * frame->height, INT_MAX);
@@ -196,7 +188,7 @@ void Scaler::scale_into(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t 
     copy_rows(frame);
     return;
   }
-  av::check(prepare(frame), ErrorKind::kFilter, kAction);
+  av::check(prepare(frame) ? 0 : AVERROR(EINVAL), ErrorKind::kFilter, kAction);
   if (width % kWidthMultiple == 0) {
     std::uint8_t* const planes[] = {out, nullptr, nullptr, nullptr};
     const int strides[] = {static_cast<int>(stride), 0, 0, 0};

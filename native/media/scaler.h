@@ -10,8 +10,7 @@
 #include <string>
 
 #include "av/owners.h"
-#include "media/rgb_scaler.h"
-#include "media/scale_rules.h"
+#include "media/kept_scaler.h"
 
 namespace spdl {
 
@@ -44,24 +43,14 @@ class Scaler {
   int height_of(const AVFrame& frame) const noexcept { return target_.height > 0 ? target_.height : frame.height; }
 
  private:
-  struct Input {
-    int width = 0, height = 0, format = -1, range = 0, matrix = 0;
-    bool operator==(const Input&) const = default;
-  };
-
   bool has_nothing_to_do(const AVFrame& frame) const noexcept;
-  int prepare(const AVFrame& frame);  // libav's code
+  bool prepare(const AVFrame& frame);
   void run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]);
   void try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride);
 
   ScaleTarget target_;
-  Input input_;  // that the context was made for
-  av::ScalerPtr context_;
-  ScaleFacts facts_;
-  RgbScaler::Task task_;         // the same as the context's, for `rgb_`
-  std::optional<RgbScaler> rgb_;
-  int num_scaled_ = 0;   // frames scaled without `rgb_`
-  int num_refused_ = 0;  // frames that `rgb_` refused
+  KeptScalerPtr work_;
+  int num_refused_ = 0;  // frames that RgbScaler left to libswscale
   av::FramePtr scratch_;
 };
 
