@@ -87,7 +87,9 @@ def test_errors_are_not_carried_into_the_next_file() -> None:
         )
         graph.add_frames(frames[:1])
         graph.flush()
-        return to_numpy(spdl.io.convert_frames(graph.get_frames())).tobytes()
+        plain = graph.get_frames()
+        assert plain is not None
+        return to_numpy(spdl.io.convert_frames(plain)).tobytes()
 
     expected = first()
     assert [first() == expected for _ in range(3)] == [True] * 3
