@@ -95,7 +95,8 @@ class Excerpt {
     if (from < frame.nb_samples && !is_complete()) {
       feed(frame, static_cast<int>(from), frame.nb_samples - static_cast<int>(from));
     }
-    next_in_ = position + frame.nb_samples;
+    // A frame may lie before the end of the one before it. What follows still has its own time.
+    next_in_ = std::max(next_in_, position + av_rescale(frame.nb_samples, unit_rate_, frame.sample_rate));
     return !is_complete();
   }
 
@@ -151,6 +152,8 @@ class Excerpt {
     }
     const std::int64_t out_origin = av_rescale(origin, out_rate_, in_rate);
     next_out_ = out_origin + av_rescale(start - origin, out_rate_, in_rate);
+    unit_rate_ = in_rate;
+    next_in_ = position;
     open(frame);
     return true;
   }
@@ -195,7 +198,7 @@ class Excerpt {
   // Silence where samples are missing, so that those behind have their time. Returns how many of the frame were there
   // already. Rounded time stamps make no gaps.
   std::int64_t close_gap(std::int64_t position) {
-    const std::int64_t gap = position - next_in_;
+    const std::int64_t gap = av_rescale(position - next_in_, in_rate_, unit_rate_);
     if (std::abs(gap) <= in_rate_ / 20) {
       return 0;
     }
@@ -287,7 +290,8 @@ class Excerpt {
   int in_rate_ = 0, in_format_ = -1, out_rate_ = 0;
   ChannelLayout in_layout_, out_layout_;
   Resampler resampler_;
-  std::int64_t next_in_ = 0;     // position behind the last sample of input
+  int unit_rate_ = 1;            // what positions of input count in: the rate of the first frame
+  std::int64_t next_in_ = 0;     // position behind all samples of input
   std::int64_t next_out_ = 0;    // position of the next sample of output
   SampleSpan span_;              // that is wanted, in samples of output
   std::int64_t first_kept_ = 0;  // position of the first one that was

@@ -26,7 +26,7 @@ def _sound(kind: str = "wav", rate: int = 44100, duration: float = 3.0, expressi
     return clip(f"sweep.{kind}", *tones(rate, duration, expression), *_CODECS[kind])
 
 
-def _loaded(path: Path, *args: Any, **options: Any) -> NDArray[Any]:
+def _loaded(path: Path | bytes, *args: Any, **options: Any) -> NDArray[Any]:
     return spdl.io.to_numpy(spdl.io.load_audio(path, *args, **options))
 
 
@@ -211,6 +211,22 @@ def test_samples_that_do_not_fit_into_memory_raise() -> None:
     """A hostile number of samples is a MemoryError, and no crash."""
     with pytest.raises(MemoryError):
         spdl.io.load_audio(_sound(duration=1.0), (0, 1), num_samples=2**48)
+
+
+def test_a_frame_before_its_time_leaves_the_others_at_theirs() -> None:
+    """One that lies before the end of the frame before it is left out; those behind it are not moved."""
+    path = clip("a.mkv", *tones(expression=_SWEEP), "-c:a", "pcm_s16le")
+    plain = _loaded(path, (0.0, 2.0), dtype="int16")[0]
+    data = bytearray(path.read_bytes())
+    # Before its samples, a block has its time: milliseconds from the start of the cluster (RFC 9559, 10).
+    samples, size = plain[4096:4104].tobytes(), 1024
+    at = data.find(samples)
+    assert data[at - 4] == 0x81
+    assert data[at - 3 : at - 1] == (512).to_bytes(2, "big")
+    data[at - 3 : at - 1] = (128).to_bytes(2, "big")
+    expected = plain.copy()
+    expected[4096 : 4096 + size] = 0
+    assert np.array_equal(_loaded(bytes(data), (0.0, 2.0), dtype="int16")[0], expected)
 
 
 def test_damage_raises_or_is_passed_over() -> None:
