@@ -5,6 +5,7 @@ import select
 import signal
 from collections import Counter
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_a_failure_names_the_stage_and_the_position() -> None:
     failures = pipeline.stats().stages[1].failures
     assert [failure.origin for failure in failures] == [0, 3]
     assert all(isinstance(failure.error, RemoteOpError) for failure in failures)
-    assert any("in actor 0" in note for note in failures[0].error.__notes__)
+    assert any("in actor 0 (pid" in note for note in failures[0].error.__notes__)
 
 
 def test_an_initializer_that_fails_fails_the_pipeline() -> None:
@@ -105,6 +106,46 @@ def test_items_of_a_dead_actor_are_dealt_again(tmp_path: Path) -> None:
     stage = pipeline.stats().stages[1]
     assert (stage.num_calls, stage.num_failures) == (20, 0)
     assert stage.num_redealt >= 1
+
+
+def test_an_actor_without_room_fails_the_pipeline() -> None:
+    """With what it reserves, and what the cluster has."""
+    pipeline = build(ops.same, range(3), RayActors(1, resources={"decoder": 2}, start_timeout=0.1))
+    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
+        list(pipeline)
+    (error,) = info.value.exceptions
+    assert isinstance(error, WorkerError)
+    assert "'decoder': 2" in str(error)
+    assert "decoder 0 of 0" in str(error)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_actors_work_before_others_have_room(ray: Any, restart: bool) -> None:
+    """And are joined by them, as soon as there is room."""
+    tenant = ray.remote(num_cpus=3)(Tenant).remote()
+    ray.get(tenant.stay.remote())
+    pipeline = build(ops.with_pid, count(), RayActors(2, restart=restart))
+    with pipeline.auto_stop():
+        pids = {pipeline.get_item(timeout=TIMEOUT)[1] for _ in range(10)}
+        assert len(pids) == 1
+        ray.kill(tenant)
+        while len(pids) < 2:
+            pids.add(pipeline.get_item(timeout=TIMEOUT)[1])
+
+
+class Tenant:
+    """Holds a reservation."""
+
+    def stay(self) -> None:
+        pass
+
+
+def test_an_actor_that_dies_whenever_it_starts_is_not_replaced_for_ever() -> None:
+    """The pipeline fails with its death."""
+    pipeline = build(ops.same, range(3), RayActors(1, restart=True, initializer=os._exit, initargs=(1,)))
+    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
+        list(pipeline)
+    assert isinstance(info.value.exceptions[0], WorkerDiedError)
 
 
 def test_items_that_ray_does_not_take_fail_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spdl._processes._transport import NOTHING, Encoded
 from spdl.pipeline._remote._region_main import serve
 
-from ._messages import ArrivedMessage, PayloadEncoder, Wire, to_wire
+from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec
@@ -99,17 +100,15 @@ class RegionActor:
         finally:
             self._connection.finish()
 
-    def process_id(self) -> int:
-        return os.getpid()
-
     def receive(self, number: int, wire: Wire) -> None:
         self._connection.feed(number, wire)
 
     def close(self) -> None:
         self._connection.end()
 
-    def outputs(self) -> Iterator[Wire]:
-        """Yield everything that is sent to the pipeline, until the actor is closed."""
+    def outputs(self) -> Iterator[Wire | Place]:
+        """Yield where the actor runs, then everything that is sent to the pipeline, until the actor is closed."""
+        yield Place(socket.gethostname(), os.getpid())
         yield from self._connection.sent()
         if self._error is not None:
             raise self._error

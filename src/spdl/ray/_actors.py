@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._numbers import as_int
 from spdl.pipeline.defs import ExecutorConfig
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ._workers import RayWorkers
 
 __all__ = ["RayActors"]
+
+#: In seconds: adding a node to a cluster takes minutes.
+DEFAULT_START_TIMEOUT: Final = 300.0
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -33,12 +37,15 @@ class RayActors(ExecutorConfig):
         placement: ``"SPREAD"`` over the nodes, ``"DEFAULT"``, or a scheduling strategy of Ray, such as one for a
             placement group.
         restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``.
+        start_timeout: How long an actor may take to start, its initializer included, in seconds. If none is ready by
+            then, the pipeline fails; the error names what they reserve and what the cluster has. If some are, they
+            work, and the others join when they start. ``None``: wait without limit.
         runtime_env: The environment of the actors, as for ``ray.remote``.
         initializer: Function called once in each actor before anything else runs there.
         initargs: Arguments of ``initializer``.
 
     Raises:
-        ValueError: ``num_actors`` is less than 1, or ``num_cpus`` is negative.
+        ValueError: ``num_actors`` is less than 1, ``num_cpus`` is negative, or ``start_timeout`` is not positive.
         TypeError: An argument has the wrong type.
     """
 
@@ -46,6 +53,7 @@ class RayActors(ExecutorConfig):
     resources: Mapping[str, float] | None = None
     placement: Any = "SPREAD"
     restart: bool = False
+    start_timeout: float | None = DEFAULT_START_TIMEOUT
     runtime_env: Mapping[str, Any] | None = None
 
     def __init__(
@@ -56,6 +64,7 @@ class RayActors(ExecutorConfig):
         resources: Mapping[str, float] | None = None,
         placement: Any = "SPREAD",
         restart: bool = False,
+        start_timeout: float | None = DEFAULT_START_TIMEOUT,
         runtime_env: Mapping[str, Any] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
@@ -67,6 +76,11 @@ class RayActors(ExecutorConfig):
             raise TypeError(f"num_cpus must be a number, got {num_cpus!r}")
         if not num_cpus >= 0:
             raise ValueError(f"num_cpus must be >= 0, got {num_cpus}")
+        if start_timeout is not None:
+            if isinstance(start_timeout, bool) or not isinstance(start_timeout, int | float):
+                raise TypeError(f"start_timeout must be a number or None, got {start_timeout!r}")
+            if not 0 < start_timeout < inf:
+                raise ValueError(f"start_timeout must be > 0 and finite, got {start_timeout}: use None for no limit")
         if not isinstance(restart, bool):
             raise TypeError(f"restart must be a bool, got {restart!r}")
         if isinstance(placement, str) and placement not in ("SPREAD", "DEFAULT"):
@@ -76,8 +90,9 @@ class RayActors(ExecutorConfig):
         for name, value in (("resources", resources), ("runtime_env", runtime_env)):
             if value is not None and not isinstance(value, Mapping):
                 raise TypeError(f"{name} must be a mapping or None, got {value!r}")
-        options = {"num_cpus": num_cpus, "resources": resources, "placement": placement, "restart": restart}
-        for name, value in ({"runtime_env": runtime_env} | options).items():
+        options: dict[str, Any] = {"num_cpus": num_cpus, "resources": resources, "placement": placement}
+        options |= {"restart": restart, "start_timeout": start_timeout, "runtime_env": runtime_env}
+        for name, value in options.items():
             object.__setattr__(self, name, value)
         super().__init__(num_actors, initializer, initargs)
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from spdl._processes._transport import NOTHING, Encoded
 from spdl._processes._transport._pickling import Encoder, Form, contained, decode
 
-__all__ = ["ArrivedMessage", "PayloadEncoder", "Wire", "to_wire"]
+__all__ = ["ArrivedMessage", "PayloadEncoder", "Place", "Wire", "to_wire"]
 
 #: Kind, number, form, head, number of deep buffers, buffers; of each message.
 Wire: TypeAlias = "list[tuple[int, int, int, bytes, int, list[Any]]]"
+
+
+class Place(NamedTuple):
+    """Where an actor runs."""
+
+    host: str
+    pid: int
 
 
 class PayloadEncoder:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +20,7 @@ from spdl.pipeline._remote._region_talk import RegionTalk
 
 from ._actor import RegionActor
 from ._library import import_ray
-from ._messages import ArrivedMessage, PayloadEncoder, Wire, to_wire
+from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
 if TYPE_CHECKING:
     from spdl.pipeline._remote._region_main import RegionSpec
@@ -26,17 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = ["RayWorkers"]
 
+_LOG: Final = logging.getLogger("spdl.pipeline")
 _GROUPS: Final = {"in": 1, "out": 1}
 #: How long a thread that listens may take to see that its actor was killed, in seconds.
 _KILL_TIMEOUT: Final = 2.0
 
 
 class _Heard(NamedTuple):
-    """What came from an actor: messages, why it ended, or ``None``: it has ended by itself."""
+    """What came from an actor: where it runs, messages, why it ended, or ``None``: it has ended by itself."""
 
     worker: int
     generation: int
-    what: Wire | BaseException | None
+    what: Wire | Place | BaseException | None
 
 
 class _Port(PayloadEncoder):
@@ -44,12 +48,17 @@ class _Port(PayloadEncoder):
 
     sender = None
 
-    def __init__(self, actor: Any, generation: int) -> None:
+    def __init__(self, actor: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
         super().__init__()
         self.actor = actor
+        self.worker = worker
         self.generation = generation
+        self.place: Place | None = None  # until Ray has started it
         self.is_ready = False
+        self.is_lost = False  # it has died or failed: what else comes of it means nothing
+        self.deadline = inf  # to be ready
         self.listener: threading.Thread
+        self._heard = heard
         self._lock = threading.Lock()
         self._num_sent = 0
 
@@ -59,8 +68,19 @@ class _Port(PayloadEncoder):
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
         with self._lock:  # the actor puts calls in this order
             number, self._num_sent = self._num_sent, self._num_sent + 1
-            # Copies the payloads. Fails for nobody if the actor is dead: that is heard by ``_listen``.
-            self.actor.receive.options(concurrency_group="in").remote(number, to_wire(frames))
+            # Copies the payloads.
+            result = self.actor.receive.options(concurrency_group="in").remote(number, to_wire(frames))
+        # The actor waits for a call that does not reach it, because Ray has lost its argument, before later ones.
+        result.future().add_done_callback(self._note_received)
+
+    def _note_received(self, result: Future[None]) -> None:
+        error = result.exception()
+        if error is None:
+            return
+        exceptions = import_ray().exceptions
+        if isinstance(error, exceptions.RayActorError) and not isinstance(error, exceptions.ActorUnavailableError):
+            return  # it is dead, which ``_listen`` sees after what it has sent before
+        self._heard.put(_Heard(self.worker, self.generation, error))
 
     def recv(self) -> ArrivedMessage:
         raise NotImplementedError
@@ -72,6 +92,7 @@ class RayWorkers:
     def __init__(self, spec: RegionSpec, config: RayActors) -> None:
         self.num_workers = config.num_actors
         self.may_replace = config.restart
+        self.waits_until_ready = True  # the cluster may have room for some of them only
         self._spec: Any = spec
         self._stage = spec.stage
         self._config = config
@@ -98,7 +119,9 @@ class RayWorkers:
             options["runtime_env"] = dict(config.runtime_env)
         actor_class = import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
         actor = actor_class.remote(self._spec, index)
-        port = _Port(actor, generation)
+        port = _Port(actor, index, generation, self._heard)
+        if config.start_timeout is not None:
+            port.deadline = monotonic() + config.start_timeout
         stream = actor.outputs.options(concurrency_group="out", num_returns="streaming").remote()
         self._talk.begin(index)
         port.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
@@ -123,25 +146,65 @@ class RayWorkers:
 
     def wait(self) -> list[Event]:
         events: list[Event] = []
-        heard = self._heard.get()
+        deadline = min(port.deadline for port in self._ports)
         with suppress(Empty):
+            heard = self._heard.get(timeout=None if deadline == inf else max(0.0, deadline - monotonic()))
             while True:
-                if heard is not None and heard.generation == self._ports[heard.worker].generation:
+                if heard is not None:
                     self._understand(heard, events)
                 heard = self._heard.get_nowait()
+        if monotonic() >= deadline:
+            self._check_starts(events)
         return events
+
+    def _check_starts(self, events: list[Event]) -> None:
+        """Complain of the actors that are not ready in time."""
+        now = monotonic()
+        late = [index for index, port in enumerate(self._ports) if port.deadline <= now]
+        for index in late:
+            self._ports[index].deadline = inf
+        if not late:
+            return
+        who = " and ".join(self.describe(index) for index in late)
+        text = (
+            f"{who} of {self._stage} not ready {self._config.start_timeout:g} s after the start: {self._shortage(late)}"
+        )
+        if any(port.is_ready and not port.is_lost for port in self._ports):
+            _LOG.warning("%s. The other actors go on, and these join them when they are ready.", text)
+        else:
+            events.append(Failed(late[0], WorkerError(f"{text}. See start_timeout of RayActors.")))
+
+    def _shortage(self, late: list[int]) -> str:
+        """Why actors are not ready, as far as can be known."""
+        if all(self._ports[index].place is not None for index in late):
+            return "they run, but the initializer has not returned"
+        ray, config = import_ray(), self._config
+        reserved = {"CPU": config.num_cpus} | dict(config.resources or {})
+        try:
+            total, free = ray.cluster_resources(), ray.available_resources()
+        except Exception as exc:  # noqa: BLE001 - the cluster may be gone
+            return f"each reserves {reserved}; what the cluster has could not be asked ({exc})"
+        has = ", ".join(f"{name} {free.get(name, 0):g} of {total.get(name, 0):g}" for name in {**reserved, **total})
+        return f"each reserves {reserved}, and the cluster has free {has}"
 
     def _understand(self, heard: _Heard, events: list[Event]) -> None:
         index, what = heard.worker, heard.what
+        port = self._ports[index]
+        if heard.generation != port.generation or port.is_lost:
+            return
+        if isinstance(what, Place):
+            port.place = what
+            return
         if isinstance(what, list):
             for message in what:
                 event = self._talk.hear(index, ArrivedMessage(*message))
                 if isinstance(event, Ready):
-                    self._ports[index].is_ready = True
+                    port.is_ready, port.deadline = True, inf
                 if event is not None:
                     events.append(event)
             return
         ray = import_ray()
+        port.is_lost, port.deadline = True, inf
         if what is None:
             events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} has ended")))
         elif isinstance(what, ray.exceptions.RayActorError | ray.exceptions.ObjectLostError):
@@ -191,7 +254,8 @@ class RayWorkers:
             import_ray().kill(port.actor, no_restart=True)
 
     def describe(self, worker: int) -> str:
-        return f"actor {worker}"
+        place = self._ports[worker].place if worker < len(self._ports) else None
+        return f"actor {worker}" if place is None else f"actor {worker} (pid {place.pid} on {place.host})"
 
 
 def _listen(stream: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:

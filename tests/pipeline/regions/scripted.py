@@ -18,6 +18,7 @@ class ScriptedWorkers:
 
     num_workers = 1
     may_replace = True
+    waits_until_ready = True
 
     def __init__(self, script: Script) -> None:
         self.script = script

@@ -124,6 +124,7 @@ class RegionWorkers(Protocol):
 
     num_workers: int
     may_replace: bool  #: whether a worker that dies is replaced
+    waits_until_ready: bool  #: whether a worker gets items only after ``Ready``; always after ``replace``
 
     def start(self) -> None:
         """Start all workers without waiting for them to be ready."""

@@ -103,6 +103,7 @@ class LinkedWorkers:
     def __init__(self, stage: str, num_workers: int, *, may_replace: bool) -> None:
         self.num_workers = num_workers
         self.may_replace = may_replace
+        self.waits_until_ready = may_replace  # so that a worker that dies while starting holds no items
         self.stage = stage
         self.talk = RegionTalk(num_workers)
         self._slots: list[Slot] = []

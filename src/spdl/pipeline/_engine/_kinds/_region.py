@@ -31,6 +31,7 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
         region.input_size,
         region.output_size,
         may_replace=workers.may_replace,
+        waits_until_ready=workers.waits_until_ready,
         sends_places=region.is_seeded,
     )
     if region.is_seeded:

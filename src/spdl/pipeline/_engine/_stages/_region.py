@@ -92,6 +92,7 @@ class RegionStage(Node):
         output_size: int,
         *,
         may_replace: bool,
+        waits_until_ready: bool,
         sends_places: bool = False,
     ) -> None:
         super().__init__(engine, info)
@@ -100,9 +101,8 @@ class RegionStage(Node):
         self.may_replace = may_replace
         self.sends_places = sends_places  # with each item: an op in the workers takes random numbers
         self.workers = [WorkerState(0) for _ in range(num_workers)]
-        if may_replace:  # so that a worker that dies while starting holds no items
-            for worker in self.workers:
-                worker.is_away = True
+        for worker in self.workers:
+            worker.is_away = waits_until_ready
         self.lane: RegionThreads
         self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
         self.gathered: list[Entry] = []  # the transfer being filled
