@@ -1,0 +1,174 @@
+"""What happens to a region on Ray when nodes, actors, memory or the pipeline's own process fail."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import MAIN_PROCESS
+from spdl.ray import RayActors
+from spdl.ray._messages import to_wire
+from tests.pipeline.regions import ops
+from tests.support.running import TIMEOUT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("ray"),
+]
+
+STORE = 100 << 20
+
+
+def build(op: Any, source: Any, target: RayActors, size: int = 1, sink: int = 2) -> Any:
+    builder: Any = PipelineBuilder().add_source(source).to(target, buffer_size=size).pipe(op)
+    return builder.to(MAIN_PROCESS, buffer_size=size).add_sink(sink).build(num_threads=1)
+
+
+def check_conserved(pipeline: Any, found: list[int], num_items: int) -> None:
+    """Each item has come out once, or has failed and is counted."""
+    stage = pipeline.stats().stages[1]
+    assert len(set(found)) == len(found) == stage.num_emitted
+    assert stage.num_calls == num_items == stage.num_emitted + stage.num_failures
+    assert pipeline._engine.ledger.sources[0].num_consumed == num_items
+
+
+def large_with_host(item: int) -> tuple[np.ndarray[Any, Any], str, int]:
+    import ray
+
+    return np.full(300_000, item, np.int32), ray.get_runtime_context().get_node_id(), os.getpid()
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[Any]:
+    """Yield a function that waits until the process has ended."""
+    process = os.pidfd_open(pid)
+    try:
+        yield lambda: bool(select.select([process], [], [], TIMEOUT)[0])
+    finally:
+        os.close(process)
+
+
+def test_a_node_that_is_lost_takes_no_item_along(cluster: Any) -> None:
+    """Its actors' items, and outputs that were kept there, come from elsewhere, though it is not replaced."""
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE, resources={"far": 1}) for _ in range(2)]
+    try:
+        target = RayActors(2, num_cpus=0, resources={"far": 1}, restart=True)
+        pipeline = build(large_with_host, range(60), target, size=2)
+        found, hosts, is_removed = [], set(), False
+        with pipeline.auto_stop():
+            for array, host, _ in pipeline:
+                found.append(int(array[0]))
+                hosts.add(host)
+                if len(hosts) == 2 and not is_removed:
+                    is_removed = True
+                    cluster.remove_node(nodes.pop(), allow_graceful=False)
+        check_conserved(pipeline, found, 60)
+    finally:
+        for node in nodes:
+            cluster.remove_node(node)
+        cluster.wait_for_nodes()  # so that Ray places nothing on them
+
+
+def test_an_item_that_ray_has_lost_is_dealt_again(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its way to an actor: the actor is replaced, as it would wait for the item."""
+    owner = ray.remote(num_cpus=0)(Owner).remote()
+    (lost,) = ray.get(owner.put.remote())
+    ray.kill(owner)
+    calls = count()
+
+    def lose_the_fourth(frames: Any) -> Any:
+        wire = to_wire(frames)
+        return lost if next(calls) == 4 else wire
+
+    monkeypatch.setattr("spdl.ray._workers.to_wire", lose_the_fourth)
+    pipeline = build(ops.same, range(20), RayActors(1, restart=True), size=2)
+    with pipeline.auto_stop():
+        found = list(pipeline)
+    assert sorted(found) == list(range(20))
+    check_conserved(pipeline, found, 20)
+    assert pipeline.stats().stages[1].num_redealt >= 1
+
+
+class Owner:
+    """What it has put into the object store is lost with it."""
+
+    def put(self) -> list[Any]:
+        import ray
+
+        return [ray.put(bytes(1_000_000))]
+
+
+def test_more_than_the_object_store_holds_arrives() -> None:
+    """Ray puts on disk what has no place there."""
+    pipeline = build(large_with_host, range(250), RayActors(2), size=4)
+    with pipeline.auto_stop():
+        kept = [array for array, _, _ in pipeline]
+    assert sum(array.nbytes for array in kept) > 1.4 * (200 << 20)
+    assert sorted(int(array[0]) for array in kept) == list(range(250))
+    assert all((array == array[0]).all() for array in kept)
+
+
+def test_actors_end_with_the_process_of_their_pipeline(cluster: Any) -> None:
+    """When it is killed, too."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.ray.endless", cluster.address], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        line = next(line for line in child.stdout if line.startswith("pid "))
+        with watched(int(line.split()[1])) as has_ended:
+            child.kill()
+            assert has_ended()
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+def test_an_actor_that_stands_still_holds_up_its_own_items_only() -> None:
+    """They come when it goes on, once."""
+    pipeline = build(ops.with_pid, range(40), RayActors(2))
+    found = []
+    with pipeline.auto_stop():
+        item, stopped = pipeline.get_item(timeout=TIMEOUT)
+        found.append(item)
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            others = 0
+            while others < 10:
+                item, pid = pipeline.get_item(timeout=TIMEOUT)
+                found.append(item)
+                others += pid != stopped
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        found += [item for item, _ in pipeline]
+    assert sorted(found) == list(range(40))
+    check_conserved(pipeline, found, 40)
+
+
+def test_an_actor_that_stands_still_is_ended_with_its_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stop does not wait for it longer than for other calls."""
+    monkeypatch.setattr("spdl.pipeline._engine._lanes._region._STOP_TIMEOUT", 0.2)
+    pipeline = build(ops.with_pid, range(10**6), RayActors(1))
+    with pipeline.auto_stop():
+        _, pid = pipeline.get_item(timeout=TIMEOUT)
+        os.kill(pid, signal.SIGSTOP)
+        with watched(pid) as has_ended:
+            pipeline.stop()
+            try:
+                assert has_ended()
+            finally:
+                if not has_ended():
+                    os.kill(pid, signal.SIGCONT)
