@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
-from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 
-from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader
-from spdl.source import DistributedKeyedSampler
+torch = pytest.importorskip("torch")
 
-from . import stateful_datasets as data
-from .resuming import KINDS, drain, take
+from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler  # noqa: E402
+
+from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader  # noqa: E402
+from spdl.source import DistributedKeyedSampler  # noqa: E402
+
+from . import stateful_datasets as data  # noqa: E402
+from .resuming import KINDS, drain, take  # noqa: E402
 
 SIZE = 23
 #: For samplers that ask for a length alone.

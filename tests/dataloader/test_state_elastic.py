@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch")
+
 from torch.utils.data import DistributedSampler
 
 from spdl import resume

@@ -3,6 +3,9 @@
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch")
+
 from torch.utils.data import DistributedSampler
 
 from spdl.dataloader import PyTorchDataLoader, get_pytorch_dataloader

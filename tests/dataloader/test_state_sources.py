@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch")
+
 from torch.utils.data import DistributedSampler
 
 from spdl import resume
