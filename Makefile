@@ -1,7 +1,7 @@
 # The front door. Each target sets up what it needs (scripts/setup) and is quick the second time.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak coverage check bench docs wheel clean
+.PHONY: help demo test soak coverage check bench docs wheel pythons clean
 
 help:
 	@echo "make demo      real photographs through a pipeline, beside Pillow and torch's DataLoader"
@@ -12,6 +12,7 @@ help:
 	@echo "make docs      the site, in build/site"
 	@echo "make bench     all benchmarks (two hours); scripts/bench NAME runs one"
 	@echo "make wheel     wheels with FFmpeg inside, for Linux, and their tests (as root; half an hour the first time)"
+	@echo "make pythons   all tests on Python 3.11 to 3.14, as far as they can be had"
 	@echo "make clean     removes what the others made: .venv, build, .cache and tool caches"
 
 demo:
@@ -37,6 +38,9 @@ docs:
 
 wheel:
 	@scripts/wheels
+
+pythons:
+	@scripts/pythons
 
 clean:
 	rm -rf .venv build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis src/spdl/io/lib/*.so src/spdl/_processes/lib/*.so

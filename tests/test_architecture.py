@@ -4,7 +4,11 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.tree
+
 PAGE = ROOT / "docs" / "architecture.md"
 
 

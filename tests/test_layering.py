@@ -29,6 +29,8 @@ from tests.layers import (
     Rule,
 )
 
+pytestmark = pytest.mark.tree
+
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 NATIVE = ROOT / "native"

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tree
+
 PROGRAM = Path(__file__).resolve().parent.parent / "build" / "tests" / "spdl_tests"
 
 

@@ -15,6 +15,8 @@ from PIL import Image
 from tests.support.timeouts import TIMEOUT
 
 ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.tree
+
 SCRIPTS = ROOT / "scripts"
 
 
@@ -100,7 +102,17 @@ def test_no_photographs_is_one_sentence(
 def test_setup_says_what_it_takes(words: list[str]) -> None:
     """A wrong purpose changes nothing and exits with 2."""
     result = subprocess.run([SCRIPTS / "setup", *words], capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    assert (result.returncode, result.stderr) == (2, "usage: scripts/setup check|test|coverage|demo|bench|docs|wheel\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "usage: scripts/setup check|test|coverage|demo|bench|docs|wheel|pythons\n",
+    )
+
+
+def test_pythons_names_a_wheel_that_is_not_there() -> None:
+    """Nothing is set up for it."""
+    command = [SCRIPTS / "pythons", "--wheel", "nowhere.whl", "--only", "3.12"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert (result.returncode, result.stderr) == (2, "pythons: there is no wheel nowhere.whl\n")
 
 
 @pytest.mark.parametrize("name", ["SOAK_MINUTES", "SOAK_SEED"])

@@ -12,6 +12,8 @@ import pytest
 
 import spdl
 
+pytestmark = pytest.mark.tree
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
