@@ -97,6 +97,7 @@ JpegFacts inspect_jpeg(Bytes jpeg) noexcept {
     if (is_start_of_frame(marker.code) && facts.num_components == 0) {
       facts.process = marker.code - kStartOfFrame;
       read_frame(segment, facts);
+      facts.height_at = segment.size() < 6 ? 0 : static_cast<std::size_t>(segment.data() - jpeg.data()) + 1;
     } else if (marker.code == kApp0 && has_name(segment, 0, std::string_view("JFIF\0", 5))) {
       facts.has_jfif = true;
     } else if (marker.code == kApp14 && has_name(segment, 0, "Adobe") && segment.size() >= 12) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -18,6 +19,7 @@ struct JpegFacts {
   int width = 0;
   int height = 0;
   int num_components = 0;
+  std::size_t height_at = 0;  // where in the file the height is
   std::array<std::uint8_t, 4> ids{};       // of the components
   std::array<std::uint8_t, 4> sampling{};  // their factors, 0x<horizontal><vertical>
   bool has_jfif = false;

@@ -90,6 +90,8 @@ JpegHeader JpegDecoder::open(std::span<const std::uint8_t> data, bool want_orien
   }
   JpegSession& session = *session_;
   jpeg_decompress_struct& info = session.info;
+  data_ = data;
+  height_at_ = facts.height_at;
   session.create(data);
   session.guard([&] {
     if (want_orientation) {
@@ -130,6 +132,7 @@ Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only
   Picture picture;
   picture.model = model_of(info);
   picture.num_components = info.num_components;
+  const int above = jump_to(region.top, region.bottom());
   const bool leave_chroma = luma_only && picture.model == ColorModel::kYCbCr;
   session.guard([&] {
     info.raw_data_out = TRUE;
@@ -143,7 +146,9 @@ Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only
   });
   session.check_scans();
   const UnitRange columns = session.crop_columns(region);
-  const UnitRange rows = session.rows_of(region);
+  const UnitRange rows = session.rows_of({region.top - above, region.left, region.height, region.width});
+  const std::size_t rows_above = static_cast<std::size_t>(above / (info.max_v_samp_factor * DCTSIZE));
+  const auto height = static_cast<double>(info.image_height) + above;
   const bool is_alone = info.num_components == 1;
 
   // Planes with whole blocks, as libjpeg writes them.
@@ -161,13 +166,13 @@ Picture JpegDecoder::decode(const Rect& region, double shrinking, bool luma_only
     needed[i] = from.component_needed;
     component.extent_x = static_cast<double>(info.image_width) * from.h_samp_factor * static_cast<double>(block_width) /
                          (info.max_h_samp_factor * DCTSIZE);
-    component.extent_y = static_cast<double>(info.image_height) * static_cast<double>(rows_per_pass[i]) /
-                         (info.max_v_samp_factor * DCTSIZE);
+    component.extent_y = height * static_cast<double>(rows_per_pass[i]) / (info.max_v_samp_factor * DCTSIZE);
     component.width = static_cast<int>(std::ceil(component.extent_x));
     component.height = static_cast<int>(std::ceil(component.extent_y));
     const int left = static_cast<int>(columns.begin * across);
-    const int top = static_cast<int>(rows.begin * rows_per_pass[i]);
-    component.held = {top, left, std::min(component.height, static_cast<int>(rows.end * rows_per_pass[i])) - top,
+    const int top = static_cast<int>((rows_above + rows.begin) * rows_per_pass[i]);
+    const int bottom = static_cast<int>((rows_above + rows.end) * rows_per_pass[i]);
+    component.held = {top, left, std::min(component.height, bottom) - top,
                       std::min(component.width, static_cast<int>(columns.end * across)) - left};
     strides[i] = round_up((columns.end - columns.begin) * across, kRowPadding) + kRowPadding;
     component.stride = strides[i];
@@ -200,6 +205,8 @@ Picture JpegDecoder::decode_to_rgb(const Rect& region) {
   jpeg_decompress_struct& info = session.info;
   Picture picture;
   picture.model = model_of(info);
+  // Chroma of the row above is part of the first one's.
+  const int above = jump_to(std::max(region.top - 1, 0), region.bottom());
   session.guard([&] {
     if (picture.model == ColorModel::kYCbCr) {
       info.out_color_space = JCS_RGB;
@@ -221,14 +228,14 @@ Picture JpegDecoder::decode_to_rgb(const Rect& region) {
   for (std::size_t i = 0; i < channels; ++i) {
     Component& component = picture.components[i];
     component.width = static_cast<int>(info.image_width);
-    component.height = static_cast<int>(info.image_height);
+    component.height = static_cast<int>(info.image_height) + above;
     component.extent_x = component.width;
     component.extent_y = component.height;
     component.stride = stride;
     component.held = {region.top, left, region.height, static_cast<int>(width)};
     component.data = planes_[i].reserve(stride * num_rows);
   }
-  session.skip_rows(region.top, lines_);
+  session.skip_rows(region.top - above, lines_);
   for (std::size_t done = 0; done < num_rows;) {
     const std::size_t count = session.read_rows(num_rows - done, lines_);
     for (std::size_t y = 0; y < count; ++y) {
@@ -283,6 +290,7 @@ bool JpegDecoder::decode_to_packed_rgb(std::uint8_t* out) {
 
 void JpegDecoder::trim(std::size_t keep_bytes) noexcept {
   session_->close();
+  data_ = {};
   for (Buffer& plane : planes_) {
     if (plane.capacity() > keep_bytes) {
       plane.release();

@@ -52,7 +52,8 @@ class JpegDecoder {
   // Decodes what `open` opened, of which `region` is needed, to planes. They hold at least the region: no more rows and
   // blocks than that takes. `shrinking` says how many pixels, in the direction where they are fewer, will become one:
   // from 3 on the inverse transform itself scales, so the planes are smaller than the picture. `luma_only` leaves the
-  // chroma of YCbCr out. What lies below the region is not looked at, so damage there goes unnoticed.
+  // chroma of YCbCr out. What lies below the region is not looked at, so damage there goes unnoticed; nor is what lies
+  // above it where a sequential picture has restart markers.
   // Throws Error(kDecode); warnings of libjpeg that mean damage count.
   Picture decode(const Rect& region, double shrinking, bool luma_only);
 
@@ -70,7 +71,14 @@ class JpegDecoder {
   // One row of packed pixels to the planes, `at` bytes from their start.
   void split(const std::uint8_t* packed, std::size_t channels, std::size_t width, std::size_t at) noexcept;
 
+  // Starts at a restart marker at or above row `top`, if the markers down to row `bottom` are as they should be. Returns
+  // how many rows are above what libjpeg then takes for the picture: a multiple of a row of units, or 0.
+  int jump_to(int top, int bottom);
+
   const Kernels& kernels_;
+  std::span<const std::uint8_t> data_;
+  std::size_t height_at_ = 0;
+  Buffer header_;
   std::unique_ptr<JpegSession> session_;
   std::array<Buffer, 4> planes_;
   Buffer lines_;

@@ -69,6 +69,16 @@ void skip(j_decompress_ptr info, long count) {
   info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 
+// libjpeg counts markers from the place that it started at. What is called here has another number than that.
+boolean on_other_restart(j_decompress_ptr info, int expected) {
+  const auto first = static_cast<const MemorySource*>(info->src)->first_restart;
+  if (info->unread_marker == static_cast<int>(JPEG_RST0 + (static_cast<unsigned int>(expected) + first) % 8)) {
+    info->unread_marker = 0;
+    return TRUE;
+  }
+  return jpeg_resync_to_restart(info, expected);
+}
+
 // jpeg_crop_scanline crops planes as well as pixels, but refuses to run unless `global_state` of the decoder, a private
 // field, is DSTATE_SCANNING; while planes are read it is DSTATE_RAW_OK. No public function changes it, so `crop_columns`
 // does, for that one call. This is right for libjpeg-turbo 1.5, the first version with the function, to 3.x: the value is
@@ -93,7 +103,7 @@ JpegSession::JpegSession() {
   source.init_source = init_source;
   source.fill_input_buffer = at_end;
   source.skip_input_data = skip;
-  source.resync_to_restart = jpeg_resync_to_restart;
+  source.resync_to_restart = on_other_restart;
   source.term_source = end_source;
 }
 
@@ -106,6 +116,7 @@ void JpegSession::create(std::span<const std::uint8_t> data) {
   source.next_input_byte = data.data();
   source.bytes_in_buffer = data.size();
   source.ended = false;
+  source.first_restart = 0;
 }
 
 void JpegSession::close() noexcept {

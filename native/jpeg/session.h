@@ -43,6 +43,7 @@ struct JpegSession {
   // marker first, and damage only when bits beyond it are used (JWRN_HIT_MARKER) or scans may be missing.
   struct MemorySource : jpeg_source_mgr {
     bool ended = false;
+    unsigned int first_restart = 0;  // number of the first restart marker, where the data begins behind others
   };
 
   jpeg_decompress_struct info{};

@@ -107,6 +107,7 @@ def test_an_exact_part_of_a_smoothed_picture_is_the_part_of_the_whole(count: int
         assert (part == whole[top : top + high, left : left + wide]).all(), box
 
 
+@pytest.mark.slow
 @cases(100)
 @given(
     width=st.integers(1, 100),
