@@ -54,15 +54,24 @@ av::ScalerPtr make_context(const RgbScaler::Task& task) {
 
 }  // namespace
 
+bool RgbScaler::keeps_odd_size(const Task& task) noexcept {
+  constexpr int kLeast = 16;  // below, filters are cut off at both ends
+  const bool is_420 = task.source_format == AV_PIX_FMT_YUV420P || task.source_format == AV_PIX_FMT_YUVJ420P;
+  return is_420 && task.width == task.source_width && task.height == task.source_height && task.height % 2 == 1 &&
+         task.width % 2 == 0 && task.width >= kLeast && task.height >= kLeast && task.flags.empty();
+}
+
 std::optional<RgbScaler> RgbScaler::make(const Task& task) {
   const bool has_lobes = task.flags.empty() || task.flags == "bicubic" || task.flags == "lanczos";
   // Upwards, the filter may be so short that libswscale takes other ways; odd widths share chroma across the end.
+  const bool keeps_size = keeps_odd_size(task);
+  const bool is_smaller = task.height < task.source_height && task.width < task.source_width;
   if ((!has_lobes && task.flags != "bilinear" && task.flags != "area") || !is_planar_yuv(task.source_format) ||
-      task.width % 2 != 0 || task.width < 2 || task.height >= task.source_height || task.width >= task.source_width) {
+      task.width % 2 != 0 || task.width < 2 || (!is_smaller && !keeps_size)) {
     return std::nullopt;
   }
   RgbScaler scaler;
-  scaler.has_lobes_ = has_lobes;
+  scaler.may_overshoot_ = has_lobes && !keeps_size;
   Task whole = task;
   if (whole.flags.empty()) {
     whole.flags = "bicubic";  // libswscale's default
@@ -108,7 +117,7 @@ void RgbScaler::make_tables(const int* matrix, bool is_full_range) {
   fill(green_of_v_, 0, in_luma(-matrix[3]));
 }
 
-bool RgbScaler::may_overshoot() const noexcept {
+bool RgbScaler::reaches_limits() const noexcept {
   unsigned found = 0;
   for (int y = 0; y < planes_->height; ++y) {
     const std::uint8_t* row = planes_->data[0] + static_cast<std::ptrdiff_t>(y) * planes_->linesize[0];
@@ -121,7 +130,7 @@ bool RgbScaler::may_overshoot() const noexcept {
 
 bool RgbScaler::scale(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride) {
   if (sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes_->data, planes_->linesize) < 0 ||
-      (has_lobes_ && may_overshoot())) {
+      (may_overshoot_ && reaches_limits())) {
     return false;
   }
   const auto row_of = [&](int plane, int y) {

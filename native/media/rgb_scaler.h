@@ -1,4 +1,5 @@
-// Planar YUV of 8 bits, scaled down to rgb24, with the bits of libswscale in less than half of its time.
+// Planar YUV of 8 bits, scaled down to rgb24, or of an odd height and not scaled, with the bits of libswscale in less than half of
+// its time.
 //
 // libswscale goes from planes to rgb24 in one step, whose vertical filter is plain C. To planes it has vector code with
 // the same rounding (`accurate_rnd`). So planes are scaled to 4:2:2, which is what it holds chroma at for rgb24, and the
@@ -30,6 +31,9 @@ class RgbScaler {
   // None for tasks that are not known to give the same bits.
   static std::optional<RgbScaler> make(const Task& task);
 
+  // Whether the picture keeps its size, and libswscale's short way for that does not take it: the height is odd.
+  static bool keeps_odd_size(const Task& task) noexcept;
+
   // Writes `height` rows; no byte beside the pixels is touched. False, with rows half written, if libswscale has to do it.
   bool scale(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride);
 
@@ -39,11 +43,11 @@ class RgbScaler {
 
   RgbScaler() = default;
   void make_tables(const int* matrix, bool is_full_range);
-  bool may_overshoot() const noexcept;
+  bool reaches_limits() const noexcept;
 
   av::ScalerPtr context_;
   av::FramePtr planes_;
-  bool has_lobes_ = false;  // its filter has negative weights
+  bool may_overshoot_ = false;  // the filter of luma has negative weights
   std::array<std::uint8_t, kTableSize> luma_{};
   std::array<int, 256> red_of_v_{}, green_of_u_{}, green_of_v_{}, blue_of_u_{};  // offsets into it
 };

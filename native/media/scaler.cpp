@@ -5,6 +5,8 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <charconv>
@@ -50,6 +52,26 @@ std::string_view cut(std::string_view& text, char separator) {
   const std::string_view head = text.substr(0, end);
   text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   return head;
+}
+
+RgbScaler::Task task_of(const KeptScaler& work) {
+  const ScaleCase& wanted = work.wanted;
+  return {wanted.width,     wanted.height, wanted.format,           wanted.to_width,
+          wanted.to_height, wanted.flags,  work.made.is_full_range, work.made.matrix};
+}
+
+// Of RgbScaler for pictures that keep their size, by range and matrix: a still has no second picture to try it with, so what one
+// picture has shown must hold for all.
+enum class Trust : std::uint8_t { kUntried, kSame, kOther };
+std::array<std::array<std::atomic<Trust>, AVCOL_SPC_NB>, 2> trusts;
+
+std::atomic<Trust>* trust_in(const KeptScaler& work) {
+  const int matrix = work.wanted.matrix;
+  if (work.wanted.to_format != AV_PIX_FMT_RGB24 || matrix < 0 || matrix >= AVCOL_SPC_NB ||
+      !RgbScaler::keeps_odd_size(task_of(work))) {
+    return nullptr;
+  }
+  return &trusts[work.made.is_full_range ? 1 : 0][static_cast<std::size_t>(matrix)];
 }
 
 bool is_plain(std::string_view text) {
@@ -111,6 +133,10 @@ bool Scaler::prepare(const AVFrame& frame) {
 void Scaler::run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]) {
   KeptScaler& work = *work_;
   work.is_sound = false;  // unless all goes well
+  std::atomic<Trust>* trust = trust_in(work);
+  if (trust != nullptr && !work.rgb && trust->load(std::memory_order_relaxed) == Trust::kSame) {
+    work.rgb = RgbScaler::make(task_of(work));
+  }
   if (work.rgb && num_refused_ < kMostRefused) {
     if (work.rgb->scale(frame, planes[0], strides[0])) {
       work.is_sound = true;
@@ -121,8 +147,10 @@ void Scaler::run(const AVFrame& frame, std::uint8_t* const planes[], const int s
   av::check(sws_scale(work.made.context.get(), frame.data, frame.linesize, 0, frame.height, planes, strides),
             ErrorKind::kFilter, kAction);
   ++work.num_scaled;
-  if (!work.rgb && !work.is_rgb_refuted && work.num_scaled >= kTryFrom &&
-      std::has_single_bit(static_cast<unsigned>(work.num_scaled))) {
+  if (trust != nullptr) {
+    try_rgb_once(frame, planes[0], strides[0]);
+  } else if (!work.rgb && !work.is_rgb_refuted && work.num_scaled >= kTryFrom &&
+             std::has_single_bit(static_cast<unsigned>(work.num_scaled))) {
     try_rgb(frame, planes[0], strides[0]);
   }
   work.is_sound = true;
@@ -134,9 +162,7 @@ void Scaler::try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::pt
   if (wanted.to_format != AV_PIX_FMT_RGB24) {
     return;
   }
-  std::optional<RgbScaler> rgb =
-      RgbScaler::make({wanted.width, wanted.height, wanted.format, wanted.to_width, wanted.to_height, wanted.flags,
-                       work_->made.is_full_range, work_->made.matrix});
+  std::optional<RgbScaler> rgb = RgbScaler::make(task_of(*work_));
   if (!rgb) {
     return;
   }
@@ -152,6 +178,18 @@ void Scaler::try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::pt
     }
   }
   work_->rgb = std::move(rgb);
+}
+
+void Scaler::try_rgb_once(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride) {
+  constexpr std::int64_t kEnough = 16384;  // pixels that may show a difference
+  std::atomic<Trust>& trust = *trust_in(*work_);
+  if (trust.load(std::memory_order_relaxed) != Trust::kUntried || std::int64_t{frame.width} * frame.height < kEnough) {
+    return;
+  }
+  try_rgb(frame, expected, stride);
+  if (work_->rgb || work_->is_rgb_refuted) {  // else this picture overshoots, which says nothing
+    trust.store(work_->rgb ? Trust::kSame : Trust::kOther, std::memory_order_relaxed);
+  }
 }
 
 av::FramePtr Scaler::scale(av::FramePtr frame) {

@@ -47,6 +47,7 @@ class Scaler {
   bool prepare(const AVFrame& frame);
   void run(const AVFrame& frame, std::uint8_t* const planes[], const int strides[]);
   void try_rgb(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride);
+  void try_rgb_once(const AVFrame& frame, const std::uint8_t* expected, std::ptrdiff_t stride);
 
   ScaleTarget target_;
   KeptScalerPtr work_;
