@@ -9,6 +9,7 @@ extern "C" {
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "av/check.h"
 #include "av/names.h"
@@ -235,32 +236,42 @@ void PlaneMaker::copy_ycbcr(const AVFrame& frame, bool luma_only, Picture& pictu
   }
 }
 
+void PlaneMaker::prepare_scaler(const Scaled& wanted) {
+  if (scaler_ != nullptr && scaled_ == wanted) {
+    return;
+  }
+  scaler_ = nullptr;
+  auto scaler = av::own<av::ScalerPtr>(sws_alloc_context());
+  const auto set = [&](const char* name, int value) {
+    av::check(av_opt_set_int(scaler.get(), name, value, 0), ErrorKind::kDecode, kConvert);
+  };
+  set("srcw", wanted.width);
+  set("srch", wanted.height);
+  set("dstw", wanted.width);
+  set("dsth", wanted.height);
+  set("src_format", wanted.format);
+  set("dst_format", wanted.with_alpha ? AV_PIX_FMT_GBRAP : AV_PIX_FMT_GBRP);
+  set("sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP);
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(wanted.format));
+  // Chroma in the middle of the samples it belongs to, in 256ths of a luma sample.
+  set("src_h_chr_pos", format.log2_chroma_w == 1 ? 128 : -513);
+  set("src_v_chr_pos", format.log2_chroma_h == 1 ? 128 : -513);
+  av::check(sws_init_context(scaler.get(), nullptr, nullptr), ErrorKind::kDecode, kConvert);
+  // Fails for formats without a matrix, such as RGB in floats, and changes nothing there.
+  sws_setColorspaceDetails(scaler.get(), sws_getCoefficients(wanted.matrix), wanted.is_full_range ? 1 : 0,
+                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+  scaler_ = std::move(scaler);
+  scaled_ = wanted;
+}
+
 void PlaneMaker::scale(const AVFrame& frame, bool with_alpha, Picture& picture) {
   picture.model = ColorModel::kRgb;
   const auto from = static_cast<AVPixelFormat>(frame.format);
   if (sws_isSupportedInput(from) == 0) {
     throw Error(ErrorKind::kDecode, kConvert, "its pixel format " + av::pixel_format_name(from) + " cannot be read");
   }
-  const auto scaler = av::own<av::ScalerPtr>(sws_alloc_context());
-  const auto set = [&](const char* name, int value) {
-    av::check(av_opt_set_int(scaler.get(), name, value, 0), ErrorKind::kDecode, kConvert);
-  };
-  set("srcw", frame.width);
-  set("srch", frame.height);
-  set("dstw", frame.width);
-  set("dsth", frame.height);
-  set("src_format", from);
-  set("dst_format", with_alpha ? AV_PIX_FMT_GBRAP : AV_PIX_FMT_GBRP);
-  set("sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP);
-  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(from);
-  // Chroma in the middle of the samples it belongs to, in 256ths of a luma sample.
-  set("src_h_chr_pos", format.log2_chroma_w == 1 ? 128 : -513);
-  set("src_v_chr_pos", format.log2_chroma_h == 1 ? 128 : -513);
-  av::check(sws_init_context(scaler.get(), nullptr, nullptr), ErrorKind::kDecode, kConvert);
-  // Fails for formats without a matrix, such as RGB in floats, and changes nothing there.
-  const int* from_matrix = sws_getCoefficients(frame.colorspace);
-  sws_setColorspaceDetails(scaler.get(), from_matrix, is_full_range(frame, format) ? 1 : 0,
-                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+  const bool is_full = is_full_range(frame, *av_pix_fmt_desc_get(from));
+  prepare_scaler({frame.width, frame.height, frame.format, frame.colorspace, is_full, with_alpha});
   std::uint8_t* red = add(picture, frame.width, frame.height);
   std::uint8_t* green = add(picture, frame.width, frame.height);
   std::uint8_t* blue = add(picture, frame.width, frame.height);
@@ -268,8 +279,10 @@ void PlaneMaker::scale(const AVFrame& frame, bool with_alpha, Picture& picture) 
   const int stride = static_cast<int>(picture.components[0].stride);
   std::uint8_t* const out[4] = {green, blue, red, alpha};
   const int strides[4] = {stride, stride, stride, with_alpha ? stride : 0};
+  av::ScalerPtr scaler = std::move(scaler_);  // which is not used again after an error
   av::check(sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, out, strides), ErrorKind::kDecode,
             kConvert);
+  scaler_ = std::move(scaler);
 }
 
 void PlaneMaker::settle_alpha(bool premultiply, Picture& picture) {
@@ -340,6 +353,11 @@ Picture PlaneMaker::view(const AVFrame& frame, const PlanesWanted& wanted) {
 }
 
 void PlaneMaker::trim(std::size_t keep_bytes) noexcept {
+  // It has some dozens of rows, of up to 16 bytes for a pixel.
+  constexpr std::size_t kBytesPerColumn = 1024;
+  if (static_cast<std::size_t>(scaled_.width) > keep_bytes / kBytesPerColumn) {
+    scaler_ = nullptr;
+  }
   for (Buffer* buffer : {&planes_[0], &planes_[1], &planes_[2], &planes_[3], &line_}) {
     if (buffer->capacity() > keep_bytes) {
       buffer->release();

@@ -3,7 +3,8 @@
 // Gray and RGB of any depth and order are taken apart exactly (deeper samples to the nearest of 8 bits); YCbCr of 8
 // bits and BT.601 keeps its subsampled planes, so that its chroma is resampled once; everything else goes through
 // swscale at full size. Alpha is left out unless it is wanted: what is transparent shows the colour that is stored
-// there. A PlaneMaker owns the planes of its last picture and uses them again for the next. One thread per object.
+// there. A PlaneMaker owns the planes of its last picture and the context that scaled it, and uses them again for the
+// next. One thread per object.
 
 #pragma once
 
@@ -38,7 +39,17 @@ class PlaneMaker {
   // Of a picture whose last component is alpha: leaves it out where all is opaque, else multiplies if that is wanted.
   void settle_alpha(bool premultiply, Picture& picture);
 
+  // What a context of libswscale was made for.
+  struct Scaled {
+    int width = 0, height = 0, format = -1, matrix = 0;
+    bool is_full_range = false, with_alpha = false;
+    bool operator==(const Scaled&) const = default;
+  };
+  void prepare_scaler(const Scaled& wanted);
+
   std::array<Buffer, 4> planes_;
+  av::ScalerPtr scaler_;
+  Scaled scaled_;
   Buffer line_;
 };
 

@@ -1,9 +1,10 @@
 """What scales pictures is kept from one file to the next, and nothing of a file comes along with it."""
 
 import functools
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -57,6 +58,44 @@ def test_the_order_of_the_files_does_not_matter(order: list[tuple[int, int]]) ->
     """Each file gives the bits that it gives by itself, whatever was scaled before it."""
     for kind, light in order:
         assert load(kind, light).tobytes() == by_graph(kind, light), (kind, light)
+
+
+#: Pixel format, size, options of the decoder, transparency: pictures of clips that go through libswscale at full size.
+DEEP: tuple[tuple[str, str, dict[str, str], Literal["rgb", "rgba"]], ...] = (
+    ("yuv420p10le", "66x50", {}, "rgb"),
+    ("yuv420p10le", "66x50", {"colorspace": "bt2020nc"}, "rgb"),
+    ("yuv420p10le", "66x50", {"color_range": "pc"}, "rgb"),
+    ("yuv420p10le", "64x50", {}, "rgb"),
+    ("yuv422p10le", "66x50", {}, "rgb"),
+    ("yuva420p", "66x50", {}, "rgba"),
+    ("yuva420p", "66x50", {}, "rgb"),
+    ("yuv420p", "66x50", {"colorspace": "bt2020nc"}, "rgb"),
+)
+
+
+def load_clip(kind: int) -> bytes:
+    pix_fmt, size, options, color = DEEP[kind]
+    transform = spdl.io.ImageTransform((20, 30), color=color)
+    path = raw(pix_fmt, size, 1)
+    config = decode_config(decoder_options=options)
+    loaded = spdl.io.load_video_clips([path], num_frames=3, start="middle", transform=transform, decode_config=config)
+    return to_numpy(loaded).tobytes()
+
+
+@functools.cache
+def clip_alone(kind: int) -> bytes:
+    """With a context of its own: the one before it was of another kind."""
+    load_clip((kind + 1) % len(DEEP))
+    return load_clip(kind)
+
+
+@pytest.mark.slow
+def test_the_order_of_the_clips_does_not_matter() -> None:
+    """Also of those whose pictures are converted before they are resized."""
+    kinds = range(len(DEEP))
+    for first, second in itertools.combinations(kinds, 2):
+        expected = clip_alone(first), clip_alone(second)
+        assert (load_clip(first), load_clip(second), load_clip(second)) == (*expected, expected[1]), (first, second)
 
 
 def test_more_kinds_than_are_kept() -> None:
