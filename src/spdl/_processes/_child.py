@@ -317,8 +317,8 @@ class Child:
             os.close(self._pidfd)
             self._pidfd = None
 
-    def __del__(self) -> None:
-        if hasattr(self, "_stopping") and not sys.is_finalizing():
+    def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # `sys` may be gone at exit
+        if hasattr(self, "_stopping") and not _is_finalizing():
             self.stop()
 
 

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -48,7 +48,8 @@ class Pipeline(Generic[T]):
 
     An unreferenced pipeline is stopped, even if its ops are methods of the object that held it. Async sources, merge
     ops, stage hooks, background tasks and stages in other processes keep references to the object they belong to: stop
-    such a pipeline explicitly.
+    such a pipeline explicitly. Without the GIL, a pipeline whose last reference is dropped by another thread than the one
+    that built it may run on until that one runs Python code again or has ended.
 
     .. code-block:: python
 
@@ -72,13 +73,13 @@ class Pipeline(Generic[T]):
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
-    def __del__(self) -> None:
+    def __del__(self, _abandon: Callable[[Engine], None] = abandon) -> None:  # the name may be gone at exit
         # Neither the engine nor its threads refer to the handle, so it can be collected while they run. A
         # ``weakref.finalize`` would keep the engine and the user's ops alive, and these may refer to the handle. At
         # interpreter exit, all engines are stopped together before this is called.
         engine = getattr(self, "_engine", None)
         if engine is not None:
-            abandon(engine)
+            _abandon(engine)
 
     def __repr__(self) -> str:
         """The graph: a line for the pipeline, and one per stage."""

@@ -1,7 +1,10 @@
 """The interpreter exits while a pipeline is live: always, with the script's code, and with nothing on stderr."""
 
+import sys
+
 import pytest
 
+from spdl.pipeline import PipelineBuilder
 from tests.support.child import run_child
 
 pytestmark = pytest.mark.slow
@@ -285,3 +288,13 @@ def source():
 pipeline = builder(source()).pipe(str).add_sink().build()
 list(pipeline)
 """).check_raised("PipelineFailure", "ValueError: of the source")
+
+
+def test_a_handle_can_be_collected_when_the_names_of_its_module_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of an interpreter that keeps objects until it clears the modules."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    pipeline = PipelineBuilder().add_source(range(3)).add_sink().build()
+    monkeypatch.setattr("spdl.pipeline._pipeline.abandon", None)
+    del pipeline
+    assert unraisable == []

@@ -117,8 +117,8 @@ class _TorchMemory:
         self._tensor = torch.empty(num_bytes, dtype=torch.uint8, device=device)
         self.pointer: int = self._tensor.data_ptr()
 
-    def __del__(self) -> None:
-        if hasattr(self, "pointer") and not sys.is_finalizing():
+    def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # `sys` may be gone at exit
+        if hasattr(self, "pointer") and not _is_finalizing():
             self._tensor.record_stream(self._torch.cuda.current_stream(self._device))
 
 

@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -303,7 +303,7 @@ class _Batches(Iterator[Any]):
         if pool is not None:
             pool.close()
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
+    def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:  # `sys` may be gone at exit
+        if not _is_finalizing():
             with suppress(AttributeError):  # __init__ failed before all attributes were set
                 self.end()

@@ -7,7 +7,7 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 """
 
 import atexit
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
@@ -123,9 +123,9 @@ class _Batches(Iterator[Any]):
     def __del__(self) -> None:
         self._end_source()  # the pipeline is collected too, and stops itself
 
-    def _end_source(self) -> None:
+    def _end_source(self, _unregister: Callable[[Any], None] = atexit.unregister) -> None:  # may be gone at exit
         self._feed.put(None)
-        atexit.unregister(self._feed.put)
+        _unregister(self._feed.put)
 
 
 class _IndexedBatches(_Batches):
