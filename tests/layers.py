@@ -117,6 +117,7 @@ RULES = [
             f"{R}._values",
             "spdl._random",
             "spdl._processes._remote_failure",
+            "spdl._processes._memory",
         ),
         lazily=(f"{P}.config",),
     ),
@@ -347,7 +348,7 @@ ENGINE_ROWS = [
     ("_ticket",),
     ("_places",),
     ("_failures", "_remote_calls"),
-    ("_counters", "_frames", "_isolated_workers", "_origin", "_positions", "_region_workers"),
+    ("_counters", "_frames", "_isolated_workers", "_lock", "_origin", "_positions", "_region_workers"),
 ]
 
 #: An import circle of so many files is allowed: two halves of one concept.

@@ -12,6 +12,7 @@ NB_MODULE(_memory, module) {
   // Views that live at exit are the user's: our tests want to know, users not.
   nanobind::set_leak_warnings(std::getenv("SPDL_REPORT_LEAKS") != nullptr);
   spdl::bind::register_exporter(module);
+  spdl::bind::register_lock(module);
   spdl::bind::register_shared(module);
   spdl::bind::register_watchdog(module);
   spdl::bind::register_sampler(module);  // after `register_shared`, which turns system errors into OSError

@@ -37,6 +37,7 @@ void share_memory_budget_of(nanobind::handle core);
 
 // spdl._processes.lib._memory.
 void register_exporter(nanobind::module_& module);
+void register_lock(nanobind::module_& module);
 void register_sampler(nanobind::module_& module);
 void register_shared(nanobind::module_& module);
 // After `register_shared`, which turns system errors into OSError.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spdl._errors import InternalError
 from spdl._reports import add_note, log, name_of
 
+from ._lock import new_lock
 from ._node import Turns
 from ._origin import Ledger
 from ._places import Places
@@ -56,7 +57,7 @@ class Core:
         self.num_threads = num_threads  # of the pool; lowered if the system has no more
         self.report_failure = report_failure  # to the log; not under the lock
         self.failure_watchers: list[FailureReporter] = []  # the user's; not under the lock
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.ledger = Ledger(num_sources)
         self.places = Places()
         self.nodes: list[Node] = []  # upstream before downstream

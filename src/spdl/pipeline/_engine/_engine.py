@@ -20,6 +20,7 @@ from spdl._reports import log
 from ._channel import MARK
 from ._core import Core, EngineState
 from ._joining import Joining, RunningCall, Stuck
+from ._lock import new_wake_up
 from ._shutdown import register
 from ._sink import Wait
 from ._thread import EngineThread, Task
@@ -147,8 +148,7 @@ class Engine(Core):
         return END if channel.closed else None
 
     def _wait_for_next(self, timeout: float | None, committed: Callable[[Entry | _Nothing], Any]) -> Any:
-        arrived = threading.Lock()
-        arrived.acquire()
+        arrived = new_wake_up()
         began = perf_counter()
         deadline = None if timeout is None else began + timeout
         wait = Wait(arrived.release, began)

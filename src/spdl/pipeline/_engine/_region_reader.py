@@ -6,13 +6,13 @@ main process assigns the positions.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from spdl._processes._remote_failure import RemoteFailure
 
 from ._channel import MARK
+from ._lock import new_wake_up
 from ._origin import Origin, Part, SourcePosition, describe
 from ._positions import Positions
 from ._region_workers import Descent, FailedItem, Report, StageCounts, Then
@@ -93,8 +93,7 @@ class RegionReader:
         self._failures: deque[FailedItem] = deque()
         self._num_taken = 0
         self._has_news = False  # something to report, or to check again
-        self._arrived = threading.Lock()
-        self._arrived.acquire()
+        self._arrived = new_wake_up()
 
     # -- from any thread
 

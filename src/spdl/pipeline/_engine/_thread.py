@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ._lock import new_wake_up
+
 if TYPE_CHECKING:
     from ._ticket import Ticket
 
@@ -33,8 +35,7 @@ class EngineThread(threading.Thread):
         self.ticket: Ticket | None = None
         self.in_source = False  # inside the source's iterator
         self.task: Task | None = task
-        self.wake_up = threading.Lock()
-        self.wake_up.acquire()
+        self.wake_up = new_wake_up()
 
     def wake(self, task: Task) -> None:
         """Wake the thread. Once per sleep, after the thread has announced the sleep under the engine's lock."""

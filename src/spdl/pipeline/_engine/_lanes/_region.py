@@ -6,7 +6,6 @@ are handled at once.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._joining import RunningCall, Stuck
 from spdl.pipeline._engine._lane import Lane, Rank
+from spdl.pipeline._engine._lock import new_wake_up
 from spdl.pipeline._engine._origin import describe, roots_of
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread, Task
@@ -128,8 +128,7 @@ class RegionLane(Lane):
 
     def _deal(self, thread: EngineThread) -> None:
         engine, node = self.engine, self.node
-        wake_up = threading.Lock()
-        wake_up.acquire()
+        wake_up = new_wake_up()
         try:
             while True:
                 with engine.lock:
