@@ -39,6 +39,7 @@ class Environment:
         requirements: The requirements that pip installs.
         variables: Environment variables for pip besides those of this process, for packages that it compiles.
         tree: Another checkout of SPDL, built, with its own environment in ``.venv``, which is used.
+        python: An interpreter that runs this checkout as it is, built for it.
         is_optional: Whether it is so large that it is made only for peers that are named in ``--peers``.
     """
 
@@ -46,6 +47,7 @@ class Environment:
     requirements: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     tree: Path | None = None
+    python: str | None = None
     is_optional: bool = False
 
 
@@ -80,6 +82,8 @@ def interpreter_of(environment: Environment) -> str:
         if not path.exists():
             raise SetupError(f"there is no {path}; build that checkout first (make setup)")
         return str(path)
+    if environment.python is not None:
+        return environment.python
     if not environment.requirements:
         return sys.executable
     folder = _folder(environment)
@@ -105,7 +109,7 @@ def is_made(environment: Environment) -> bool:
 def environ_of(environment: Environment) -> dict[str, str]:
     """This process's variables without those that change how Python or SPDL run; only checkouts see their ``src``."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPDL_"))}
-    if environment.tree is not None or environment == CHECKOUT:
+    if environment.tree is not None or environment.python is not None or environment == CHECKOUT:
         environ["PYTHONPATH"] = str((environment.tree or REPOSITORY) / "src")
     return environ
 

@@ -48,8 +48,8 @@ class Pipeline(Generic[T]):
 
     An unreferenced pipeline is stopped, even if its ops are methods of the object that held it. Async sources, merge
     ops, stage hooks, background tasks and stages in other processes keep references to the object they belong to: stop
-    such a pipeline explicitly. Without the GIL, a pipeline whose last reference is dropped by another thread than the one
-    that built it may run on until that one runs Python code again or has ended.
+    such a pipeline explicitly. Without the GIL, a pipeline whose last reference is dropped by another thread than its
+    builder's may run on until that one runs Python code again or has ended.
 
     .. code-block:: python
 
