@@ -16,5 +16,6 @@ NB_MODULE(_memory, module) {
   spdl::bind::register_shared(module);
   spdl::bind::register_watchdog(module);
   spdl::bind::register_sampler(module);  // after `register_shared`, which turns system errors into OSError
+  spdl::bind::register_frame_ring(module);
   spdl::bind::register_writer(module);
 }

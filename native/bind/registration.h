@@ -42,6 +42,7 @@ void register_sampler(nanobind::module_& module);
 void register_shared(nanobind::module_& module);
 // After `register_shared`, which turns system errors into OSError.
 void register_watchdog(nanobind::module_& module);
+void register_frame_ring(nanobind::module_& module);
 void register_writer(nanobind::module_& module);
 
 }  // namespace spdl::bind

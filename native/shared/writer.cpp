@@ -207,7 +207,7 @@ int Writer::put(std::span<const std::span<const std::byte>> pieces, bool is_urge
     return 0;
   }
   const bool is_prompt = is_urgent || Clock::now() - state.last_write > kGather;
-  if (is_prompt && was_empty && state.num_in_write == 0 && state.pending.size() <= kEnough) {
+  if (is_prompt && (was_empty || is_urgent) && state.num_in_write == 0 && state.pending.size() <= kEnough) {
     std::vector<std::byte> data;
     std::swap(data, state.pending);
     state.num_in_write = data.size();

@@ -191,11 +191,18 @@ class Child:
         deadline = None if timeout is None else monotonic() + timeout
         self._check_owned()
         try:
-            ready = self._wait(timeout)
-            if not ready:
-                raise TimeoutError(f"nothing from {self.what} within {timeout} s")
-            if link.fileno() in ready:
-                return link.recv(None if deadline is None else max(0.0, deadline - monotonic()))
+            if timeout != 0:
+                link.spin()
+            while True:
+                if link.has_frame() and (frame := link.next_frame()) is not None:
+                    return frame
+                ready = self._wait(None if deadline is None else max(0.0, deadline - monotonic()))
+                if not ready:
+                    raise TimeoutError(f"nothing from {self.what} within {timeout} s")
+                if link.fileno() not in ready:
+                    break
+                if (frame := link.try_recv()) is not None:  # else only a part of one, or a waking for nothing
+                    return frame
             # It has died. Whatever else holds its end of the connection will not say more.
             try:
                 return link.recv(0)

@@ -7,6 +7,7 @@ from spdl._extensions import load_extension
 load_extension("spdl._processes.lib._memory")
 
 from .lib._memory import Area as Area  # noqa: E402  # loaded before
+from .lib._memory import FrameRing as FrameRing  # noqa: E402
 from .lib._memory import Sampler as Sampler  # noqa: E402
 from .lib._memory import Sender as Sender  # noqa: E402
 from .lib._memory import View as View  # noqa: E402

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl._processes._transport import NOTHING, Link, link_pair
-from spdl._processes._transport._link import _HEADER
+from spdl._processes._transport._frame import HEADER
 from tests.processes.transport.stores import FakeStore
 
 
@@ -67,7 +67,7 @@ def test_frames_may_arrive_in_any_pieces(sizes: list[int], cuts: list[int], has_
         for cut in cuts:
             receiving._data += written.data[position : position + cut]
             position += cut
-            receiving._parse(receiving._data)
+            receiving._accept(receiving._data)
     assert [receiving.recv().load() for _ in items] == items
     assert receiving._data == b""
     assert not store or not store.kept
@@ -154,7 +154,7 @@ def test_nothing_in_time_is_a_timeout_and_nothing_is_lost() -> None:
         with pytest.raises(TimeoutError):
             there.recv(timeout=0)
         encoded = here.encode("whole")
-        header = _HEADER.pack(7, encoded.form, 0, 0, 1, 0, len(encoded.head))
+        header = HEADER.pack(7, encoded.form, 0, 0, 1, 0, len(encoded.head))
         here._socket.sendall(header + encoded.head[:3])
         with pytest.raises(TimeoutError):
             there.recv(timeout=0)

@@ -9,7 +9,7 @@ from ._connecting import link_ends as link_ends
 from ._connecting import link_pair as link_pair
 from ._connection import Connection as Connection
 from ._connection import Message as Message
-from ._link import Frame as Frame
+from ._frame import Frame as Frame
 from ._link import Link as Link
 from ._pickling import NOTHING as NOTHING
 from ._pickling import Encoded as Encoded

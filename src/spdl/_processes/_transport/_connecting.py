@@ -7,6 +7,7 @@ from typing import Any
 
 from ._arena import Arena, default_limit, lacks_memory
 from ._link import Link
+from ._rings import RingEnds, make_rings
 
 __all__ = ["LinkEnd", "link_ends", "link_pair"]
 
@@ -33,16 +34,18 @@ class _Socket(socket.socket):
 class LinkEnd:
     """The other end, before it is opened. Picklable only as an argument of a process that is being started."""
 
-    def __init__(self, sock: socket.socket, sending: Any, receiving: Any) -> None:
+    def __init__(self, sock: socket.socket, sending: Any, receiving: Any, rings: RingEnds | None = None) -> None:
         self._socket = sock
         self._sending = sending  # arenas, or None
         self._receiving = receiving
+        self._rings = rings
 
     def open(self) -> Link:
         """In the process that is to use it; once."""
         store = _open_sender(self._sending)
         receiver = _open_receiver(self._receiving)
-        return Link(_Socket.taking(self._socket), store, receiver)
+        rings = None if self._rings is None else self._rings.open()
+        return Link(_Socket.taking(self._socket), store, receiver, rings)
 
     def close(self) -> None:
         """Let go of it in a process that does not use it. Idempotent."""
@@ -51,6 +54,8 @@ class LinkEnd:
         for arena in arenas:
             if isinstance(arena, Arena):
                 arena.close()
+        if self._rings is not None:
+            self._rings.close()
 
 
 def _open_sender(arena: Any) -> Any:
@@ -115,7 +120,9 @@ def link_ends(limit: int | None = None) -> tuple[LinkEnd, LinkEnd]:
     return LinkEnd(one, forth, back), LinkEnd(other, back, forth)
 
 
-def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: Any = None) -> tuple[Link, LinkEnd]:
+def link_pair(
+    limit: int | None = None, *, inbound_only: bool = False, arena: Any = None, has_rings: bool = False
+) -> tuple[Link, LinkEnd]:
     """Both ends of a new connection.
 
     Args:
@@ -124,6 +131,8 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
         inbound_only: Only what the other end sends may use shared memory.
         arena: An explicit arena for what the other end sends, in place of the automatic one: an object with
             ``open_sender`` and ``open_receiver``. Its owner closes it.
+        has_rings: Small frames go through shared memory, too, unless ``limit`` is 0. Whoever waits for the descriptor
+            of such a link, and not in ``recv``, must take what ``try_recv`` gives: it also wakes for nothing.
 
     Returns:
         This process's end, and the one for the other process.
@@ -137,5 +146,11 @@ def link_pair(limit: int | None = None, *, inbound_only: bool = False, arena: An
     outbound = None if inbound_only else _make_arena(limit)
     store = _open_sender(outbound)
     receiver = _open_receiver(inbound)
-    here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
-    return Link(_Socket.taking(here), store, receiver), LinkEnd(there, inbound, outbound)
+    rings, far_rings = (make_rings() if has_rings and limit else None) or (None, None)
+    try:
+        here, there = socket.socketpair()  # last: nothing that the user has a part in comes after it
+    except BaseException:
+        if far_rings is not None:
+            far_rings.close()
+        raise
+    return Link(_Socket.taking(here), store, receiver, rings), LinkEnd(there, inbound, outbound, far_rings)

@@ -2,7 +2,8 @@
 
 A message is a *frame*: a kind and a number, which both sides read without unpickling anything, and a payload. On the
 wire: a header, the places of the payload's buffers, its head, and the buffers themselves if no store has taken them.
-Many frames go in one write, so that small items cost a fraction of a system call.
+Many frames go in one write, so that small items cost a fraction of a system call. Where there are rings, small frames
+go through shared memory, with no system call unless the other side has to be woken (by a byte on the socket).
 
 One thread may receive; any number may send. Nothing here waits for a condition of the other side, except that a write
 blocks while the socket is full, or as much as is allowed waits to be written in the background: each side has somebody
@@ -11,7 +12,7 @@ who always reads.
 
 from __future__ import annotations
 
-import marshal
+import math
 import os
 import pickle
 import socket
@@ -19,7 +20,7 @@ import struct
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
@@ -27,95 +28,25 @@ from typing import Any, Final
 from spdl._processes._memory import Writer
 
 from ._custom import CustomStore
-from ._pickling import NOTHING, Encoded, Encoder, Form, contained, decode
+from ._frame import BELL, HEADER, INLINE, RAW, Frame, cut, dump_spans
+from ._pickling import NOTHING, Encoded, Encoder, Form, contained
+from ._rings import Rings
 from ._stores import Receiver, Store
 from ._waiting import wait_readable
 
-__all__ = ["Frame", "Link"]
+__all__ = ["Link"]
 
-#: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
-_HEADER: Final = struct.Struct("<BBHIQQQ")
-_INLINE: Final = 1  # flag: the buffers follow the head
-# As plain numbers: small items are many, and members of an enum take longer to compare.
-_RAW: Final = int(Form.RAW)
-_PICKLE: Final = int(Form.PICKLE)
 #: Below what malloc maps anew for each: a receive of 128 KiB took 28 us where measured, one of 64 KiB 5.
 _RECEIVE_AT_ONCE: Final = 1 << 16
+#: What ``FrameRing.put`` says.
+_REFUSED: Final = 0
+_WAKING: Final = 2
 #: Gather writes take at most so many pieces (IOV_MAX is 1024 on Linux and macOS).
 _MAX_PIECES: Final = 1000
 #: What may wait to be written in the background: a batch or two that found no room in shared memory.
 _MAX_PENDING: Final = 1 << 26
 #: Frames smaller than this are joined before they are written: a copy is cheaper than a piece.
 _SMALL: Final = 1 << 14
-
-
-def _dump_spans(spans: Any) -> bytes:
-    try:
-        return marshal.dumps(spans)  # half of what pickle takes for numbers, and these go with every batch
-    except ValueError:
-        return pickle.dumps(spans, 5)
-
-
-def _load_spans(data: bytes) -> Any:
-    return (pickle if data[:1] == pickle.PROTO else marshal).loads(data)
-
-
-class Frame:
-    """A message that has arrived. Its payload is put together by ``load``, once, or given back by ``discard``."""
-
-    __slots__ = ("_form", "_head", "_link", "_num_deep", "_places", "kind", "number")
-
-    def __init__(self, link: Link, kind: int, number: int, form: int, head: bytes, num_deep: int, places: Any) -> None:
-        self.kind = kind
-        self.number = number
-        self._link: Link | None = link
-        self._form = form
-        self._head = head
-        self._num_deep = num_deep
-        self._places = places  # a list of buffers, or spans for the receiver as bytes
-
-    @property
-    def count(self) -> int:
-        """What ``Link.signal`` was given."""
-        return self._num_deep
-
-    def load(self) -> Any:
-        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory.
-
-        Raises:
-            Exception: What unpickling raises; what is no ``Exception`` as the cause of a ``RuntimeError``, except for
-                Ctrl-C.
-        """
-        link, self._link = self._link, None
-        assert link is not None, "a frame is loaded or discarded once"
-        places = self._places
-        try:
-            if places is None:
-                form = self._form
-                if form == _RAW:
-                    return self._head
-                if form == _PICKLE:
-                    return pickle.loads(self._head)
-                buffers: list[Any] = []
-            elif type(places) is bytes:
-                buffers = link._get(_load_spans(places))
-            else:
-                buffers = places
-            self._places = None
-            as_views = link.receiver is not None and link.receiver.bytes_as_views
-            return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
-        except BaseException as exc:
-            error = contained(exc, "unpickling")
-            if error is exc:
-                raise
-            raise error from exc
-
-    def discard(self) -> None:
-        """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
-        link, self._link = self._link, None
-        places, self._places = self._places, None
-        if link is not None and type(places) is bytes:
-            link._drop(_load_spans(places))
 
 
 class Link:
@@ -125,10 +56,14 @@ class Link:
         sock: This end.
         store: Takes the buffers of what is sent; ``None``: they go through the socket.
         receiver: Gives the buffers of what is received.
+        rings: For small frames; ``None``: they go through the socket.
     """
 
-    def __init__(self, sock: socket.socket, store: Store | None, receiver: Receiver | None) -> None:
+    def __init__(
+        self, sock: socket.socket, store: Store | None, receiver: Receiver | None, rings: Rings | None = None
+    ) -> None:
         self._socket = sock
+        self._rings = rings
         self.store = store
         self.receiver = receiver
         self._encoder = Encoder(thorough=isinstance(store, CustomStore))
@@ -139,7 +74,7 @@ class Link:
         self._data = b""  # received, and not yet a whole frame
         self._chunks: list[bytes] = []  # the same, after _data
         self._num_received = 0  # bytes in _data and _chunks
-        self._num_needed = _HEADER.size  # so many must be there before it is worth looking again
+        self._num_needed = HEADER.size  # so many must be there before it is worth looking again
         self._is_closed = False
         self._writer: Writer | None = None
         _forget_in_forked_children(self)
@@ -206,17 +141,11 @@ class Link:
         Raises:
             OSError: The other end is gone.
         """
-        data = _HEADER.pack(kind, Form.NOTHING, 0, count, number, 0, 0)
-        if self._writer is not None:
-            self._writer.put((data,), True)
-            return
-        with self._send_lock:
-            self._socket.sendall(data)
+        self._put((HEADER.pack(kind, Form.NOTHING, 0, count, number, 0, 0),), 1, True)
 
     def send_bytes_soon(self, kind: int, number: int, payload: bytes) -> None:
         """The same as encoding and sending ``payload``, less than ``LARGE`` bytes, written in the background."""
-        assert self._writer is not None
-        self._writer.put((_HEADER.pack(kind, _RAW, 0, 0, number, 0, len(payload)), payload))
+        self._put((HEADER.pack(kind, RAW, 0, 0, number, 0, len(payload)), payload), 1, False)
 
     def send_soon(self, kind: int, number: int, encoded: Encoded, *, urgent: bool) -> None:
         """``send_encoded`` of one frame, written in the background: at a third of the cost if it is small."""
@@ -224,7 +153,7 @@ class Link:
         if self._writer is None or encoded.spans is not None or encoded.buffers:
             self.send_encoded([(kind, number, encoded)], urgent=urgent)
             return
-        self._writer.put((_HEADER.pack(kind, encoded.form, 0, 0, number, 0, len(head)), head), urgent)
+        self._put((HEADER.pack(kind, encoded.form, 0, 0, number, 0, len(head)), head), 1, urgent)
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]], *, urgent: bool = True) -> None:
         """Send frames, as few writes as possible. Blocks while the socket is full, unless written in the background.
@@ -238,17 +167,18 @@ class Link:
         """
         pieces: list[Any] = []
         small: list[bytes] = []
-        num_small = 0
+        num_small = num_frames = 0
         for kind, number, encoded in frames:
+            num_frames += 1
             head = encoded.head
             if encoded.spans is not None:
-                places, flags = _dump_spans(encoded.spans), 0
+                places, flags = dump_spans(encoded.spans), 0
             elif encoded.buffers:
                 raws = [pickle.PickleBuffer(each).raw() for each in encoded.buffers]
-                places, flags = struct.pack(f"<{len(raws)}Q", *(raw.nbytes for raw in raws)), _INLINE
+                places, flags = struct.pack(f"<{len(raws)}Q", *(raw.nbytes for raw in raws)), INLINE
             else:
                 places, flags = b"", 0
-            header = _HEADER.pack(kind, encoded.form, flags, encoded.num_deep, number, len(places), len(head))
+            header = HEADER.pack(kind, encoded.form, flags, encoded.num_deep, number, len(places), len(head))
             small.append(header)
             if places:
                 small.append(places)
@@ -258,7 +188,7 @@ class Link:
             else:
                 pieces += [b"".join(small), head]
                 small, num_small = [], 0
-            if flags & _INLINE:
+            if flags & INLINE:
                 pieces += [b"".join(small), *raws]
                 small, num_small = [], 0
             elif num_small > _SMALL:
@@ -266,14 +196,42 @@ class Link:
                 small, num_small = [], 0
         if small:
             pieces.append(b"".join(small))
+        self._put(pieces, num_frames, urgent)
+
+    def _put(self, pieces: Sequence[Any], num_frames: int, urgent: bool) -> None:
+        """Send whole frames: through the ring if they fit, else through the socket."""
+        rings = self._rings
+        if rings is None:
+            self._put_in_socket(pieces, urgent)
+        elif (outcome := rings.outbound.put(pieces)) == _REFUSED:
+            try:
+                self._put_in_socket(pieces, urgent)
+            finally:  # interrupted, it may be on its way: the other side waits for it, or for the end of the stream
+                rings.outbound.count_other(num_frames)
+        elif outcome == _WAKING:
+            self._ring_bell(urgent)
+        elif urgent and self._writer is not None:
+            self._writer.put((), True)  # a bell that it keeps
+
+    def _put_in_socket(self, pieces: Sequence[Any], urgent: bool) -> None:
         if self._writer is not None:
             self._writer.put(pieces, urgent)
             return
         with self._send_lock:
             self._write(pieces)
 
-    def _write(self, pieces: list[Any]) -> None:
+    def _ring_bell(self, urgent: bool) -> None:
+        """Wake the other side, which waits, or is about to."""
+        if self._writer is not None:
+            self._writer.put((BELL,), urgent)
+            return
+        with self._send_lock, suppress(BlockingIOError):  # the socket is full: there is enough to wake it
+            self._socket.send(BELL, socket.MSG_DONTWAIT)
+
+    def _write(self, pieces: Sequence[Any]) -> None:
         sock = self._socket
+        if not pieces:
+            return
         if len(pieces) == 1:
             sock.sendall(pieces[0])
             return
@@ -288,7 +246,7 @@ class Link:
                 num_sent -= size
                 first += 1
             if num_sent:
-                pieces[first] = memoryview(pieces[first]).cast("B")[num_sent:]
+                pieces = [*pieces[:first], memoryview(pieces[first]).cast("B")[num_sent:], *pieces[first + 1 :]]
 
     # -- receiving
 
@@ -299,6 +257,8 @@ class Link:
     def next_of(self, kind: int, number: int) -> Frame | None:
         """The next frame, if it is already here, and of this kind and number."""
         frames = self._frames
+        if not frames and self._rings is not None:
+            self._take()
         if frames:
             frame = frames[0]
             if frame.kind == kind and frame.number == number:
@@ -307,6 +267,8 @@ class Link:
 
     def next_frame(self) -> Frame | None:
         """A frame that is already here, or ``None``."""
+        if not self._frames and self._rings is not None:
+            self._take()
         return self._frames.popleft() if self._frames else None
 
     def put_back(self, frames: Iterable[Frame]) -> None:
@@ -314,8 +276,33 @@ class Link:
         self._frames.extendleft(reversed(list(frames)))
 
     def has_frame(self) -> bool:
-        """A whole frame is here: ``recv`` will not wait."""
+        """A whole frame is here: ``recv`` will not wait. If not, the descriptor is what to wait for."""
+        if self._frames:
+            return True
+        rings = self._rings
+        return rings is not None and rings.inbound.has_message_or_announce()
+
+    def has_received(self) -> bool:
+        """The same, of frames that this side has seen already. Cheaper, and no reason to wait."""
         return bool(self._frames)
+
+    def try_recv(self) -> Frame | None:
+        """The next frame; ``None`` if there is no whole one now.
+
+        Raises:
+            EOFError: As ``recv``.
+        """
+        frame = self.next_frame()
+        if frame is None:
+            with suppress(BlockingIOError):
+                self._receive(socket.MSG_DONTWAIT)
+            frame = self.next_frame()
+        return frame
+
+    def spin(self) -> None:
+        """Wait for a few microseconds for a frame, without a system call, if that is likely to help."""
+        if self._rings is not None:
+            self._rings.inbound.spin()
 
     def recv(self, timeout: float | None = None) -> Frame:
         """The next frame.
@@ -327,14 +314,19 @@ class Link:
             EOFError: The other end is gone, or this one was closed.
             TimeoutError: No whole frame came in time; what came is kept.
         """
-        if self._frames:
-            return self._frames.popleft()
+        if (frame := self.next_frame()) is not None:
+            return frame
         deadline = None if timeout is None else monotonic() + timeout
-        while not self._frames:
+        if timeout != 0:
+            self.spin()
+        while True:
+            if (frame := self.next_frame()) is not None:
+                return frame
+            if self.has_frame():
+                continue
             if deadline is not None and not self._wait(deadline - monotonic()):
                 raise TimeoutError(f"no message within {timeout} s")
             self._receive()
-        return self._frames.popleft()
 
     def _wait(self, seconds: float) -> bool:
         try:
@@ -342,55 +334,54 @@ class Link:
         except ValueError as exc:  # closed by another thread
             raise EOFError from exc
 
-    def _receive(self) -> None:
+    def _receive(self, flags: int = 0) -> None:
+        """Read the socket once. Raises ``EOFError``, and with ``MSG_DONTWAIT`` ``BlockingIOError``."""
         try:
-            chunk = self._socket.recv(_RECEIVE_AT_ONCE)
+            chunk = self._socket.recv(_RECEIVE_AT_ONCE, flags)
         except OSError as exc:
-            raise EOFError from exc
+            if flags and isinstance(exc, BlockingIOError):
+                raise
+            if not self._take():
+                raise EOFError from exc
+            return
         if not chunk:
-            raise EOFError
+            if not self._take():  # what was put before the end
+                raise EOFError
+            return
         self._chunks.append(chunk)
         self._num_received += len(chunk)
         if self._num_received >= self._num_needed:
             data = b"".join([self._data, *self._chunks]) if self._data or len(self._chunks) > 1 else chunk
             self._chunks.clear()
-            self._parse(data)
+            self._accept(data)
 
-    def _parse(self, data: bytes) -> None:
-        """Cut ``data`` into frames; keep the rest."""
-        position, end = 0, len(data)
-        unpack, header_size = _HEADER.unpack_from, _HEADER.size
-        needed = header_size
-        while end - position >= header_size:
-            kind, form, flags, num_deep, number, num_places, num_head = unpack(data, position)
-            at = position + header_size
-            needed = header_size + num_places + num_head
-            if end - position < needed:
-                break
-            if not num_places:
-                self._frames.append(Frame(self, kind, number, form, data[at : at + num_head], num_deep, None))
-                position += needed
-                continue
-            places: Any = data[at : at + num_places]
-            at += num_places
-            head = data[at : at + num_head]
-            if flags & _INLINE:
-                sizes = struct.unpack(f"<{num_places // 8}Q", places)
-                needed += sum(sizes)
-                if end - position < needed:
-                    break
-                at += num_head
-                places = []
-                with memoryview(data) as view:
-                    for size in sizes:
-                        places.append(bytearray(view[at : at + size]))
-                        at += size
-            self._frames.append(Frame(self, kind, number, form, head, num_deep, places))
-            position += needed
-            needed = header_size
+    def _accept(self, data: bytes) -> None:
+        """Take frames that came through the socket; keep the rest of ``data``."""
+        frames: list[Frame] = []
+        position, needed = cut(self, data, frames)
         self._data = data[position:]
-        self._num_received = end - position
-        self._num_needed = needed if self._num_received >= header_size else header_size
+        self._num_received = len(data) - position
+        self._num_needed = needed if self._num_received >= HEADER.size else HEADER.size
+        if self._rings is None:
+            self._frames.extend(frames)
+            return
+        for frame in frames:
+            self._take(math.inf)  # what was put into the ring before it
+            self._frames.append(frame)
+            self._rings.inbound.count_other(1)
+
+    def _take(self, enough: float = _RECEIVE_AT_ONCE) -> bool:
+        """Take frames out of the ring: all, or until there are enough bytes of them. False if there was none."""
+        rings = self._rings
+        if rings is None:
+            return False
+        num_bytes = 0
+        while num_bytes < enough and (data := rings.inbound.take(_RECEIVE_AT_ONCE)):
+            frames: list[Frame] = []
+            cut(self, data, frames)
+            self._frames.extend(frames)
+            num_bytes += len(data)
+        return num_bytes > 0
 
     def _get(self, spans: Any) -> list[Any]:
         assert self.receiver is not None, "the sender has a store and this side no receiver"
@@ -420,6 +411,9 @@ class Link:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes whoever waits in it
         self._socket.close()
+        rings, self._rings = self._rings, None
+        if rings is not None:
+            rings.close()
         while self._frames:
             with suppress(IndexError):
                 self._frames.popleft().discard()
@@ -445,6 +439,7 @@ def _close_all() -> None:
         link._is_closed = True
         link._frames.clear()
         link._writer = None  # it has a duplicate of the descriptor
+        link._rings = None  # memory of the parent's
         with suppress(OSError):
             link._socket.close()
     _links.clear()

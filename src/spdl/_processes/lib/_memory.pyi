@@ -353,6 +353,71 @@ class Sampler:
     def close(self) -> None:
         """End the thread. What was counted can still be read. Idempotent."""
 
+class FrameRing:
+    """
+    A ring in shared memory for small messages to another process.
+
+    One side puts, the other one takes; neither waits. Thread-safe. In a forked child it has no room and no messages.
+
+    Args:
+        capacity: Bytes in it: a power of two, a page or more. Only what was used takes memory.
+
+    Raises:
+        OSError: The system is out of memory or of file descriptors.
+    """
+
+    def __init__(self, capacity: int) -> None: ...
+    @staticmethod
+    def attach(fd: int) -> FrameRing:
+        """
+        What another process made, by its descriptor, which the ring takes over. OSError if it cannot.
+        """
+
+    @property
+    def fd(self) -> int:
+        """Descriptor of the file; -1 when closed."""
+
+    def close_file(self) -> None:
+        """Close the descriptor. What is mapped stays."""
+
+    @property
+    def max_size(self) -> int:
+        """Bytes in the largest message."""
+
+    def put(self, pieces: Sequence[Buffer]) -> int:
+        """
+        Append one message, made of all pieces.
+
+        Returns:
+            0: there is no room for it, or nobody who reads; 1: it was put; 2: and the reader waits to be woken.
+        """
+
+    def count_other(self, count: int) -> None:
+        """
+        So many messages went, or came, another way; they come before those that are put from now on.
+        """
+
+    def open_reader(self) -> None:
+        """Messages will be taken. Until then there is no room for any."""
+
+    def close_reader(self) -> None:
+        """No message will be taken any more. Idempotent."""
+
+    def take(self, enough: int) -> bytes:
+        """
+        The messages that are there, joined: whole ones, in order, until they have so many bytes. OSError if the ring is damaged.
+        """
+
+    def has_message_or_announce(self) -> bool:
+        """
+        Whether a message can be taken. If not, the next ``put`` says that the reader waits.
+        """
+
+    def spin(self) -> bool:
+        """
+        Wait for a message for some microseconds, unless that has not helped of late. True if there is one.
+        """
+
 class Writer:
     """
     Writes to a socket on a thread of its own, which needs no GIL.

@@ -165,6 +165,7 @@ def _start(
         mp_context=mp_context,
         daemon=daemon,
         inbound_only=True,
+        has_rings=True,
         **options,
     )
     worker = of(child, buffer_size, timeout)
@@ -252,7 +253,7 @@ class _Worker(Generic[T]):
 
     def has_waiting(self) -> bool:
         """A message has been received and not been looked at."""
-        return self.link.has_frame()
+        return self.link.has_received()
 
     def receive(self) -> Frame:
         """The next message. Errors end the process."""

@@ -8,7 +8,6 @@ the hundred.
 from __future__ import annotations
 
 import logging
-import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -73,9 +72,6 @@ class _Worker:
         self._holds = self._will_hold = (
             False  # whether, in this iteration and the next one, READ says so and not CREDIT
         )
-        self._poll = select.poll() if hasattr(select, "poll") else None
-        if self._poll is not None:
-            self._poll.register(link.fileno(), select.POLLIN)
 
     def serve(self) -> None:
         """Raises ``EOFError`` when the parent is gone."""
@@ -113,10 +109,12 @@ class _Worker:
         looked = monotonic()
         while True:
             if self._credits <= 0 or monotonic() - looked > _LOOK_INTERVAL:
-                while self._credits <= 0 or self._has_command():
-                    self._take_command()
+                frame = link.try_recv() if self._credits > 0 else link.recv()
+                while frame is not None:
+                    self._obey(frame)
                     if self._wanted != number:
                         return
+                    frame = link.next_frame() if self._credits > 0 else link.recv()
                 looked = monotonic()
             try:
                 item = next(iterator)
@@ -146,12 +144,11 @@ class _Worker:
         self._link.send(FromIterator.BROKEN, self._wanted, (attempt, RemoteFailure.of(exc)))
         return _Broken()
 
-    def _has_command(self) -> bool:
-        return self._link.has_frame() or (self._poll is not None and bool(self._poll.poll(0)))
-
     def _take_command(self) -> None:
         """Wait for one. Raises ``EOFError``."""
-        frame = self._link.recv()
+        self._obey(self._link.recv())
+
+    def _obey(self, frame: Frame) -> None:
         if frame.kind == ToIterator.START:
             self._wanted = frame.number
             self._credits = frame.load()

@@ -257,4 +257,5 @@ def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args:
         name=f"spdl-region-worker-{index}",
         what=f"worker {index} of {spec.stage}",
         mp_context=mp_context,
+        has_rings=True,
     )

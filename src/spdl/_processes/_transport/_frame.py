@@ -1,0 +1,132 @@
+"""``Frame``: a message as it travels, and as it arrives."""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from ._pickling import Form, contained, decode
+
+if TYPE_CHECKING:
+    from ._link import Link
+
+__all__ = ["BELL", "HEADER", "INLINE", "RAW", "Frame", "cut", "dump_spans"]
+
+#: Kind, form, flags; number of persistent buffers, or a count; number; bytes of the places; bytes of the head.
+HEADER: Final = struct.Struct("<BBHIQQQ")
+INLINE: Final = 1  # flag: the buffers follow the head
+# As plain numbers: small items are many, and members of an enum take longer to compare.
+RAW: Final = int(Form.RAW)
+_PICKLE: Final = int(Form.PICKLE)
+#: A byte between two frames that wakes the reader, who finds something in the ring. No frame may be of this kind.
+BELL: Final = b"\xfe"
+
+
+def dump_spans(spans: Any) -> bytes:
+    try:
+        return marshal.dumps(spans)  # half of what pickle takes for numbers, and these go with every batch
+    except ValueError:
+        return pickle.dumps(spans, 5)
+
+
+def _load_spans(data: bytes) -> Any:
+    return (pickle if data[:1] == pickle.PROTO else marshal).loads(data)
+
+
+class Frame:
+    """A message that has arrived. Its payload is put together by ``load``, once, or given back by ``discard``."""
+
+    __slots__ = ("_form", "_head", "_link", "_num_deep", "_places", "kind", "number")
+
+    def __init__(self, link: Link, kind: int, number: int, form: int, head: bytes, num_deep: int, places: Any) -> None:
+        self.kind = kind
+        self.number = number
+        self._link: Link | None = link
+        self._form = form
+        self._head = head
+        self._num_deep = num_deep
+        self._places = places  # a list of buffers, or spans for the receiver as bytes
+
+    @property
+    def count(self) -> int:
+        """What ``Link.signal`` was given."""
+        return self._num_deep
+
+    def load(self) -> Any:
+        """The payload; ``NOTHING`` if the frame has none. What is large in it is a view of shared memory.
+
+        Raises:
+            Exception: What unpickling raises; what is no ``Exception`` as the cause of a ``RuntimeError``, except for
+                Ctrl-C.
+        """
+        link, self._link = self._link, None
+        assert link is not None, "a frame is loaded or discarded once"
+        places = self._places
+        try:
+            if places is None:
+                form = self._form
+                if form == RAW:
+                    return self._head
+                if form == _PICKLE:
+                    return pickle.loads(self._head)
+                buffers: list[Any] = []
+            elif type(places) is bytes:
+                buffers = link._get(_load_spans(places))
+            else:
+                buffers = places
+            self._places = None
+            as_views = link.receiver is not None and link.receiver.bytes_as_views
+            return decode(Form(self._form), self._head, buffers, self._num_deep, bytes_as_views=as_views)
+        except BaseException as exc:
+            error = contained(exc, "unpickling")
+            if error is exc:
+                raise
+            raise error from exc
+
+    def discard(self) -> None:
+        """Give the payload's memory back unseen. Idempotent; nothing after ``load``."""
+        link, self._link = self._link, None
+        places, self._places = self._places, None
+        if link is not None and type(places) is bytes:
+            link._drop(_load_spans(places))
+
+
+def cut(link: Link, data: bytes, frames: list[Frame]) -> tuple[int, int]:
+    """Cut ``data`` into frames; return where the rest begins, and how many bytes of it are needed to go on."""
+    position, end = 0, len(data)
+    unpack, header_size = HEADER.unpack_from, HEADER.size
+    needed = header_size
+    while end - position >= header_size:
+        if data[position] == BELL[0]:
+            position += 1
+            continue
+        kind, form, flags, num_deep, number, num_places, num_head = unpack(data, position)
+        at = position + header_size
+        needed = header_size + num_places + num_head
+        if end - position < needed:
+            break
+        if not num_places:
+            frames.append(Frame(link, kind, number, form, data[at : at + num_head], num_deep, None))
+            position += needed
+            needed = header_size
+            continue
+        places: Any = data[at : at + num_places]
+        at += num_places
+        head = data[at : at + num_head]
+        if flags & INLINE:
+            sizes = struct.unpack(f"<{num_places // 8}Q", places)
+            needed += sum(sizes)
+            if end - position < needed:
+                break
+            at += num_head
+            places = []
+            with memoryview(data) as view:
+                for size in sizes:
+                    places.append(bytearray(view[at : at + size]))
+                    at += size
+        frames.append(Frame(link, kind, number, form, head, num_deep, places))
+        position += needed
+        needed = header_size
+    return position, needed
