@@ -233,7 +233,9 @@ def test_interpreter_region_needs_a_newer_python(monkeypatch: pytest.MonkeyPatch
         check_regions(stages, may_stay_open=False)
 
 
-def test_interpreter_region_passes_on_a_new_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 3.14 on, interpreters are workers like others."""
+def test_interpreter_region_is_refused_on_a_new_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason, and with what to use."""
     monkeypatch.setattr(sys, "version_info", (3, 14, 0))
-    check_regions([PlacementConfig(InterpreterPoolExecutorConfig()), STAGE, END], may_stay_open=False)
+    stages: list[StageConfig] = [PlacementConfig(InterpreterPoolExecutorConfig()), STAGE, END]
+    with pytest.raises(UnsupportedPythonError, match=r"no daemon threads.* Use ProcessPoolExecutorConfig"):
+        check_regions(stages, may_stay_open=False)

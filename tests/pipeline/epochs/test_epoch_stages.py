@@ -102,7 +102,8 @@ def test_an_epoch_end_waits_for_calls_in_flight(kind: str) -> None:
             assert pipeline.get_item(timeout=TIMEOUT) == (0, 1)
             with pytest.raises(EOFError):
                 pipeline.get_item(timeout=TIMEOUT)
-            assert pipeline.get_item(timeout=TIMEOUT) == (1, 0)
+            # Both of its items may run by now, in any order.
+            assert pipeline.get_item(timeout=TIMEOUT) in ([(1, 0)] if kind == "ordered" else [(1, 0), (1, 1)])
 
 
 class Remembering(Aggregator[Any, list[Any]]):
