@@ -110,7 +110,7 @@ def test_setup_says_what_it_takes(words: list[str]) -> None:
 
 def test_pythons_names_a_wheel_that_is_not_there() -> None:
     """Nothing is set up for it."""
-    command = [SCRIPTS / "pythons", "--wheel", "nowhere.whl", "--only", "3.12"]
+    command = [str(SCRIPTS / "pythons"), "--wheel", "nowhere.whl", "--only", "3.12"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert (result.returncode, result.stderr) == (2, "pythons: there is no wheel nowhere.whl\n")
 
