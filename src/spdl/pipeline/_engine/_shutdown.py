@@ -76,14 +76,17 @@ class _Running:
     """All started engines, for interpreter exit and fork. Made on first use."""
 
     def __init__(self) -> None:
-        self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        # Not a WeakSet: others start engines while these are looked at. One operation of a dictionary needs no lock,
+        # which the child of a fork might inherit from a thread that it does not have.
+        self._found: dict[int, weakref.ref[Engine]] = {}
         self._finalizer: Any = None
         atexit.register(self.stop_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.disown)
 
     def add(self, engine: Engine) -> None:
-        self.engines.add(engine)
+        key, found = id(engine), self._found
+        found[key] = weakref.ref(engine, lambda _: found.pop(key, None))
         if self._finalizer is None and any(lane.has_child_processes for lane in engine.lanes):
             # A finalizer of multiprocessing terminates child processes, so the engines must stop before it runs. In a
             # process of multiprocessing, finalizers are all that runs at exit.
@@ -91,9 +94,14 @@ class _Running:
 
             self._finalizer = Finalize(None, self.stop_all, exitpriority=200)
 
+    def engines(self) -> list[Engine]:
+        """Return those that have not been collected, oldest first."""
+        held = [engine for ref in self._found.copy().values() if (engine := ref()) is not None]
+        return sorted(held, key=lambda engine: engine.pipeline_id)
+
     def stop_all(self) -> None:
         """Stop all engines at interpreter exit: request all stops first, then join all within one timeout."""
-        engines = sorted(self.engines, key=lambda engine: engine.pipeline_id)
+        engines = self.engines()
         for engine in engines:
             engine.is_abandoned = True
             engine.request_stop()
@@ -103,9 +111,11 @@ class _Running:
                 _join_abandoned(engine, deadline - perf_counter())
 
     def disown(self) -> None:
-        for engine in list(self.engines):
+        global _running_lock
+        _running_lock = threading.Lock()  # a thread that does not exist here may hold the old one
+        for engine in self.engines():
             engine.is_forked = True
-        self.engines.clear()
+        self._found.clear()
         self._finalizer = None  # belongs to the parent process
 
 
