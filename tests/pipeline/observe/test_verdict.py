@@ -343,6 +343,6 @@ def test_systems_without_proc_get_an_estimate(monkeypatch: pytest.MonkeyPatch, t
         verdict = pipeline.verdict()
     assert stats.measured is not None
     assert stats.measured.num_looks == 0
-    if verdict.cause != "unsure":  # on a busy machine
+    if verdict.cause not in ("unsure", "consumer"):  # on a busy machine
         assert verdict.is_estimated
         assert str(verdict).startswith("estimated: ")
