@@ -185,13 +185,15 @@ bool JpegSession::may_make_parts() const noexcept {
   return true;
 }
 
-// At the ends of what it decodes, libjpeg enlarges chroma as at the picture's: so a unit more at either side.
+// At the ends of what it decodes, libjpeg enlarges chroma as at the picture's: so a pixel more at either side, which
+// brings a unit more where the region ends with one.
 int JpegSession::crop_pixels(const Rect& region) {
   const bool is_alone = info.num_components == 1;
   const int unit = (is_alone ? 1 : info.max_h_samp_factor) * DCTSIZE;
   const int picture = static_cast<int>(info.output_width);
-  const int begin = std::max(region.left / unit - 1, 0) * unit;
-  const int end = std::min((region.right() + unit - 1) / unit * unit + unit, picture);
+  const int end = std::min((region.right() + unit) / unit * unit, picture);
+  // Where a component is left with one sample in a row, its upsampler is replaced by another.
+  const int begin = std::clamp(region.left - 1, 0, std::max(end - unit, 0)) / unit * unit;
   if ((begin == 0 && end == picture) || !may_make_parts()) {
     return 0;
   }
@@ -215,7 +217,8 @@ std::size_t JpegSession::read_rows(std::size_t at_most, Buffer& memory) {
   const std::size_t count = std::min(at_most, kRowsPerCall);
   const std::size_t stride =
       round_up(std::size_t{info.output_width} * static_cast<std::size_t>(info.out_color_components), 64) + 3 * 64;
-  std::uint8_t* row = memory.reserve(stride * kRowsPerCall);
+  // To rows that are aligned libjpeg-turbo writes past the cache (MOVNTDQ), and reading them waits for memory.
+  std::uint8_t* row = memory.reserve(stride * kRowsPerCall) + 1;
   rows[0].resize(kRowsPerCall);
   for (JSAMPROW& pointer : rows[0]) {
     pointer = row;

@@ -25,7 +25,7 @@ def rectangles(rng: random.Random, height: int, width: int, count: int) -> list[
     return found
 
 
-@pytest.mark.parametrize("size", [(151, 113), (64, 48), (17, 33)], ids=str)
+@pytest.mark.parametrize("size", [(151, 113), (64, 48), (17, 33), (34, 18)], ids=str)
 @pytest.mark.parametrize("kind", [*KINDS, *GOLDEN])
 def test_a_part_is_the_part_of_the_whole(kind: str, size: tuple[int, int]) -> None:
     """Only the blocks needed are decoded, and it shows nowhere: exact parts, and luma always, to the bit."""
