@@ -81,7 +81,32 @@ def _works() -> dict[str, tuple[str, PhotoSet, Work]]:
                 name, title = f"{photos.kind}-{transform}-{dtype}", f"{photos.title}, {transform_title}, {dtype}"
                 works[name] = title, photos, Work(transform, dtype, 1, BATCH)
                 works[f"{name}-2"] = f"{title}, two threads", photos, Work(transform, dtype, 2, BATCH)
+    works["web-whole"] = "500x375 stretched, uint8", web, Work("whole", "uint8", 1, BATCH)
+    for photos in (web, SETS[2]):
+        for transform, transform_title in (("eval", "evaluation"), ("centre", "the centre"), ("whole", "stretched")):
+            work = Work(transform, "uint8", 1, BATCH, exact=True)
+            works[f"{photos.kind}-{transform}-exact"] = f"{photos.title}, {transform_title}, exact", photos, work
+    for name, is_exact in (("phone-lower", False), ("phone-lower-exact", True)):
+        work = Work("lower", "uint8", 1, BATCH, exact=is_exact)
+        works[name] = f"12 megapixels, the lower edge{', exact' if is_exact else ''}", SETS[2], work
     return works
+
+
+#: Who takes part in cases that are not for all.
+EXACT_PEERS = (OURS, "pillow", "pillow-simd", "rgb")
+SHRINKING_PEERS = (OURS, "pillow", "pillow-draft", "pillow-simd", "opencv", "opencv-half", "simplejpeg", "planes")
+
+
+def _peers_of(work: Work) -> Sequence[str] | None:
+    if work.transform == "lower":
+        return (*EXACT_PEERS, "spdl-restarts") if work.exact else (OURS, "pillow", "spdl-restarts")
+    if work.exact:
+        return EXACT_PEERS
+    return (
+        SHRINKING_PEERS
+        if work.transform == "whole"
+        else tuple(peer.name for peer in PEERS if peer.name not in ("rgb", "opencv-half", "spdl-restarts"))
+    )
 
 
 WORKS = _works()
@@ -128,7 +153,18 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
         about = {"work": asdict(work)}
         inputs = partial(_inputs, photos, work, False, is_quick)
         compare = partial(likeness, work)
-        cases.append(Case(name, title, inputs, about, likeness=compare, columns=COLUMNS, rounds=photos.rounds))
+        cases.append(
+            Case(
+                name,
+                title,
+                inputs,
+                about,
+                likeness=compare,
+                peers=_peers_of(work),
+                columns=COLUMNS,
+                rounds=photos.rounds,
+            )
+        )
         if name in HELD_CASES:
             held = Case(
                 f"{name}-held",

@@ -36,6 +36,9 @@ PEERS = (
     _peer("tf-data", "tensorflow_data", TENSORFLOW),
     _peer("ffcv", "ffcv_loader", FFCV),
     _peer("planes", "bare_planes"),
+    _peer("rgb", "bare_rgb"),
+    _peer("opencv-half", "opencv_half", LIBRARIES),
+    _peer("spdl-restarts", "spdl_batch", restart_rows=1),
 )
 #: Peers that do all of SPDL's work, from the same files.
 READS_FILES = (

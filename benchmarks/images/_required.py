@@ -25,8 +25,20 @@ UNSURE_AT_MOST = 0.1
 
 def required_of(name: str, work: Work) -> Iterator[Required]:
     """The requirements of a case."""
-    for peer, at_least in _ratios(name, work).items():
+    if work.transform == "lower":
+        yield Ratio(f"{name}: without markers over with", (name, OURS), (name, "spdl-restarts"), 3.0, of_rounds=True)
+        return
+    if work.exact:
+        yield Ratio(f"{name}: pillow-simd over ours", (name, "pillow-simd"), (name, OURS), 1.5, of_rounds=True)
+    for peer, at_least in _ratios(name, work).items() if not work.exact and work.transform != "whole" else ():
         yield Ratio(f"{name}: {peer} over ours", (name, peer), (name, OURS), at_least, of_rounds=True)
+    if work.exact:
+        yield Ratio(f"{name}: ours over libjpeg-turbo alone", (name, OURS), (name, "rgb"), at_most=1.25, of_rounds=True)
+        return
+    if work.transform == "whole":
+        for peer in ("simplejpeg", "opencv-half"):
+            yield Ratio(f"{name}: {peer} over ours", (name, peer), (name, OURS), 1.3, of_rounds=True)
+        return
     if name.startswith("web-") and work.num_threads == 1:
         yield Fastest(name, 1.3)
     if name in HELD_CASES:

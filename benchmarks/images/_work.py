@@ -11,6 +11,8 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 #: Bounds of a random crop's share of the area, and of its width over its height.
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 FLIP = 0.5
+#: The side of the square of ``lower``.
+LOWER = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,15 @@ class Work:
     Attributes:
         transform: ``fit``: fitted into 224x224, centred, with black borders; bicubic. ``eval``: the shorter side to
             256, then the centre 224x224. ``train``: a random crop stretched to 224x224, half of them mirrored. The last
-            two are bilinear and antialiased.
+            last two are bilinear and antialiased, and so are the others. ``whole``: all of it, stretched. ``centre``:
+            the centre 224x224, not resized. ``lower``: 512x512 at the middle of the lower edge, to 224x224.
         dtype: ``uint8``: ``(batch, height, width, 3)``. ``float32``: ``(batch, 3, height, width)``, less ``MEAN``, over
             ``STD``.
         num_threads: The number of threads.
         batch: The number of photographs in an array; the last array has the remainder.
+        exact: Whether SPDL gives Pillow's bytes. Other peers use their own default.
+        restart_rows: How many rows of units lie between two restart markers, in ``lower``, whose photographs are
+            encoded again; 0: there are none.
         reuse: Whether SPDL writes every batch into the same memory. Other peers use their own default.
     """
 
@@ -33,6 +39,8 @@ class Work:
     num_threads: int
     batch: int
     reuse: bool = False
+    exact: bool = False
+    restart_rows: int = 0
 
 
 def work_of(work: Work, settings: Mapping[str, Any]) -> Work | None:

@@ -37,7 +37,9 @@ def test_required_figures_name_peers_that_take_part() -> None:
     for required in CONTEST.required:
         assert set(required.cases()) <= set(CASES)
         if isinstance(required, Ratio):
-            assert work_in(required.of[1], required.of[0]) is not None
+            for case, peer, *_ in (required.of, required.over):
+                assert work_in(peer, case) is not None
+                assert peer in (CASES[case].peers or ())
     assert {f"{name}-held" for name in HELD_CASES} <= set(CASES)
 
 
@@ -45,7 +47,9 @@ def test_ours_done_otherwise_takes_no_part_where_the_case_says_the_same() -> Non
     """The rows that say what float32 and a second thread bring are in the cases of those only."""
 
     def taking_part(case: str) -> set[str]:
-        return {peer.name for peer in PEERS if peer.settings and work_in(peer.name, case) is not None}
+        invited = CASES[case].peers
+        assert invited is not None
+        return {peer.name for peer in PEERS if peer.settings and peer.name in invited and work_in(peer.name, case)}
 
     assert taking_part("web-eval-uint8") == {"spdl-reuse"}
     assert taking_part("web-eval-float32") == {"spdl-reuse", "spdl-uint8"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.images._work import MEAN, SHORTER_SIDE, SIZE, STD, Photo, Work
+from benchmarks.images._work import LOWER, MEAN, SHORTER_SIDE, SIZE, STD, Photo, Work
 
 # (level / 255 - mean) / std, as one multiplication and one addition, of each channel's plane.
 FACTOR = (1 / (255 * np.array(STD, np.float32)))[:, None, None]
@@ -31,12 +31,27 @@ def middle(width: int, height: int) -> tuple[int, int]:
     return round((width - SIZE) / 2), round((height - SIZE) / 2)
 
 
+def source_box(work: Work, width: int, height: int) -> tuple[int, int, int, int]:
+    """Top, left, height and width of the part of a photograph that the work needs, without a filter's margin."""
+    if work.transform == "whole":
+        return 0, 0, height, width
+    if work.transform == "lower":
+        return height - LOWER, (width - LOWER) // 2, LOWER, LOWER
+    if work.transform == "centre":
+        left, top = middle(width, height)
+        return top, left, SIZE, SIZE
+    side = round(SIZE * min(width, height) / SHORTER_SIDE)
+    return (height - side) // 2, (width - side) // 2, side, side
+
+
 def least_size(work: Work, photo: Photo, width: int, height: int) -> tuple[int, int]:
     """The smallest size to which a decoder may scale a photograph without enlarging it later."""
     if work.transform == "fit":
         return fit(width, height)
     if work.transform == "eval":
         return shorter_side(width, height)
+    if work.transform == "whole":
+        return width // 2, height // 2  # some enlarge the shorter side a little, then
     _, _, crop_height, crop_width = photo.crop
     return min(width, -(-width * SIZE // crop_width)), min(height, -(-height * SIZE // crop_height))
 
@@ -57,6 +72,8 @@ def transformed(
         wanted = shorter_side(*size)
         left, top = middle(*wanted)
         return resize(pixels, wanted)[top : top + SIZE, left : left + SIZE]
+    if work.transform == "whole":
+        return resize(pixels, (SIZE, SIZE))
     width, height = size
     down, across = pixels.shape[0] / height, pixels.shape[1] / width
     top, left, crop_height, crop_width = photo.crop

@@ -9,7 +9,7 @@ from PIL import Image, features
 
 from benchmarks.images._work import SIZE, Photo, Work
 
-from ._canvas import fit, middle, one_by_one, shorter_side
+from ._canvas import fit, middle, one_by_one, shorter_side, source_box
 
 
 def versions() -> dict[str, str]:
@@ -27,7 +27,12 @@ def _load(work: Work, photo: Photo) -> Any:
         left, top = middle(*size)
         scaled = pixels.resize(size, Image.Resampling.BILINEAR)
         return np.asarray(scaled.crop((left, top, left + SIZE, top + SIZE)))
-    top, left, height, width = photo.crop
+    if work.transform == "whole":
+        return np.asarray(pixels.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
+    if work.transform == "centre":
+        left, top = middle(*pixels.size)
+        return np.asarray(pixels.crop((left, top, left + SIZE, top + SIZE)))
+    top, left, height, width = source_box(work, *pixels.size) if work.transform == "lower" else photo.crop
     part = pixels.crop((left, top, left + width, top + height))
     return np.asarray(part.resize((SIZE, SIZE), Image.Resampling.BILINEAR))
 
