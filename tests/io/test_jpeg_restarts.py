@@ -23,6 +23,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "cmyk": {"mode": "CMYK"},
     "progressive": {"progressive": True},
 }
+PLAIN: dict[str, Any] = {}
+ROWS: dict[str, Any] = {"restart_marker_rows": 1}
 WIDTH, HEIGHT = 120, 200
 LOWER = Crop(150, 20, 30, 50)
 #: EXIF of nothing but the orientation, which follows.
@@ -65,7 +67,7 @@ def test_a_part_has_the_pixels_of_a_file_without_markers(
     box = Crop(top, left, 1 + int(corners[2] * (height - top)), 1 + int(corners[3] * (width - left)))
     size = (-(-box.height // divisor), -(-box.width // divisor))
     plain, marked = (
-        make_jpeg(width, height, **KINDS[kind], **options) for options in ({}, {"restart_marker_blocks": interval})
+        make_jpeg(width, height, **KINDS[kind], **options) for options in (PLAIN, {"restart_marker_blocks": interval})
     )
     assert (crop(marked, box, exact=exact, size=size) == crop(plain, box, exact=exact, size=size)).all()
 
@@ -75,7 +77,7 @@ def test_a_part_has_the_pixels_of_a_file_without_markers(
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_can_be_the_first(kind: str, exact: bool) -> None:
     """With an interval for each row of units, and more than eight of them."""
-    plain, marked = (make_jpeg(33, 150, **KINDS[kind], **options) for options in ({}, {"restart_marker_rows": 1}))
+    plain, marked = (make_jpeg(33, 150, **KINDS[kind], **options) for options in (PLAIN, ROWS))
     for top in range(150):
         box = Crop(top, 9, 1, 20)
         assert (crop(marked, box, exact=exact) == crop(plain, box, exact=exact)).all(), top
@@ -88,7 +90,7 @@ def test_random_crops_of_a_batch_are_the_same() -> None:
     turned = [ORIENTATION + bytes([i, 0, 0]) for i in range(1, 9)]
     plain, marked = (
         [make_jpeg(WIDTH, HEIGHT, seed=i, exif=exif, **options) for i, exif in enumerate(turned)]
-        for options in ({}, {"restart_marker_rows": 1})
+        for options in (PLAIN, ROWS)
     )
     seeds = np.arange(8, dtype=np.uint64)
     ours, expected = (
