@@ -359,7 +359,7 @@ INCLUDES: dict[str, set[str]] = {
     "base": set(),
     "av": {"base"},
     "image": {"base"},
-    "media": {"av", "image", "base"},
+    "media": {"av", "image", "archive", "base"},
     "jpeg": {"image", "base"},
     "wav": {"base"},
     "archive": {"base"},

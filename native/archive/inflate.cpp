@@ -37,6 +37,16 @@ bool inflate(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> o
                                           out.size(), &num_read, nullptr) == LIBDEFLATE_SUCCESS;
 }
 
+std::optional<std::uint32_t> inflate_zlib(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) noexcept {
+  const std::unique_ptr<libdeflate_decompressor, Free> decompressor(libdeflate_alloc_decompressor());
+  if (decompressor == nullptr ||
+      libdeflate_zlib_decompress(decompressor.get(), compressed.data(), compressed.size(), out.data(), out.size(), nullptr) !=
+          LIBDEFLATE_SUCCESS) {
+    return std::nullopt;
+  }
+  return libdeflate_adler32(1, out.data(), out.size());
+}
+
 std::optional<std::uint32_t> crc32(std::span<const std::uint8_t> data) noexcept {
   return libdeflate_crc32(0, data.data(), data.size());
 }
@@ -52,6 +62,10 @@ std::string_view libdeflate_version() noexcept { return {}; }
 const char* libdeflate_path() noexcept { return ""; }
 
 bool inflate(std::span<const std::uint8_t>, std::span<std::uint8_t>) noexcept { return false; }
+
+std::optional<std::uint32_t> inflate_zlib(std::span<const std::uint8_t>, std::span<std::uint8_t>) noexcept {
+  return std::nullopt;
+}
 
 std::optional<std::uint32_t> crc32(std::span<const std::uint8_t>) noexcept { return std::nullopt; }
 

@@ -28,6 +28,7 @@ extern "C" {
 #include "media/pixel_limit.h"
 #include "media/still_frame.h"
 #include "media/still_memory.h"
+#include "media/stored_png.h"
 #include "media/webp_decoder.h"
 
 namespace spdl {
@@ -115,11 +116,15 @@ av::FramePtr decode_all(AVCodecContext& context, const AVPacket& packet, Bytes f
   return frame != nullptr ? std::move(frame) : require(decode(context, nullptr, file));
 }
 
-// `file`: the data before anything was taken out of it.
+// `file`: the data before anything was taken out of it. `is_padded`: `data` is ours, with room behind it that decoders may read.
 av::FramePtr decode_directly(AVCodecID id, std::string_view format, Bytes data, Bytes file, std::int64_t max_pixels,
-                             const av::Options& options = {}) {
+                             const av::Options& options = {}, bool is_padded = false) {
   const av::PacketPtr packet = av::new_packet();
-  // Without an owner of its own the packet is copied, and padded, by the decoder.
+  // Without an owner of its own the packet is copied, and padded, by the decoder. Nothing of it outlives the decoder.
+  if (is_padded) {
+    packet->buf = av_buffer_create(const_cast<std::uint8_t*>(data.data()), data.size() + AV_INPUT_BUFFER_PADDING_SIZE,
+                                   [](void*, std::uint8_t*) {}, nullptr, AV_BUFFER_FLAG_READONLY);
+  }
   packet->data = const_cast<std::uint8_t*>(data.data());
   packet->size = static_cast<int>(std::min(data.size(), std::size_t{std::numeric_limits<int>::max()}));
   packet->flags = AV_PKT_FLAG_KEY;
@@ -333,14 +338,22 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
   Still still;
   if (const auto size = declared_size(format, data)) {
     require_pixels(size->width, size->height, max_pixels);
-    still.lease = take_memory(size->width, size->height);
+    const std::int64_t copies = format == "PNG" ? 2 : 1;  // its rows with their filters, too
+    still.lease = take_memory(size->width, copies * size->height);
   }
   expect_right_pixels(format, data, false);
   Buffer changed;
   Bytes file = data;
   av::Options options;
+  bool is_padded = false;
   std::optional<WebpFrame> animated;
-  if (format == "TIFF") {
+  if (format == "PNG") {
+    if (const auto stored = with_stored_pixels(data, changed, AV_INPUT_BUFFER_PADDING_SIZE)) {
+      file = *stored;
+      is_padded = true;
+      options = {{"err_detect", "bitstream+buffer+explode"}};  // its checksums have been compared
+    }
+  } else if (format == "TIFF") {
     file = without_other_fields(data, changed);
   } else if (format == "GIF") {
     // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
@@ -354,7 +367,7 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
   if (format == "WebP" && (still.frame = decode_webp(file, max_pixels)) != nullptr) {
     correct_still(*still.frame, *codec, data);
   } else {
-    still.frame = decode_directly(*codec, format, file, data, max_pixels, options);
+    still.frame = decode_directly(*codec, format, file, data, max_pixels, options, is_padded);
   }
   require_pixels(still.frame->width, still.frame->height, max_pixels);
   if (animated) {

@@ -250,7 +250,9 @@ def _native_rows(native: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [_library_row(library) for library in native["libraries"] if not _is_ffmpegs(library)]
     names = {library["name"] for library in native["libraries"]}
     if names and "libdeflate" not in names:
-        rows.append(("libdeflate", "not in this build: Python's zlib inflates npz files, in twice the time"))
+        rows.append(
+            ("libdeflate", "not in this build: Python's zlib inflates npz files, FFmpeg PNG, in twice the time")
+        )
     if native["paths"].get("media") and "libwebp" not in names:
         rows.append(("libwebp", "not in this build: FFmpeg decodes WebP, in up to twice the time"))
     return rows
