@@ -62,8 +62,9 @@ def load_image(
 
         array = to_numpy(load_image("photos/0.jpg"))  # (height, width, 3) uint8
 
-    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, all other formats by FFmpeg. With a filter or a
-    configuration, FFmpeg decodes JPEG too, and JPEGs for which it would give wrong colours raise ``DecodeError``.
+    JPEG is decoded by libjpeg-turbo, as in ``load_image_batch``, WebP by libwebp if the build has it, all other formats
+    by FFmpeg. With a filter or a configuration, FFmpeg decodes JPEG too, and JPEGs for which it would give wrong
+    colours raise ``DecodeError``.
 
     Args:
         src: Path, URL, or data in memory: any contiguous buffer of bytes, a one-dimensional ``uint8`` array.
