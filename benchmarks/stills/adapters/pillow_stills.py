@@ -9,12 +9,10 @@ from PIL import Image, features
 
 from ._pictures import SIZE, by_index, one_by_one
 
-try:
+if features.check("avif"):
     from PIL import AvifImagePlugin
 
     AvifImagePlugin.DEFAULT_MAX_THREADS = 1
-except ImportError:
-    AvifImagePlugin = None  # type: ignore[assignment]
 
 
 def versions() -> dict[str, str]:
@@ -34,8 +32,6 @@ def _small(path: str) -> Any:
 
 
 def prepare(case: str, data: dict[str, Any]) -> Callable[[], Any] | None:
-    if case.startswith("avif") and AvifImagePlugin is None:
-        return None
     try:
         _whole(data["paths"][0])
     except OSError:
