@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -90,7 +91,7 @@ const char* libwebp_path() noexcept {
 av::FramePtr decode_webp(Bytes webp, std::int64_t max_pixels) {
   // Others may write to the caller's memory meanwhile, and libwebp reads headers more than once.
   Buffer copy;
-  std::memcpy(copy.reserve(webp.size()), webp.data(), webp.size());
+  std::copy(webp.begin(), webp.end(), copy.reserve(webp.size()));
   const Bytes data(copy.data(), webp.size());
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0 || WebPGetFeatures(data.data(), data.size(), &config.input) != VP8_STATUS_OK) {
