@@ -36,9 +36,18 @@ def _alike(ours: Outputs, theirs: Outputs) -> str | None:
 
 def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
     seconds = 4 if quick else 10
-    num_clips = 2 if quick else 8
+    few, many = (2, 20) if quick else (8, 200)
 
-    def case(name: str, title: str, clip: Clip, stride: int, num_frames: int = NUM_FRAMES, size: Size = SIZE) -> Case:
+    def case(
+        name: str,
+        title: str,
+        clip: Clip,
+        stride: int,
+        *,
+        num_frames: int = NUM_FRAMES,
+        size: Size = SIZE,
+        num_clips: int = few,
+    ) -> Case:
         path = str(clip.make(folder))
         last = clip.seconds * FRAME_RATE - (num_frames - 1) * stride - 1
         generator = random.Random(7)
@@ -51,11 +60,30 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
     short, small, large = Clip(320, 240, 2), Clip(640, 360, seconds), Clip(1280, 720, seconds)
     return (
         case("short", "8 consecutive frames of two seconds of 320x240", short, 1),
+        case(
+            "many", "200 times 5 consecutive frames of two seconds of 320x240", short, 1, num_frames=5, num_clips=many
+        ),
+        case(
+            "many_full_size",
+            "the same, at full size",
+            short,
+            1,
+            num_frames=5,
+            size=(short.height, short.width),
+            num_clips=many,
+        ),
         case("small_dense", "8 consecutive frames of 640x360", small, 1),
         case("small_sparse", "every 4th frame of 640x360", small, 4),
         case("large_dense", "8 consecutive frames of 1280x720", large, 1),
         case("large_sparse", "every 4th frame of 1280x720", large, 4),
-        case("full_size", "a single frame of 1280x720, at full size", large, 1, 1, (large.height, large.width)),
+        case(
+            "full_size",
+            "a single frame of 1280x720, at full size",
+            large,
+            1,
+            num_frames=1,
+            size=(large.height, large.width),
+        ),
     )
 
 
@@ -76,7 +104,16 @@ CONTEST = Contest(
     make_cases=make_cases,
     required=[
         Ratio(f"{case}: {peer.name} over ours", (case, peer.name), (case, OURS), 1.5)
-        for case in ("short", "small_dense", "small_sparse", "large_dense", "large_sparse", "full_size")
+        for case in (
+            "short",
+            "many",
+            "many_full_size",
+            "small_dense",
+            "small_sparse",
+            "large_dense",
+            "large_sparse",
+            "full_size",
+        )
         for peer in PEERS[1:]
     ],
 )
