@@ -1,0 +1,1 @@
+"""What does a region cost whose workers are Ray actors?"""

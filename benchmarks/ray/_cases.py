@@ -1,0 +1,100 @@
+"""The peers, the cases and the requirements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._contest.columns import Column, Rate, RatioTo, Spread
+from benchmarks._contest.contest import Case, Contest, Outputs, Peer
+from benchmarks._contest.figures import Figure
+from benchmarks._contest.photos import make_photos
+from benchmarks._contest.required import AtMost, Ratio, figure_of
+from benchmarks._contest.result import Result
+
+__all__ = ["CONTEST"]
+
+OURS, PROCESSES, RAY_DATA, INSIDE = "actors", "processes", "ray-data", "ray-data-spdl"
+_NUM_PHOTOS = 384
+
+
+def _peer(name: str, adapter: str, way: str) -> Peer:
+    return Peer(name, f"benchmarks.ray.adapters.{adapter}", settings={"way": way})
+
+
+def differ(ours: Outputs, theirs: Outputs) -> str | None:
+    """A description of how the means of the pictures differ: two decoders agree within one level."""
+    mine, other = ours["means"], theirs["means"]
+    if mine.shape != other.shape:
+        return f"it gave {other.size} pictures, not {mine.size}"
+    difference = float(np.abs(mine - other).max())
+    return None if difference <= 1 else f"the mean of a picture differs by {difference:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAtMost:
+    """A requirement on what the object store holds while nobody reads, over what is in flight."""
+
+    at_most: float
+
+    def cases(self) -> Sequence[str]:
+        return ("fill",)
+
+    def measured(self, result: Result) -> Figure:
+        ratio = result.once("fill", OURS, "store_ratio")
+        title = "object store over what is in flight"
+        return figure_of(title, ratio, (), "x", at_most=self.at_most)
+
+
+def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
+    columns: tuple[Column, ...] = (
+        Spread("ms a batch (min to max)", "wall_us", 1e-3),
+        Rate("batches/s (min to max)"),
+        RatioTo("time / ours (min to max)", OURS),
+    )
+    first = (
+        Spread("first, ms (min to max)", "first_ms"),
+        RatioTo("first / ours (min to max)", OURS, "first_ms"),
+    )
+
+    def inputs() -> dict[str, list[str]]:
+        return {"paths": make_photos("web", _NUM_PHOTOS)[: 128 if is_quick else None]}
+
+    title = "batches of 32 photographs, decoded to 224x224, 4.8 MB"
+    empty = "batches of 4.8 MB that are only filled"
+    return [
+        Case("photos", title, inputs, differ=differ, columns=columns),
+        Case("fill", empty, inputs, peers=(OURS, PROCESSES), differ=differ, columns=columns),
+        Case("first", f"the first of {empty}", inputs, peers=(OURS, PROCESSES), cost="first_ms", columns=first),
+    ]
+
+
+def _over_ours(peer: str, at_least: float) -> Ratio:
+    return Ratio(f"photos: {peer} over {OURS}", ("photos", peer), ("photos", OURS), at_least, of_rounds=True)
+
+
+CONTEST = Contest(
+    name="ray",
+    question="What does a region cost whose workers are Ray actors?",
+    ours=OURS,
+    unit="a batch",
+    peers=(
+        _peer(OURS, "spdl_region", "actors"),
+        _peer(PROCESSES, "spdl_region", "processes"),
+        _peer(RAY_DATA, "ray_data", "pillow"),
+        _peer(INSIDE, "ray_data", "spdl"),
+    ),
+    make_cases=make_cases,
+    required=(
+        _over_ours(PROCESSES, 0.8),
+        Ratio(f"fill: {PROCESSES} over {OURS}", ("fill", PROCESSES), ("fill", OURS), 0.8, of_rounds=True),
+        _over_ours(RAY_DATA, 2.0),
+        _over_ours(INSIDE, 2.0),
+        AtMost("first batch after ray.init", ("first", OURS, "first_ms"), 3000, unit=" ms"),
+        StoreAtMost(1.2),
+    ),
+    sessions="benchmarks.ray._session",
+    warm_up=1,
+    seconds=2.0,
+)
