@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,15 +59,24 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
         RatioTo("first / ours (min to max)", OURS, "first_ms"),
     )
 
-    def inputs() -> dict[str, list[str]]:
-        return {"paths": make_photos("web", _NUM_PHOTOS)[: 128 if is_quick else None]}
+    def inputs(num_batches: int) -> dict[str, Any]:
+        return {"paths": make_photos("web", _NUM_PHOTOS), "num_batches": num_batches}
 
     title = "batches of 32 photographs, decoded to 224x224, 4.8 MB"
     empty = "batches of 4.8 MB that are only filled"
     return [
-        Case("photos", title, inputs, differ=differ, columns=columns),
-        Case("fill", empty, inputs, peers=(OURS, PROCESSES), differ=differ, columns=columns),
-        Case("first", f"the first of {empty}", inputs, peers=(OURS, PROCESSES), cost="first_ms", columns=first),
+        Case("photos", title, lambda: inputs(24 if is_quick else 96), differ=differ, columns=columns),
+        Case(
+            "fill",
+            empty,
+            lambda: inputs(240 if is_quick else 960),
+            peers=(OURS, PROCESSES),
+            differ=differ,
+            columns=columns,
+        ),
+        Case(
+            "first", f"the first of {empty}", lambda: inputs(1), peers=(OURS, PROCESSES), cost="first_ms", columns=first
+        ),
     ]
 
 
@@ -96,5 +106,4 @@ CONTEST = Contest(
     ),
     sessions="benchmarks.ray._session",
     warm_up=1,
-    seconds=2.0,
 )
