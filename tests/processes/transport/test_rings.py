@@ -241,7 +241,7 @@ def test_what_was_sent_before_the_end_arrives(in_background: bool) -> None:
         assert [there.recv(timeout=100).number for _ in range(10)] == list(range(10))
         with pytest.raises(EOFError):
             there.recv(timeout=100)
-        with pytest.raises(OSError, match="pipe|reset|closed"):  # the ring refuses, and the socket is closed
+        with pytest.raises(OSError, match=r"pipe|reset|closed"):  # the ring refuses, and the socket is closed
             there.send(1)
 
 
