@@ -1,6 +1,7 @@
 #include "image/jpeg_restarts.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -29,7 +30,7 @@ TEST_CASE("markers are numbered from 0 to 7 and again") {
 }
 
 TEST_CASE("nothing is found behind a marker that is missing, misnumbered or of another kind, nor in front of one") {
-  for (const std::uint8_t code : {0xd0, 0xd2, 0xd9, 0xe0, 0x01}) {
+  for (const std::uint8_t code : std::initializer_list<std::uint8_t>{0xd0, 0xd2, 0xd9, 0xe0, 0x01}) {
     const Scan scan = {1, 0xff, 0xd0, 2, 0xff, code, 3, 0xff, 0xd2, 4};
     CHECK(find_restart_interval(scan, 1, 1) == 3);
     CHECK_FALSE(find_restart_interval(scan, 1, 2).has_value());
