@@ -151,6 +151,7 @@ CONTEST = Contest(
         ),
         _times_as_fast("small", OURS, "reference", 10),
         _times_as_fast("small-256", OURS, "reference", 10),
+        _times_as_fast("small", OURS, "queue", 1.5),
         _consumer_at_most("uint8", OURS, 100),
         _consumer_at_most("uint8", "spdl-born", 100),
         *(_start_at_most(method, 1.2) for method in METHODS),
