@@ -1,4 +1,5 @@
-// One thread puts and another takes, through one mapping: what ThreadSanitizer can see of the two processes.
+// One thread puts and another takes, each with a mapping of its own, as two processes have. ThreadSanitizer sees the two
+// sides, and not what passes between the mappings; a wake-up that is lost would never end.
 
 #include <doctest/doctest.h>
 
