@@ -85,6 +85,9 @@ def test_an_item_that_ray_has_lost_is_dealt_again(ray: Any, monkeypatch: pytest.
     owner = ray.remote(num_cpus=0)(Owner).remote()
     (lost,) = ray.get(owner.put.remote())
     ray.kill(owner)
+    with pytest.raises(ray.exceptions.ObjectLostError):
+        while True:  # the owner's end takes a moment
+            ray.get(lost, timeout=TIMEOUT)
     calls = count()
 
     def lose_the_fourth(frames: Any) -> Any:
