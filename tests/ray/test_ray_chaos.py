@@ -86,8 +86,7 @@ def test_an_item_that_ray_has_lost_is_dealt_again(ray: Any, monkeypatch: pytest.
     (lost,) = ray.get(owner.put.remote())
     ray.kill(owner)
     with pytest.raises(ray.exceptions.ObjectLostError):
-        while True:  # the owner's end takes a moment
-            ray.get(lost, timeout=TIMEOUT)
+        read_until_lost(ray, lost)
     calls = count()
 
     def lose_the_fourth(frames: Any) -> Any:
@@ -101,6 +100,12 @@ def test_an_item_that_ray_has_lost_is_dealt_again(ray: Any, monkeypatch: pytest.
     assert sorted(found) == list(range(20))
     check_conserved(pipeline, found, 20)
     assert pipeline.stats().stages[1].num_redealt >= 1
+
+
+def read_until_lost(ray: Any, reference: Any) -> None:
+    """Read it again and again, as its owner's end takes a moment; Ray's error ends this."""
+    while True:
+        ray.get(reference, timeout=TIMEOUT)
 
 
 class Owner:
