@@ -1,0 +1,1 @@
+"""One module per way of being told; ``benchmarks/_contest/calls.py`` describes them."""
