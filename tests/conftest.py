@@ -13,8 +13,21 @@ from tests.strategies import profiles as profiles  # makes hypothesis' settings 
 from tests.support import soak, spread
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
 
-#: What the fork server imports, which each worker process of a test would import otherwise.
-_PRELOADED = ["numpy", "torch", "torch.utils.data", "spdl.io", "spdl.pipeline", "spdl.dataloader"]
+#: What the fork server imports, which each worker process of a test would import otherwise. It has what the package
+#: asks for too: a test of ``multiprocessing`` alone may be what starts the server, and then the package is not asked.
+_PRELOADED = [
+    "numpy",
+    "pytest",
+    "torch",
+    "torch.utils.data",
+    "spdl.io",
+    "spdl.pipeline",
+    "spdl.dataloader",
+    "spdl._processes._child_main",
+    "spdl.pipeline._remote._preloaded",
+    "spdl.pipeline._remote._preloaded_engine",
+    "tests.support.frozen",
+]
 #: Processes that run tests; each takes half a gigabyte, and some time to collect.
 _MOST_PROCESSES = 16
 

@@ -33,15 +33,7 @@ class Client:
 
     def __init__(self, name: str, environment: Environment, *module: str) -> None:
         self.name = name
-        self._process = subprocess.Popen(
-            [interpreter_of(environment), "-m", *module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            cwd=REPOSITORY,
-            env=environ_of(environment),
-        )
+        self._process = start_process(environment, *module)
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +84,19 @@ class Client:
         if "error" in answer:
             raise PeerError(f"{asked} failed:\n{answer['error']}")
         return answer["ok"]
+
+
+def start_process(environment: Environment, *module: str) -> subprocess.Popen[str]:
+    """A fresh interpreter that runs a module, with its arguments; its stdin and its stdout are pipes."""
+    return subprocess.Popen(
+        [interpreter_of(environment), "-m", *module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=REPOSITORY,
+        env=environ_of(environment),
+    )
 
 
 def run_python(name: str, environment: Environment, code: str) -> Any:

@@ -69,6 +69,7 @@ def test_adapter_emits_each_item_once(peer: Peer, shape: Shape) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 @pytest.mark.parametrize("peer", TORCH, ids=lambda peer: peer.name)
+@pytest.mark.usefixtures("forked_workers")
 def test_torch_adapter_emits_each_item_once(peer: Peer, tmp_path: Path) -> None:
     """What is asked of the others, in a process of its own: torch is heavy, and warns about what it finds."""
     with ExitStack() as stack:

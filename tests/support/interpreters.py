@@ -11,6 +11,7 @@ Not for scripts that check what is imported, what importing costs, or what only 
 """
 
 import atexit
+import gc
 import json
 import os
 import selectors
@@ -200,6 +201,9 @@ def serve(descriptor: int, modules: tuple[str, ...]) -> None:
     """Fork a child for each requested script, which runs it; end when the connection is closed."""
     for name in modules:
         resolve_name(name)
+    # Or the collector of each fork looks at all of them, and writes to them.
+    gc.collect()
+    gc.freeze()
     connection = socket.socket(fileno=descriptor)
     while True:
         head, ends, _, _ = socket.recv_fds(connection, _NUMBER.size, 2)
