@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spdl.dataloader import DataLoader, PipelineBuilder
-from spdl.pipeline import PipelineFailure
+from spdl.pipeline import Pipeline, PipelineFailure
 from spdl.pipeline.defs import Aggregator
 from tests.support.running import TIMEOUT, await_event
 
@@ -141,18 +141,24 @@ def test_a_failing_source_fails_the_loop() -> None:
     assert [type(each) for each in caught.value.exceptions] == [KeyError]
 
 
-def test_a_read_that_takes_too_long_is_a_timeout() -> None:
+def test_a_read_that_takes_too_long_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the pipeline is ended with it."""
     gate = threading.Event()
+    stop = Pipeline.stop
+
+    def let_go_and_stop(pipeline: Any) -> None:  # or stopping would wait for the op
+        gate.set()
+        stop(pipeline)
 
     def wait(item: int) -> int:
         gate.wait(TIMEOUT)
         return item
 
+    monkeypatch.setattr(Pipeline, "stop", let_go_and_stop)
     iterator: Any = iter(DataLoader(range(3), preprocessor=wait, timeout=0.01))
-    threading.Timer(0.05, gate.set).start()  # so that stopping, which waits for the op, is quick
     with pytest.raises(TimeoutError):
         next(iterator)
+    assert gate.is_set()
 
 
 def test_each_iteration_is_a_new_pipeline_over_the_same_source() -> None:

@@ -139,7 +139,8 @@ def test_threads_that_spin_wait_for_the_gil() -> None:
             stack.enter_context(busy(made, stage, spin))
         found = [seen(made, stage) for stage in range(3)]
     assert made.knows_gil
-    assert sum(each.gil for each in found) > 0.3 * sum(each.num for each in found)
+    # Of two thirds on CPUs without other load. Beside it, threads mostly wait for a CPU, with the GIL or without.
+    assert sum(each.gil for each in found) > 0.05 * sum(each.num for each in found)
 
 
 def test_an_assigned_thread_counts_for_good() -> None:

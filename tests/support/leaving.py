@@ -7,7 +7,7 @@ from typing import Any
 from spdl import pipeline
 from tests.support.running import TIMEOUT
 
-__all__ = ["iterate", "process_in", "run_apart"]
+__all__ = ["hurry", "iterate", "process_in", "run_apart"]
 
 
 def iterate(fn: Callable[[], Any], **options: Any) -> Any:
@@ -18,6 +18,12 @@ def iterate(fn: Callable[[], Any], **options: Any) -> Any:
 def run_apart(config: Any, **options: Any) -> Any:
     """``run_pipeline_in_subprocess`` with a bound on every read."""
     return pipeline.run_pipeline_in_subprocess(config, **{"timeout": TIMEOUT, "num_threads": 2, **options})
+
+
+def hurry(iterable: Any, seconds: float = 0.2) -> None:
+    """Wait for its items no longer than that from now on; beside other load, the start takes longer."""
+    assert iterable.timeout == TIMEOUT
+    iterable.timeout = seconds
 
 
 def process_in(path: Path) -> int:

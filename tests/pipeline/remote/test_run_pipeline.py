@@ -17,7 +17,7 @@ from spdl.pipeline import PipelineBuilder, WorkerDiedError, WorkerError, run_pip
 from spdl.pipeline.defs import Merge, PathVariants, Pipe, PipelineConfig, Retry, SinkConfig
 from tests.support import ops, remote, remote_hooks
 from tests.support.child import run_child
-from tests.support.leaving import run_apart
+from tests.support.leaving import hurry, run_apart
 from tests.support.running import TIMEOUT, build_of, run
 
 
@@ -333,7 +333,9 @@ def test_a_dead_worker_is_told() -> None:
 
 def test_a_silent_pipeline_is_given_up() -> None:
     """After ``timeout`` seconds without an item."""
-    iterator = iter(run_apart(build_of(range(3), lambda b: b.pipe(ops.block)), timeout=1.0))
+    iterable = run_apart(build_of(range(3), lambda b: b.pipe(ops.block)))
+    iterator = iter(iterable)
+    hurry(iterable)
     with pytest.raises(TimeoutError, match="The worker subprocess did not produce any data for"):
         next(iterator)
 
