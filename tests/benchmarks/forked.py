@@ -9,8 +9,8 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import Any
 
 import pytest
 
@@ -20,9 +20,9 @@ from benchmarks._contest.environments import CHECKOUT, REPOSITORY, Environment, 
 __all__ = ["forked_workers"]
 
 
-@pytest.fixture(scope="module")
-def forked_workers() -> Any:
-    """Contests of this module fork what they would start."""
+@pytest.fixture
+def forked_workers() -> Iterator[None]:
+    """Contests fork what they would start. Not for contestants that start processes themselves."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         yield
         return

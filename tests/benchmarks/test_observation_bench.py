@@ -13,6 +13,7 @@ from benchmarks.observation._cases import CONTEST, check
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_watched_pipelines_give_what_unwatched_ones_do(tmp_path: Path) -> None:
     """Their outputs are compared before they are timed."""
     pytest.importorskip("prometheus_client")

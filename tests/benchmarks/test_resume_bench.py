@@ -22,6 +22,7 @@ def trial(path: Path, cases: str, peers: str) -> Result:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_pipelines_states_and_numbers_are_measured(tmp_path: Path) -> None:
     """Outputs are compared before; a state has a size, a first batch is timed more than once."""
     cases = "source_sink,state-apart,first,rng-*"
@@ -36,6 +37,7 @@ def test_pipelines_states_and_numbers_are_measured(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.usefixtures("forked_workers")
 def test_a_loader_is_asked_at_each_step_or_never(tmp_path: Path) -> None:
     """Only the time of one that is asked has a part for it."""
     result = trial(tmp_path / "result.json", "steps-thread", "loader,loader-off")
