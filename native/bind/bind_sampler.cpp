@@ -32,6 +32,7 @@ Args:
     num_stages: The number of stages.
     period: Mean time between two looks at all threads, in seconds.
     has_gil: Whether this interpreter has a GIL.
+    most_share: Share of a CPU that the looks may take. If they take more, the period becomes up to ten times longer.
 
 Raises:
     OSError: This system does not show what its threads do, or no thread could be started.)";
@@ -198,8 +199,8 @@ nb::tuple read(const Samples& samples) {
 }
 
 struct Owner {
-  Owner(std::size_t size, double period, bool has_gil)
-      : num_stages(size), gil(has_gil ? known_gil() : GilPlace{}), sampler(size, period, gil) {}
+  Owner(std::size_t size, double period, bool has_gil, double most_share)
+      : num_stages(size), gil(has_gil ? known_gil() : GilPlace{}), sampler(size, period, most_share, gil) {}
 
   std::size_t checked(std::size_t stage) const {
     if (stage >= num_stages) {
@@ -217,7 +218,7 @@ struct Owner {
 
 void register_sampler(nb::module_& module) {
   nb::class_<Owner>(module, "Sampler", kSamplerDoc)
-      .def(nb::init<std::size_t, double, bool>(), "num_stages"_a, "period"_a, "has_gil"_a)
+      .def(nb::init<std::size_t, double, bool, double>(), "num_stages"_a, "period"_a, "has_gil"_a, "most_share"_a = 1.0)
       .def_prop_ro(
           "knows_gil", [](const Owner& self) { return self.gil.futex != 0; },
           "Whether threads that wait for the GIL are told from those that wait for other locks.")

@@ -26,6 +26,8 @@ constexpr int kNone = -1;
 // CPU time is measured of calls that take longer, and of one in so many of the others: the clock is a system call.
 constexpr double kLongCall = 200e-6;
 constexpr int kMeasuredEvery = 32;
+// Looks that cost too much, as with many threads, become rarer, but not so rare that nothing is seen.
+constexpr double kMostStretch = 10;
 
 struct Slot {
   explicit Slot(pid_t thread) : tid(thread), watched(thread) {}
@@ -173,12 +175,17 @@ struct Sampler::State {
     return true;
   }
 
-  void run(double period) {
+  void run(double shortest, double most_share) {
     std::minstd_rand random(static_cast<unsigned>(id));
-    std::uniform_real_distribution<double> interval(0.5 * period, 1.5 * period);
+    std::uniform_real_distribution<double> factor(0.5, 1.5);
+    const double began = this_cpu_time();
+    double period = shortest;
+    std::uint64_t num_looks = 0;
     std::unique_lock held(waiting);
-    while (!is_over.wait_for(held, std::chrono::duration<double>(interval(random)), [this] { return is_closed; })) {
+    while (!is_over.wait_for(held, std::chrono::duration<double>(period * factor(random)), [this] { return is_closed; })) {
       look();
+      const double cost = (this_cpu_time() - began) / static_cast<double>(++num_looks);
+      period = std::clamp(cost / most_share, shortest, kMostStretch * shortest);
     }
     const std::lock_guard slots_held(mutex);
     for (const auto& slot : slots) {
@@ -202,7 +209,7 @@ struct Sampler::State {
   std::jthread thread;
 };
 
-Sampler::Sampler(std::size_t num_stages, double period, const GilPlace& gil) {
+Sampler::Sampler(std::size_t num_stages, double period, double most_share, const GilPlace& gil) {
   watch_forks();
   state_ = std::make_shared<State>(num_stages, gil);
   bool is_running = false;
@@ -214,7 +221,7 @@ Sampler::Sampler(std::size_t num_stages, double period, const GilPlace& gil) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread has the mask of the one that starts it
   try {
-    state_->thread = start_thread([state = state_, period] { state->run(period); });
+    state_->thread = start_thread([state = state_, period, most_share] { state->run(period, most_share); });
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

@@ -53,8 +53,9 @@ struct Samples {
 
 class Sampler {
  public:
-  // Starts. Throws std::system_error: this system does not show what its threads do, or no thread could be started.
-  Sampler(std::size_t num_stages, double period, const GilPlace& gil);
+  // Starts. Between two looks at all threads is the period on average, or more if they would take more than this share of
+  // a CPU. Throws std::system_error: this system does not show what its threads do, or no thread could be started.
+  Sampler(std::size_t num_stages, double period, double most_share, const GilPlace& gil);
   // Ends the thread, and waits for it.
   ~Sampler();
   Sampler(const Sampler&) = delete;

@@ -5,7 +5,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -119,6 +119,14 @@ def test_native_code_runs_without_the_gil() -> None:
     assert found.gil < 0.5 * found.num
 
 
+def test_looks_that_cost_too_much_become_rarer() -> None:
+    """A sampler that may take next to nothing looks less often than one that may take a whole CPU."""
+    with sampler() as free, closing(Sampler(4, _PERIOD, has_gil(), 1e-9)) as bounded, busy(free, 0, sha256):
+        seen(free, 0)
+        num_bounded = bounded.read()[0]
+        assert num_bounded < free.read()[0]
+
+
 def test_a_lock_is_not_the_gil() -> None:
     """A thread that waits for a lock is told from one that waits for the GIL."""
     held = threading.Lock()
@@ -133,14 +141,14 @@ def test_a_lock_is_not_the_gil() -> None:
 
 @pytest.mark.skipif(not has_gil(), reason="there is no GIL")
 def test_threads_that_spin_wait_for_the_gil() -> None:
-    """Of several threads with Python code, one runs and the others wait for the GIL."""
+    """Of several threads with Python code, those that sleep wait for the GIL; on a busy machine many wait for a CPU."""
     with sampler() as made, ExitStack() as stack:
         for stage in range(3):
             stack.enter_context(busy(made, stage, spin))
         found = [seen(made, stage) for stage in range(3)]
     assert made.knows_gil
-    # Of two thirds on CPUs without other load. Beside it, threads mostly wait for a CPU, with the GIL or without.
-    assert sum(each.gil for each in found) > 0.05 * sum(each.num for each in found)
+    # Beside other load, threads mostly wait for a CPU, with the GIL or without.
+    assert sum(each.gil for each in found) > sum(each.lock + each.io for each in found)
 
 
 def test_an_assigned_thread_counts_for_good() -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["CpuQuota", "cpu_limit", "read_quota", "usable_cpus"]
+__all__ = ["CpuQuota", "cpu_limit", "limit_with", "read_quota", "usable_cpus"]
 
 
 class CpuQuota(NamedTuple):
@@ -26,8 +26,12 @@ def usable_cpus() -> int:
 
 def cpu_limit() -> float:
     """Return how much CPU time this process may use per second: ``usable_cpus``, with the fraction of the quota."""
+    return limit_with(read_quota())
+
+
+def limit_with(quota: CpuQuota | None) -> float:
+    """Return the same with a quota that was read before."""
     cpus = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    quota = read_quota()
     return cpus if quota is None else min(cpus, quota.cpus)
 
 

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from dataclasses import fields
+from functools import lru_cache
 from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -186,10 +187,13 @@ def _pipeline_as_json(pipeline: Any) -> dict[str, Any]:
     }
 
 
+@lru_cache
+def _names_of(cls: type[StageStats]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cls) if each.name not in ("info", "failures"))
+
+
 def _stage_as_json(stage: StageStats, stats: PipelineStats) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        each.name: getattr(stage, each.name) for each in fields(stage) if each.name not in ("info", "failures")
-    }
+    values: dict[str, Any] = {name: getattr(stage, name) for name in _names_of(type(stage))}  # type: ignore[arg-type] # a class is hashable
     plain = {name: value for name, value in values.items() if value is None or isinstance(value, int | float | str)}
     info = stage.info
     return {

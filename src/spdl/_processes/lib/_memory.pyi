@@ -303,12 +303,13 @@ class Sampler:
         num_stages: The number of stages.
         period: Mean time between two looks at all threads, in seconds.
         has_gil: Whether this interpreter has a GIL.
+        most_share: Share of a CPU that the looks may take. If they take more, the period becomes up to ten times longer.
 
     Raises:
         OSError: This system does not show what its threads do, or no thread could be started.
     """
 
-    def __init__(self, num_stages: int, period: float, has_gil: bool) -> None: ...
+    def __init__(self, num_stages: int, period: float, has_gil: bool, most_share: float = 1.0) -> None: ...
     @property
     def knows_gil(self) -> bool:
         """

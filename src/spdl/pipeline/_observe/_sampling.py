@@ -1,7 +1,7 @@
 """Measures one pipeline while it runs: samples its threads, and reads CPU times.
 
-Nothing runs until it is asked for. Then a native thread looks at the threads of the pipeline about 20 times a second.
-It needs no GIL and stops nobody. It ends with the pipeline.
+Nothing runs until it is asked for. Then a native thread looks at the threads of the pipeline about 20 times a second,
+or less often if that took more than 0.1 % of a CPU. It needs no GIL and stops nobody. It ends with the pipeline.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from spdl.pipeline._cpus import cpu_limit
+from spdl.pipeline._cpus import limit_with
 from spdl.pipeline._observe._machine import CpuReading, read_cpu
 from spdl.pipeline._observe._measured import Measured, StageSamples
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sampling", "has_gil"]
 
-#: Mean time between two looks, in seconds.
+#: Mean time between two looks, in seconds; longer if looks would take more than this share of a CPU.
 _PERIOD = 0.05
+_MOST_SHARE = 0.001
 
 
 class Sampling:
@@ -53,7 +54,7 @@ class Sampling:
         from spdl._processes._memory import Sampler
 
         try:
-            return Sampler(self._num_stages + 1, _PERIOD, self._has_gil)
+            return Sampler(self._num_stages + 1, _PERIOD, self._has_gil, _MOST_SHARE)
         except OSError:
             return None
 
@@ -81,7 +82,7 @@ class Sampling:
             seconds=now.time - began.time,
             own_cpu=now.own - began.own,
             machine_cpu=_machine_between(began, now),
-            cpu_limit=cpu_limit(),
+            cpu_limit=limit_with(now.quota),
             machine_cpus=os.cpu_count() or 1,
             has_gil=self._has_gil,
             num_periods=num_periods,

@@ -1,0 +1,38 @@
+"""CPU time of this process and of its children, as verdicts are made of."""
+
+import os
+import sys
+
+import pytest
+
+from spdl.pipeline._observe import _machine
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+
+
+def test_threads_are_not_asked_for_children_if_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without children opens no file for each of its threads."""
+
+    def have_none(*args: int) -> None:
+        raise ChildProcessError
+
+    def list_them(*args: object) -> list[int]:
+        raise AssertionError("the threads were asked")
+
+    monkeypatch.setattr(os, "waitid", have_none)
+    monkeypatch.setattr(_machine, "_descendants", list_them)
+    assert _machine.read_cpu().own > 0
+
+
+@pytest.mark.parametrize("error", [None, OSError("waitid is not there")])
+def test_children_count(error: OSError | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU time of children is added, also where nobody can tell whether there are any."""
+
+    def have_some(*args: int) -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(os, "waitid", have_some)
+    monkeypatch.setattr(_machine, "_descendants", lambda *args: [1, 2])
+    monkeypatch.setattr(_machine, "_cpu_of", lambda folder: 1e6 * int(folder.rpartition("/")[2]))
+    assert 3e6 < _machine.read_cpu().own < 4e6
