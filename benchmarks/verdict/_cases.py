@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from spdl.pipeline._observe._sampling import has_gil
 
 from ._work import AsyncSleep, Work
 
@@ -109,7 +111,7 @@ _MIXED = [
          is_mixture=True),
 ]  # fmt: skip
 
-CASES = [
+_CASES = [
     _one("sleep-1", "io", 1, sleep=10, has_gain=True),
     _one("sleep-4", "io", 4, sleep=10, has_gain=True),
     _one("sleep-16", "io", 16, sleep=30),
@@ -145,3 +147,15 @@ CASES = [
     _six("six-spin", "gil", Stage("slow", _work(spin=4), 4)),
     *_MIXED,
 ]
+
+
+def _without_gil(case: Case) -> Case:
+    """What limits Python code where threads share no GIL: its slots, or the CPUs."""
+    if "gil" not in case.causes:
+        return case
+    slots = sum(stage.concurrency for stage in case.stages if stage.name in case.blames or not case.blames)
+    causes = ("cap",) if slots < N else ("cpu", "oversubscribed")
+    return replace(case, causes=(*causes, *(cause for cause in case.causes if cause != "gil")))
+
+
+CASES = _CASES if has_gil() else [_without_gil(case) for case in _CASES]

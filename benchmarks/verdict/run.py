@@ -11,6 +11,7 @@ import subprocess
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
+from sysconfig import get_config_var
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +124,8 @@ def main(arguments: list[str]) -> int:
         print(f"- {name}: {figure:.0%}{rest}")
     path = options.json
     if path is None and not options.quick and not options.cases:
-        path = Path(__file__).parent / "results" / f"python{sys.version_info.major}.{sys.version_info.minor}.json"
+        version = f"{sys.version_info.major}.{sys.version_info.minor}{'t' * bool(get_config_var('Py_GIL_DISABLED'))}"
+        path = Path(__file__).parent / "results" / f"python{version}.json"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         about = describe_run("benchmarks/verdict/run.py", arguments)
