@@ -139,6 +139,9 @@ RawDecoder::RawDecoder(const Codec& codec, const DecodeConfig& config, std::stri
   }
   options.expect_all_used(ErrorKind::kDecode, kAction, source_);
   recognition_ = context_->err_recognition;
+  if (!config.decoder) {
+    flac_ = FlacPackets::of(*context_, config.options);
+  }
 }
 
 // The decoder is told a larger number than the user, so that both refuse the same.
@@ -190,6 +193,7 @@ void RawDecoder::set_origin(std::string source, int stream_index) {
 
 void RawDecoder::restart() {
   avcodec_flush_buffers(context_.get());
+  ready_.reset();
   is_fresh_ = true;
   start_.reset();
 }
@@ -208,6 +212,9 @@ bool RawDecoder::send(const AVPacket* packet) {
     }
   }
   context_->err_recognition = recognition_;
+  if (packet != nullptr && flac_ && (ready_ = flac_->decode(*packet)) != nullptr) {
+    return true;
+  }
   const av::LogCapture said;
   int code = avcodec_send_packet(context_.get(), packet);
   if (code == AVERROR(EAGAIN)) {
@@ -231,7 +238,12 @@ av::FramePtr RawDecoder::receive(const AVPacket* packet, bool& is_dry) {
   if (spare_ == nullptr) {
     spare_ = av::new_frame();
   }
-  const int code = avcodec_receive_frame(context_.get(), spare_.get());
+  int code = 0;
+  if (ready_ != nullptr) {
+    spare_ = std::move(ready_);
+  } else {
+    code = avcodec_receive_frame(context_.get(), spare_.get());
+  }
   if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) {
     is_dry = true;
     return nullptr;

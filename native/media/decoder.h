@@ -13,6 +13,7 @@
 #include "av/options.h"
 #include "av/owners.h"
 #include "media/codec.h"
+#include "media/flac_packets.h"
 #include "media/packets.h"
 
 namespace spdl {
@@ -86,6 +87,8 @@ class RawDecoder {
 
   av::CodecContextPtr context_;
   av::FramePtr spare_;
+  std::optional<FlacPackets> flac_;  // tries packets first
+  av::FramePtr ready_;               // that came from it
   std::string source_;
   int stream_index_ = 0;
   AVRational time_base_{0, 1};

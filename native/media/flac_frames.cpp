@@ -1,15 +1,15 @@
 #include "media/flac_frames.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "media/flac_header.h"
+
 namespace spdl {
 namespace {
 
-constexpr std::size_t kLongestHeader = 16;
 constexpr std::size_t kFrameChecksum = 2;
 constexpr std::size_t kPiece = 4096;  // that BytesAt gives at once
 
@@ -21,134 +21,6 @@ std::uint64_t big_endian(std::span<const std::uint8_t> bytes) noexcept {
   return value;
 }
 
-// x^8 + x^2 + x + 1, of a header.
-std::uint8_t crc8(std::span<const std::uint8_t> bytes) noexcept {
-  unsigned crc = 0;
-  for (const std::uint8_t byte : bytes) {
-    crc ^= byte;
-    for (int bit = 0; bit < 8; ++bit) {
-      crc = (crc << 1 ^ ((crc & 0x80) != 0 ? 0x07U : 0U)) & 0xff;
-    }
-  }
-  return static_cast<std::uint8_t>(crc);
-}
-
-// x^16 + x^15 + x^2 + 1, of a frame. Table i is for a byte that has i bytes behind it.
-constexpr std::size_t kSlices = 8;
-constexpr auto kCrc16 = [] {
-  std::array<std::array<std::uint16_t, 256>, kSlices> tables{};
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    unsigned crc = byte << 8;
-    for (int bit = 0; bit < 8; ++bit) {
-      crc = (crc << 1 ^ ((crc & 0x8000) != 0 ? 0x8005U : 0U)) & 0xffff;
-    }
-    tables[0][byte] = static_cast<std::uint16_t>(crc);
-  }
-  for (std::size_t slice = 1; slice < kSlices; ++slice) {
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      const unsigned before = tables[slice - 1][byte];
-      tables[slice][byte] = static_cast<std::uint16_t>((before << 8 & 0xffff) ^ tables[0][before >> 8]);
-    }
-  }
-  return tables;
-}();
-
-// Of a frame with its checksum: 0.
-std::uint16_t crc16(std::uint16_t crc, std::span<const std::uint8_t> bytes) noexcept {
-  for (; bytes.size() >= kSlices; bytes = bytes.subspan(kSlices)) {
-    unsigned next = kCrc16[7][bytes[0] ^ crc >> 8] ^ kCrc16[6][bytes[1] ^ (crc & 0xff)];
-    for (std::size_t i = 2; i < kSlices; ++i) {
-      next ^= kCrc16[kSlices - 1 - i][bytes[i]];
-    }
-    crc = static_cast<std::uint16_t>(next);
-  }
-  for (const std::uint8_t byte : bytes) {
-    crc = static_cast<std::uint16_t>(crc << 8 ^ kCrc16[0][crc >> 8 ^ byte]);
-  }
-  return crc;
-}
-
-// Hands out the bytes of a header one after the other; zeros behind the end.
-class HeaderBytes {
- public:
-  explicit HeaderBytes(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {}
-
-  unsigned next() noexcept { return read_ < bytes_.size() ? bytes_[read_++] : (is_short_ = true, 0U); }
-  unsigned next_two() noexcept {
-    const unsigned high = next();
-    return high << 8 | next();
-  }
-  bool is_short() const noexcept { return is_short_; }
-  std::span<const std::uint8_t> taken() const noexcept { return bytes_.first(read_); }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-  std::size_t read_ = 0;
-  bool is_short_ = false;
-};
-
-// A number in up to seven bytes, as UTF-8 writes code points.
-std::optional<std::int64_t> coded_number(HeaderBytes& bytes) noexcept {
-  const unsigned lead = bytes.next();
-  if (lead < 0x80) {
-    return lead;
-  }
-  int num_more = 0;
-  while (num_more < 7 && (lead << (num_more + 1) & 0x80) != 0) {
-    ++num_more;
-  }
-  if (num_more == 0 || num_more == 7) {
-    return std::nullopt;
-  }
-  std::int64_t number = num_more == 6 ? 0 : lead & (0x3fU >> num_more);
-  for (int i = 0; i < num_more; ++i) {
-    const unsigned byte = bytes.next();
-    if ((byte & 0xc0) != 0x80) {
-      return std::nullopt;
-    }
-    number = number << 6 | (byte & 0x3f);
-  }
-  return number;
-}
-
-// 0 for a code that is reserved.
-int block_size(unsigned code, HeaderBytes& bytes) noexcept {
-  if (code == 1) {
-    return 192;
-  }
-  if (code >= 2 && code <= 5) {
-    return 144 << code;
-  }
-  if (code == 6) {
-    return static_cast<int>(bytes.next()) + 1;
-  }
-  if (code == 7) {
-    return static_cast<int>(bytes.next_two()) + 1;
-  }
-  return code == 0 ? 0 : 1 << code;
-}
-
-int sample_rate(unsigned code, const FlacStream& stream, HeaderBytes& bytes) noexcept {
-  static constexpr std::array<int, 12> kRates = {0,     88200, 176400, 192000, 8000,  16000,
-                                                 22050, 24000, 32000,  44100,  48000, 96000};
-  if (code == 0) {
-    return stream.sample_rate;
-  }
-  if (code < kRates.size()) {
-    return kRates[code];
-  }
-  switch (code) {
-    case 12:
-      return static_cast<int>(bytes.next()) * 1000;
-    case 13:
-      return static_cast<int>(bytes.next_two());
-    case 14:
-      return static_cast<int>(bytes.next_two()) * 10;
-    default:
-      return 0;
-  }
-}
-
 struct Header {
   std::int64_t first = 0;
   int num_samples = 0;
@@ -156,30 +28,16 @@ struct Header {
 
 // None if that is not the header of a frame of the stream.
 std::optional<Header> parse_header(const FlacStream& stream, std::span<const std::uint8_t> at) noexcept {
-  HeaderBytes bytes(at.first(std::min(at.size(), kLongestHeader)));
-  if (bytes.next() != 0xff || bytes.next() != (stream.is_variable ? 0xf9U : 0xf8U)) {
+  if (at.size() < 2 || at[0] != 0xff || at[1] != (stream.is_variable ? 0xf9 : 0xf8)) {
     return std::nullopt;
   }
-  const unsigned sizes = bytes.next();
-  const unsigned form = bytes.next();
-  static constexpr std::array<int, 8> kBits = {0, 8, 12, -1, 16, 20, 24, 32};
-  const int num_bits = kBits[form >> 1 & 7];
-  const unsigned channels = form >> 4;
-  const int num_channels = channels < 8 ? static_cast<int>(channels) + 1 : channels < 11 ? 2 : 0;
-  if ((form & 1) != 0 || (num_bits != 0 && num_bits != stream.num_bits) || num_channels != stream.num_channels) {
+  const auto header = parse_flac_header(at);
+  if (!header || (header->num_bits != 0 && header->num_bits != stream.num_bits) ||
+      header->num_channels != stream.num_channels || header->num_samples > stream.num_samples_of_block ||
+      (header->sample_rate != 0 && header->sample_rate != stream.sample_rate)) {
     return std::nullopt;
   }
-  const auto number = coded_number(bytes);
-  const int num_samples = block_size(sizes >> 4, bytes);
-  const int rate = sample_rate(sizes & 0xf, stream, bytes);
-  if (!number || num_samples < 1 || num_samples > stream.num_samples_of_block || rate != stream.sample_rate) {
-    return std::nullopt;
-  }
-  const std::uint8_t expected = crc8(bytes.taken());
-  if (bytes.next() != expected || bytes.is_short()) {
-    return std::nullopt;
-  }
-  return Header{stream.is_variable ? *number : *number * stream.num_samples_of_block, num_samples};
+  return Header{stream.is_variable ? header->number : header->number * stream.num_samples_of_block, header->num_samples};
 }
 
 // Behind the tags in front of the file.
@@ -238,14 +96,14 @@ class Frames {
  private:
   // More than any encoder makes of a frame: samples as they are, one bit more of a difference of channels.
   std::size_t most_bytes() const noexcept {
-    return kLongestHeader + kFrameChecksum +
+    return kLongestFlacHeader + kFrameChecksum +
            static_cast<std::size_t>(stream_.num_channels) *
                (static_cast<std::size_t>(stream_.num_samples_of_block) * static_cast<std::size_t>(stream_.num_bits + 1) / 8 +
                 16);
   }
 
   std::optional<FlacFrame> frame_at(std::int64_t position) const {
-    const auto header = parse_header(stream_, bytes_at_(position, kLongestHeader));
+    const auto header = parse_header(stream_, bytes_at_(position, kLongestFlacHeader));
     return header ? std::optional(FlacFrame{position, 0, header->first, header->num_samples}) : std::nullopt;
   }
 
@@ -262,7 +120,7 @@ class Frames {
         return false;  // the file has changed
       }
       // A header at the end of the piece is looked at in the next one.
-      const std::size_t num_looked_at = is_last ? bytes.size() : bytes.size() - kLongestHeader;
+      const std::size_t num_looked_at = is_last ? bytes.size() : bytes.size() - kLongestFlacHeader;
       std::size_t done = 0;
       for (std::size_t at = next_sync(bytes, position == frame.position ? 1 : 0, num_looked_at); at < num_looked_at;
            at = next_sync(bytes, at + 1, num_looked_at)) {
@@ -270,7 +128,7 @@ class Frames {
         if (!header || header->first != continues_at) {
           continue;
         }
-        crc = crc16(crc, bytes.subspan(done, at - done));
+        crc = flac_crc16(crc, bytes.subspan(done, at - done));
         append(into, bytes.subspan(done, at - done));
         done = at;
         if (crc == 0) {
@@ -279,7 +137,7 @@ class Frames {
           return is_allowed(frame, *next);
         }
       }
-      crc = crc16(crc, bytes.subspan(done, num_looked_at - done));
+      crc = flac_crc16(crc, bytes.subspan(done, num_looked_at - done));
       append(into, bytes.subspan(done, num_looked_at - done));
       position += static_cast<std::int64_t>(num_looked_at);
       if (is_last) {
@@ -324,7 +182,7 @@ class Frames {
     end = std::min(end, position + 2 * static_cast<std::int64_t>(most_bytes()));
     while (position < end && num_measured_ < kMostMeasured) {
       const auto bytes = bytes_at_(position, kPiece);
-      const std::size_t num_looked_at = bytes.size() < kPiece ? bytes.size() : bytes.size() - kLongestHeader;
+      const std::size_t num_looked_at = bytes.size() < kPiece ? bytes.size() : bytes.size() - kLongestFlacHeader;
       if (num_looked_at == 0) {
         break;
       }
@@ -425,7 +283,7 @@ std::optional<FlacStream> read_flac_stream(const BytesAt& bytes_at) {
     position += static_cast<std::int64_t>(kBlockHeader + big_endian(block.subspan(1, 3)));
   }
   stream.first = position;
-  const auto frame = bytes_at(position, kLongestHeader);
+  const auto frame = bytes_at(position, kLongestFlacHeader);
   stream.is_variable = frame.size() > 1 && (frame[1] & 1) != 0;
   const auto header = parse_header(stream, frame);
   if (!header || header->first != 0 || (!stream.is_variable && least != stream.num_samples_of_block)) {
