@@ -158,6 +158,13 @@ def flac(*, is_variable: bool) -> bytes:
     return struct.pack(">HH", 70, 40) + flac_file(samples, (16, 48) if is_variable else 32)[0]
 
 
+def subframe(bits: str) -> bytes:
+    """Of 16 samples of 8 bits, behind the four bytes that say so."""
+    bits = bits.replace(" ", "")
+    body = bytes(int(bits[i : i + 8].ljust(8, "0"), 2) for i in range(0, len(bits), 8))
+    return b"\0\0\xf0\4" + body
+
+
 FILES = {
     "file/empty": b"",
     "file/page": bytes(4095),
@@ -200,6 +207,12 @@ FILES = {
     "webp/animated": animation("WEBP"),
     "webp/animated_lossless": animation("WEBP", lossless=True),
     "webp/plain": image("WEBP"),
+    "subframes/constant": subframe("0 000000 0 00000111"),
+    "subframes/escape": subframe("0 001001 0 00000001 00 0001 1111 00011" + "101" * 7 + "0011" + "1101" * 8),
+    "subframes/linear": subframe(
+        "0 100001 0 00000001 00000010 0011 00010 0111 1101 01 0000 00011" + "1001" * 14
+    ),
+    "subframes/wasted": subframe("0 000001 1 001" + "10101" * 16),
     "tar/gnu_long": tar(tarfile.GNU_FORMAT, "n" * 120, is_link=True),
     "tar/pax": tar(tarfile.PAX_FORMAT, "ü" * 60),
     "tar/ustar_prefix": tar(tarfile.USTAR_FORMAT, "folder/" * 20 + "name"),

@@ -37,10 +37,11 @@ def test_a_frame_with_a_wrong_checksum_is_concealed_as_libavcodec_does_it() -> N
     damaged = bytearray(file)
     damaged[positions[2] + 300] ^= 1
     ours, expected = (
-        decode_packets(
-            demux_audio(bytes(damaged)), filter_desc=None, decode_config=decode_config(tolerate_errors=True, **more)
+        decode_packets(demux_audio(bytes(damaged)), filter_desc=None, decode_config=config)
+        for config in (
+            decode_config(tolerate_errors=True),
+            decode_config(tolerate_errors=True, decoder="flac"),
         )
-        for more in ({}, {"decoder": "flac"})
     )
     assert ours.num_errors == expected.num_errors == 1
     assert _parts(ours) == _parts(expected)
