@@ -1,5 +1,9 @@
 #include "media/flac_decoder.h"
 
+#if defined(SPDL_X86_KERNELS)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 
 namespace spdl {
@@ -8,12 +12,20 @@ namespace {
 constexpr std::size_t kChecksum = 2;
 constexpr int kMostBits = 24;
 
+#if defined(SPDL_X86_KERNELS)
+// Older Clangs have no name for it. (AMD64 Architecture Programmer's Manual, volume 3, E.4.2.)
+bool has_lzcnt() noexcept {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 5 & 1) != 0;
+}
+#endif
+
 }  // namespace
 
 const FlacKernels& choose_flac_kernels() noexcept {
 #if defined(SPDL_X86_KERNELS)
   static const bool has_all = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                              __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+                              __builtin_cpu_supports("bmi2") && has_lzcnt();
   if (has_all) {
     return kFlacKernelsAvx2;
   }

@@ -142,6 +142,7 @@ void Input::open(bool find_all_parameters) {
   if (is_whole_picture(*context_)) {
     context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
   }
+  complete_flac(*context_);
   // What cannot be opened twice has to be looked into now.
   has_all_parameters_ = find_all_parameters || start.empty() || !is_header_enough(*context_);
   if (has_all_parameters_) {

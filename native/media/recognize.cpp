@@ -182,6 +182,27 @@ bool is_whole_picture(const AVFormatContext& context) noexcept {
   return context.nb_streams == 1 && is_one_of(context.iformat->name, {"png_pipe", "webp_pipe", "bmp_pipe", "tiff_pipe"});
 }
 
+// Fields of STREAMINFO: RFC 9639, section 8.2.
+void complete_flac(AVFormatContext& context) noexcept {
+  constexpr int kStreamInfo = 34;
+  if (context.nb_streams != 1 || std::string_view(context.iformat->name) != "flac") {
+    return;
+  }
+  AVCodecParameters& parameters = *context.streams[0]->codecpar;
+  if (parameters.extradata == nullptr || parameters.extradata_size != kStreamInfo) {
+    return;
+  }
+  const std::uint8_t* info = parameters.extradata;
+  const int num_channels = (info[12] >> 1 & 7) + 1;
+  const int rate = info[10] << 12 | info[11] << 4 | info[12] >> 4;
+  // More channels have layouts of their own.
+  if (rate > 0 && num_channels <= 2 && parameters.ch_layout.nb_channels == 0) {
+    parameters.sample_rate = rate;
+    parameters.frame_size = info[2] << 8 | info[3];
+    av_channel_layout_default(&parameters.ch_layout, num_channels);
+  }
+}
+
 bool is_header_enough(const AVFormatContext& context) noexcept {
   return context.nb_streams == 1 && (is_whole_picture(context) || is_avif(context) || is_plain_sound(context));
 }
