@@ -4,6 +4,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -256,6 +257,23 @@ def test_fsspec_reads_other_schemes(tmp_path: Path) -> None:
         store.get("f/z")
     with pytest.raises(RemoteRangeError):
         store.get_range("f/x", 5, 10)
+
+
+def test_fsspec_reads_no_more_than_the_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request for each."""
+    system = pytest.importorskip("fsspec").get_filesystem_class("local")
+    (tmp_path / "x").write_bytes(b"0123456789")
+    asked: list[int] = []
+    cat_file = system.cat_file
+
+    def counted(self: Any, *arguments: Any, **more: Any) -> Any:
+        data = cat_file(self, *arguments, **more)
+        asked.append(len(data))
+        return data
+
+    monkeypatch.setattr(system, "cat_file", counted)
+    assert RemoteStore(f"local://{tmp_path}").get_range("x", 2, 3) == b"234"
+    assert asked == [3]
 
 
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,10 @@
 The protocol for objects is a method ``__spdl_fetch__`` that returns all bytes, and ``str``, which gives the name for
 messages. Images are fetched so. For other media, there may be a method ``__spdl_open__``, which returns either that, or
 something of which native code reads the parts that it needs (``SupportsBlocks``). Objects of ``spdl.remote`` have both.
-That package is imported when the first such URL is opened.
+That package is imported when the first such URL is opened. Files of fsspec become such objects, too.
 """
 
+import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +31,32 @@ def is_remote(source: object) -> bool:
     """Whether a source is in an object store."""
     if isinstance(source, str):
         return source.startswith(_SCHEMES)
-    return hasattr(type(source), "__spdl_fetch__")
+    return hasattr(type(source), "__spdl_fetch__") or (hasattr(source, "fs") and _has_ranges(source))
+
+
+def _has_ranges(file: Any) -> bool:
+    """Whether fsspec reads parts of a file, opened by it or to be opened, as they are in the file system.
+
+    Others are read through the file: those that are compressed, in memory, on a local disk, or copied by fsspec.
+    """
+    if not isinstance(getattr(file, "path", None), str) or not hasattr(file.fs, "cat_file"):
+        return False
+    if getattr(file, "mode", None) != "rb" or getattr(file, "compression", None) is not None:
+        return False
+    if isinstance(file, io.BytesIO) or getattr(file, "closed", False):
+        return False
+    protocol = file.fs.protocol
+    protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    return not any(each in ("file", "local") or "cache" in each for each in protocols)
+
+
+def located(source: Any) -> Any:
+    """A source for which ``is_remote`` is true; ``str`` of it is its name. Files of fsspec become ``RemoteObject``."""
+    if isinstance(source, str) or hasattr(type(source), "__spdl_fetch__"):
+        return source
+    from spdl.remote import RemoteObject
+
+    return RemoteObject._of_file(source)
 
 
 def fetch(source: Any) -> "Buffer":
@@ -43,7 +69,7 @@ def fetch(source: Any) -> "Buffer":
         from spdl.remote import RemoteObject
 
         source = RemoteObject.of(source)
-    data: Buffer = source.__spdl_fetch__()
+    data: Buffer = located(source).__spdl_fetch__()
     return data
 
 
@@ -57,6 +83,7 @@ def open_blocks(source: Any) -> "Buffer | SupportsBlocks":
         from spdl.remote import RemoteObject
 
         source = RemoteObject.of(source)
+    source = located(source)
     open_it = getattr(source, "__spdl_open__", None)
     opened: Buffer | SupportsBlocks = source.__spdl_fetch__() if open_it is None else open_it()
     return opened
@@ -118,7 +145,7 @@ def fetch_all(
         if isinstance(outcome, Exception):
             fetched[index], errors[index] = b"", outcome
         else:
-            fetched[index], names[index] = outcome, str(sources[index])
+            fetched[index], names[index] = outcome, str(located(sources[index]))
     return Fetched(fetched, names, errors)
 
 

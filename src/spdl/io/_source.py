@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ._remote import fetch, has_blocks, is_remote, open_blocks
+from ._remote import fetch, has_blocks, is_remote, located, open_blocks
 from ._types import Source
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ def open_source(source: Source, name: str | None) -> "tuple[str | Buffer | NDArr
         spdl.remote.RemoteError: It is in an object store, and cannot be read.
     """
     if is_remote(source):
-        return fetch(source), str(source) if name is None else name
+        return fetch(source), str(located(source)) if name is None else name
     return as_native_source(source), name
 
 
 def open_media(source: Source, name: str | None) -> "tuple[Any, str | None]":
     """``open_source`` for media of which native code may read parts: of a large object, what has its blocks."""
     if is_remote(source):
-        return open_blocks(source), str(source) if name is None else name
+        return open_blocks(source), str(located(source)) if name is None else name
     return as_native_source(source), name
 
 

@@ -44,12 +44,20 @@ class FsspecClient:
                 action="open",
             ) from exc
         self._url = url
+        self._root: str | None
         try:
             self._system, self._root = fsspec.core.url_to_fs(url, **options)
         except ImportError as exc:
             raise RemotePackageError(f"cannot open {url!r}: {exc}", url=url, action="open") from exc
         except Exception as exc:  # of any package
             raise RemoteError(f"cannot open {url!r}: {exc}", url=url, action="open") from exc
+
+    @classmethod
+    def of(cls, system: Any) -> "FsspecClient":
+        """A file system that there is already. Paths are whole URLs."""
+        client = cls.__new__(cls)
+        client._url, client._system, client._root = "", system, None
+        return client
 
     def fetch(
         self,
@@ -61,6 +69,8 @@ class FsspecClient:
         most: int,
         seconds: float,
     ) -> Fetched:
+        if span is not None and etag is None and unless is None:
+            return Fetched(self._read(path, *span), span[1], None)
         info = self.head(path, seconds=seconds)
         if etag is not None and info.etag != etag:
             raise RemoteChangedError(
@@ -77,29 +87,43 @@ class FsspecClient:
                 url=self._url + path,
                 action="read",
             )
+        return Fetched(self._read(path, start, stop), info.size, info.etag)
+
+    def _read(self, path: str, start: int, stop: int) -> bytes:
         try:
             data: bytes = self._system.cat_file(self._full(path), start=start, end=stop)
         except Exception as exc:  # of any package
             raise self._translated(exc, "read", path) from exc
-        if len(data) != stop - start:
-            raise RemoteUnavailableError(
-                f"cannot read {self._url}{path}: {len(data)} bytes came instead of {stop - start}",
-                url=self._url + path,
-                action="read",
-            )
-        return Fetched(data, info.size, info.etag)
+        if len(data) == stop - start:
+            return data
+        # More comes from servers that know no ranges. Less may come from a shorter file, or from a broken connection.
+        is_shorter = len(data) < stop - start
+        if is_shorter and self.head(path, seconds=0).size < stop:
+            kind: type[RemoteError] = RemoteRangeError
+        else:
+            kind = RemoteUnavailableError if is_shorter else RemoteError
+        url = self._url + path
+        raise kind(
+            f"cannot read bytes {start} to {stop} of {url}: {len(data)} bytes came instead of {stop - start}",
+            url=url,
+            action="read",
+        )
 
     def fetch_start(self, path: str, count: int, *, etag: str | None, unless: str | None, seconds: float) -> Fetched:
-        size = self.head(path, seconds=seconds).size
-        return self.fetch(path, (0, min(count, size)), etag=etag, unless=unless, most=0, seconds=seconds)
+        info = self.head(path, seconds=seconds)
+        if etag is not None or unless is not None:
+            return self.fetch(path, (0, min(count, info.size)), etag=etag, unless=unless, most=0, seconds=seconds)
+        return Fetched(self._read(path, 0, min(count, info.size)), info.size, info.etag)
 
     def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
-        return self.fetch(path, None, etag=None, unless=None, most=most, seconds=seconds).data
+        try:
+            data: bytes = self._system.cat_file(self._full(path))
+        except Exception as exc:  # of any package
+            raise self._translated(exc, "read", path) from exc
+        return data
 
     def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
-        data = self.fetch(path, span, etag=None, unless=None, most=0, seconds=seconds).data
-        assert data is not None
-        return data
+        return self._read(path, *span)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:
         try:
@@ -112,7 +136,7 @@ class FsspecClient:
             found = self._system.find(self._full(prefix), detail=True)
         except Exception as exc:  # of any package
             raise self._translated(exc, "list", prefix) from exc
-        root = self._root.rstrip("/") + "/"
+        root = (self._root or "").rstrip("/") + "/"
         for name, details in found.items():
             yield _info_of(name.removeprefix(root), details)
 
@@ -124,6 +148,8 @@ class FsspecClient:
         return None
 
     def _full(self, path: str) -> str:
+        if self._root is None:
+            return str(self._system._strip_protocol(path))
         return f"{self._root.rstrip('/')}/{path}".rstrip("/")
 
     def _translated(self, exc: Exception, action: str, path: str) -> RemoteError:
@@ -134,5 +160,7 @@ class FsspecClient:
 
 
 def _info_of(path: str, details: Mapping[str, Any]) -> ObjectInfo:
+    if details.get("size") is None:
+        raise OSError("its size is not known")
     etag = next((str(details[name]) for name in ("ETag", "etag", "e_tag") if details.get(name)), None)
     return ObjectInfo(path, int(details["size"]), etag)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._store import RemoteStore
 from ._urls import split_object_url
@@ -39,6 +39,11 @@ class RemoteObject:
         """
         root, path = split_object_url(url)
         return cls(_store_at(root), path)
+
+    @classmethod
+    def _of_file(cls, file: Any) -> "RemoteObject":
+        """What a file of fsspec is of, open or not yet."""
+        return cls(RemoteStore._of_system(file.fs), file.fs.unstrip_protocol(file.path))
 
     @property
     def url(self) -> str:

@@ -108,6 +108,14 @@ class RemoteStore:
         self._versions: dict[str, ObjectInfo] = {}
 
     _made: Client | None
+    _system: Any = None  # of fsspec, if that is what the store is of
+
+    @classmethod
+    def _of_system(cls, system: Any) -> "RemoteStore":
+        """The files of a file system of fsspec that there is already. Paths are whole URLs."""
+        store = cls("fsspec://")
+        store._url, store._system = "", system
+        return store
 
     @property
     def url(self) -> str:
@@ -275,6 +283,8 @@ class RemoteStore:
         return made
 
     def _make_client(self) -> Client:
+        if self._system is not None:
+            return FsspecClient.of(self._system)
         if self._is_obstores():
             return ObstoreClient(self._url, self._options)
         return FsspecClient(self._url, self._options)

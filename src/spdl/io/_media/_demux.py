@@ -34,7 +34,8 @@ class Demuxer:
             object store (``s3://``, ``gs://``, ``az://``, ``spdl.remote.RemoteObject``) is fetched whole if it has at
             most 8 MiB; of a larger one, the parts that are needed are read. Or a binary file object, of which the whole
             file is read: ``BytesIO`` in place, an open file by its path, if that still names it, and any other into
-            memory; ``fsspec.open(...)`` too.
+            memory. Files of fsspec, as ``fsspec.open(...)`` gives them, are read as those in object stores are, unless
+            they are compressed, local or cached.
         demux_config: Options for opening the source, from ``demux_config``.
         name: Name of the source in messages. Default: the path, or ``Bytes: 0x`` and the address.
 
