@@ -1,6 +1,8 @@
 """Folders and shards that are named by URL, as users of buckets do."""
 
 import io
+import os
+import pickle
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from spdl.io import load_image
 from spdl.remote import RemoteNotFoundError, RemoteStore
-from spdl.source import ImageFolder, ShardStream, TarIndex
+from spdl.source import ImageFolder, ParquetRows, ShardStream, TarIndex
 from tests.support.object_server import ObjectServer, serve, warm_up
 
 pytest.importorskip("obstore")
@@ -53,6 +55,25 @@ def _tar(number: int) -> bytes:
             info.size = 2
             archive.addfile(info, io.BytesIO(b"%d%d" % (number, sample)))
     return file.getvalue()
+
+
+def test_rows_of_parquet_are_read_by_ranges(bucket: ObjectServer) -> None:
+    """By URL, with braces or wildcards; only the groups that are asked for."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for number in range(2):
+        file = io.BytesIO()
+        column = [b"%d" % (number * 4 + row) + os.urandom(1 << 20) for row in range(4)]
+        parquet.write_table(pyarrow.table({"data": column}), file, row_group_size=1, compression="none")
+        bucket.objects[f"bucket/table/{number}.parquet"] = file.getvalue()
+    size = sum(len(data) for name, data in bucket.objects.items() if name.startswith("bucket/table/"))
+    rows = ParquetRows("s3://bucket/table/{0..1}.parquet")
+    assert rows[1]["data"][:1] == b"1"
+    assert 0 < bucket.num_bytes_asked() < size / 1.5
+    listed = ParquetRows("s3://bucket/table/*.parquet")
+    assert listed.files == rows.files == [f"s3://bucket/table/{number}.parquet" for number in range(2)]
+    assert pickle.loads(pickle.dumps(listed))[7]["data"][:1] == b"7"
+    with pytest.raises(FileNotFoundError):
+        ParquetRows("s3://bucket/table/none.parquet")
 
 
 _SAMPLES = [b"00", b"01", b"10", b"11", b"20", b"21"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from spdl.remote import RemoteStore
 
-__all__ = ["is_url", "open_stream", "store_of"]
+__all__ = ["is_url", "open_object", "open_stream", "store_of"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: Bytes per request for what is read from its start to its end.
@@ -47,6 +47,18 @@ def store_of(urls: Sequence[str]) -> tuple[RemoteStore, list[str]]:
             + ", ".join(repr(root or "local files") for root in roots)
         )
     return RemoteStore(next(iter(roots))), [path for _, path in places]
+
+
+def open_object(url: str) -> Any:
+    """A seekable file, read by ranges.
+
+    Raises:
+        spdl.remote.RemoteError: It cannot be read.
+    """
+    from spdl.remote import RemoteObject
+
+    at = RemoteObject.of(url)
+    return at.store.open(at.path)
 
 
 def open_stream(url: str) -> Any:

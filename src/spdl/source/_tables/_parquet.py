@@ -17,6 +17,7 @@ from spdl.source._arguments import as_int
 from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
 from spdl.source._stores import LocalFiles, list_named
+from spdl.source._urls import is_url, open_object, store_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,11 +48,13 @@ class ParquetRows(Sequence[dict[str, Any]]):
     process keeps groups of its own.
 
     Args:
-        files: Names, which may have braces and wildcards (wildcards: local files only).
+        files: Names, which may have braces and wildcards; or URLs of objects in one bucket or on one host (``s3://``
+            and the like), which are read by ranges. With ``open_file``, wildcards are not expanded.
         columns: Which to read. ``None``: all.
         open_groups: How many row groups are kept in memory: more than the ``open_shards`` of the order, since one
             window begins where another ends.
-        open_file: Gives a seekable binary file for a name, such as ``RemoteStore.open``. ``None``: local files.
+        open_file: Gives a seekable binary file for a name, such as ``RemoteStore.open`` of a store with options.
+            ``None``: local files and URLs.
 
     Raises:
         ImportError: pyarrow is not installed.
@@ -70,7 +73,12 @@ class ParquetRows(Sequence[dict[str, Any]]):
         _parquet()
         names = [files] if isinstance(files, str | os.PathLike) else files
         given = [name for each in names for name in expand_braces(os.fspath(each))]
-        self._files = given if open_file else [file.path for file in list_named(LocalFiles(), given)]
+        if open_file is None and any(map(is_url, given)):
+            store, paths = store_of(given)
+            self._files = [store.url_of(file.path) for file in list_named(store, paths)]
+            open_file = open_object
+        else:
+            self._files = given if open_file else [file.path for file in list_named(LocalFiles(), given)]
         if not self._files:
             raise ValueError("there must be one file or more, got none")
         self._columns = None if columns is None else list(columns)
