@@ -11,7 +11,7 @@ import pytest
 
 from spdl.io import load_image
 from spdl.remote import RemoteNotFoundError, RemoteStore
-from spdl.source import ImageFolder, ParquetRows, ShardStream, TarIndex
+from spdl.source import ImageFolder, JsonLines, ParquetRows, ShardStream, TarIndex
 from tests.support.object_server import ObjectServer, serve, warm_up
 
 pytest.importorskip("obstore")
@@ -74,6 +74,15 @@ def test_rows_of_parquet_are_read_by_ranges(bucket: ObjectServer) -> None:
     assert pickle.loads(pickle.dumps(listed))[7]["data"][:1] == b"7"
     with pytest.raises(FileNotFoundError):
         ParquetRows("s3://bucket/table/none.parquet")
+
+
+def test_lines_of_json_are_taken_by_url(bucket: ObjectServer) -> None:
+    """With braces; files are named as in the store."""
+    for number in range(2):
+        bucket.objects[f"bucket/texts/{number}.jsonl"] = b"".join(b'{"i": %d}\n' % (number * 2 + i) for i in range(2))
+    rows = JsonLines("s3://bucket/texts/{0..1}.jsonl", save_index=False)
+    assert [row["i"] for row in rows] == [0, 1, 2, 3]
+    assert rows.files == ["texts/0.jsonl", "texts/1.jsonl"]
 
 
 _SAMPLES = [b"00", b"01", b"10", b"11", b"20", b"21"]

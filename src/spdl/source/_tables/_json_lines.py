@@ -17,6 +17,7 @@ from spdl.source._braces import expand_braces
 from spdl.source._errors import CompressedShardError, ShardError
 from spdl.source._index_file import as_column, decode_index, encode_index
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
+from spdl.source._urls import is_url, store_of
 
 __all__ = ["JsonLines"]
 
@@ -39,8 +40,8 @@ class JsonLines(Sequence[Any]):
         builder = PipelineBuilder().add_source(DistributedKeyedSampler(len(rows))).pipe(rows.__getitem__, concurrency=4)
 
     Args:
-        files: Names, which may have braces and wildcards.
-        store: Where they are: anything with ``list(pattern)`` and ``read(located)``. ``None``: local files.
+        files: Names, which may have braces and wildcards; or URLs of objects in one bucket or on one host.
+        store: Where they are: anything with ``list(pattern)`` and ``read(located)``. ``None``: local files and URLs.
         parse: Makes the item of the bytes of a line, without its end. ``None``: ``json.loads``.
         save_index: Whether to save where the lines are. If it fails, a ``UserWarning`` says why.
 
@@ -59,10 +60,12 @@ class JsonLines(Sequence[Any]):
         save_index: bool = True,
     ) -> None:
         names = [files] if isinstance(files, str | os.PathLike) else files
+        given = [name for each in names for name in expand_braces(os.fspath(each))]
+        if store is None and any(map(is_url, given)):
+            store, given = store_of(given)
         self._store: RangeStore = LocalFiles() if store is None else store
         self._is_local = store is None
         self._parse = parse or json.loads
-        given = [name for each in names for name in expand_braces(os.fspath(each))]
         self._files = list_named(self._store, given)
         if not self._files:
             raise ValueError("there must be one file or more, got none")
