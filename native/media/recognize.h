@@ -33,8 +33,8 @@ std::optional<std::uint64_t> declared_size(std::span<const std::uint8_t> start) 
 // Whether a WAV file that starts so was written by somebody who could not go back to say how long it is.
 bool is_endless_wav(std::span<const std::uint8_t> start) noexcept;
 
-// Writes what the header of a FLAC file says into the parameters of its stream, as far as libav has not: before FFmpeg 7
-// it parses the first frames for the number of channels, which takes as long as decoding a tenth of a second.
+// Writes what the header of a FLAC file says into the parameters of its stream, as far as libav has not. FFmpeg 5.1
+// parses the first frames for the number of channels, which takes as long as decoding a quarter of a second.
 void complete_flac(AVFormatContext& context) noexcept;
 
 // Whether the header told what is needed to take packets out, so that libav needs not decode some of them to find out.
