@@ -5,34 +5,45 @@ from typing import Any, Final
 
 __all__ = ["lazy_names", "unknown_name"]
 
-#: Where people look in vain for what another package has, and the words of other libraries for what we have.
+#: The packages whose public names are looked for, in this order.
+_PACKAGES: Final = ("pipeline", "io", "source", "dataloader", "resume", "metrics", "remote", "ray")
+#: The words of other libraries for what we have, and names that other packages have for something else.
 _ELSEWHERE: Final = {
-    "CacheDataLoader": "spdl.dataloader.CacheDataLoader",
+    "AudioDecoder": "spdl.io.load_audio",
+    "BatchSampler": "spdl.pipeline.PipelineBuilder.aggregate",
+    "Compose": "spdl.io.ImageTransform",
     "DataLoader": "spdl.dataloader.DataLoader",
+    "Dataset": "spdl.source",
     "DistributedSampler": "spdl.source.DistributedKeyedSampler",
-    "ImageFolder": "spdl.source.ImageFolder",
+    "ImageDecoder": "spdl.io.load_image",
     "IterableDataset": "spdl.source",
     "Loader": "spdl.dataloader.DataLoader",
-    "PipelineBuilder": "spdl.pipeline.PipelineBuilder",
+    "RandomSampler": "spdl.source.DistributedKeyedSampler",
+    "StreamingDataLoader": "spdl.dataloader.DataLoader",
+    "StreamingDataset": "spdl.source.ShardStream",
     "VideoDecoder": "spdl.io.load_video",
     "VideoReader": "spdl.io.load_video",
     "WebDataset": "spdl.source.ShardStream",
+    "batch": "spdl.pipeline.PipelineBuilder.aggregate",
+    "dataset": "spdl.source",
+    "datasets": "spdl.source",
+    "decode_audio": "spdl.io.load_audio",
     "decode_image": "spdl.io.load_image",
     "decode_jpeg": "spdl.io.load_image",
+    "decode_video": "spdl.io.load_video",
     "imread": "spdl.io.load_image",
-    "load_audio": "spdl.io.load_audio",
-    "load_image": "spdl.io.load_image",
-    "load_image_batch": "spdl.io.load_image_batch",
     "load_images": "spdl.io.load_image_batch",
-    "load_video": "spdl.io.load_video",
+    "load_jpeg": "spdl.io.load_image",
     "map": "spdl.pipeline.PipelineBuilder.pipe",
-    "prefetch_to_device": "spdl.dataloader.prefetch_to_device",
     "read_audio": "spdl.io.load_audio",
     "read_image": "spdl.io.load_image",
     "read_video": "spdl.io.load_video",
     "run_in_subprocess": "spdl.pipeline.run_pipeline_in_subprocess",
     "run_pipeline": "spdl.pipeline.PipelineBuilder.build",
+    "shuffle": "spdl.source",
     "to_device": "spdl.dataloader.prefetch_to_device",
+    "transforms": "spdl.io.ImageTransform",
+    "unbatch": "spdl.pipeline.PipelineBuilder.disaggregate",
 }
 
 
@@ -73,10 +84,27 @@ def unknown_name(module: str, name: str, public: Iterable[str]) -> AttributeErro
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(text, name=name)
-    if (place := _ELSEWHERE.get(name)) is not None:
+    if (place := _ELSEWHERE.get(name) or _place_of(name, module)) is not None:
         return AttributeError(f"{text}; see {place}", name=name)
     from difflib import get_close_matches
 
     lowered = {each.lower(): each for each in sorted(public)}
     found = [lowered[each] for each in get_close_matches(name.lower(), lowered, n=2, cutoff=0.75)]
     return AttributeError(f"{text}; did you mean {' or '.join(found)}?" if found else text, name=name)
+
+
+def _place_of(name: str, module: str) -> str | None:
+    """Where another package has a public name that is written so, but for capitals. Imports the packages."""
+    from importlib import import_module
+
+    for package in _PACKAGES:
+        place = f"spdl.{package}"
+        if place == module:  # it may be half imported, and its names are compared anyway
+            continue
+        try:
+            names = getattr(import_module(place), "__all__", ())  # none where an import has not ended
+        except ImportError:  # of NumPy, which spdl.io needs
+            continue
+        if (found := {each.lower(): each for each in names}.get(name.lower())) is not None:
+            return f"{place}.{found}"
+    return None
