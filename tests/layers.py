@@ -37,7 +37,7 @@ R = "spdl.resume"
 # What those who have a state share with those who keep it.
 RESUME = (f"{R}._errors", f"{R}._document", f"{R}._ranges")
 TORCH = "spdl.dataloader._torch"
-LOADER_PARTS = "_iteration", "_losses", "_states"
+LOADER_PARTS = "_arguments", "_iteration", "_losses", "_signatures", "_states"
 TORCH_NEEDS = (
     P,
     "spdl._processes",
@@ -204,7 +204,9 @@ RULES = [
     Rule("spdl.dataloader._cache", allows=(P, f"{R}._document", f"{R}._errors")),
     Rule("spdl.dataloader._dataloader", allows=(P, *(f"spdl.dataloader.{name}" for name in LOADER_PARTS))),
     Rule("spdl.dataloader._states", allows=(P, f"{R}._document")),
+    Rule("spdl.dataloader._arguments", allows=(P,)),
     Rule("spdl.dataloader._losses"),
+    Rule("spdl.dataloader._signatures", allows=(P,)),
     Rule("spdl.dataloader._holding"),
     Rule("spdl.dataloader._iteration", allows=(P, "spdl.dataloader._holding")),
     Rule("spdl.dataloader._prefetching", allows=(IO, "spdl.dataloader._holding")),

@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said_when_it_is_made(options: dict[str, Any], error: t
 def test_a_source_that_is_none_is_refused() -> None:
     """When it is made, too."""
     with pytest.raises(ValueError, match="source"):
-        DataLoader(3)  # type: ignore[arg-type]
+        DataLoader(3)  # type: ignore[call-overload]
 
 
 def test_an_epoch_that_was_left_leaves_nothing_to_the_next() -> None:
@@ -141,7 +141,7 @@ def test_a_generator_has_no_length() -> None:
 
     for part in ("preprocessor", "aggregator", "transfer_fn"):
         with pytest.raises(TypeError, match="generator"):
-            len(DataLoader(range(3), **{part: twice}))  # type: ignore[arg-type]
+            len(DataLoader(range(3), **{part: twice}))  # type: ignore[call-overload]
     assert len(DataLoader(range(3), preprocessor=[5, 6, 7])) == 3
 
 

@@ -1,25 +1,50 @@
 """``DataLoader``: the usual pipeline of a loader, configured by its stages."""
 
 import copy
-import inspect
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 from spdl._numbers import as_int, as_timeout
-from spdl._reports import add_note, shown
 from spdl.pipeline import FailureEvent, Pipeline, PipelineBuilder, PipelineStats, Verdict
 from spdl.pipeline._epochs import rng_epoch_of, set_rng_epoch
 from spdl.pipeline._observer import Observer
 from spdl.pipeline._stall_options import check_stall_options
-from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Pipe, Retry, as_retry, validate_max_failures
+from spdl.pipeline.defs import (
+    Aggregator,
+    MaxFailures,
+    Op,
+    OutputOrder,
+    Retry,
+    SupportsGetItem,
+    as_retry,
+    validate_max_failures,
+)
 
+from ._arguments import check_source, copy_of, epoch_of, is_generator, takes_rng
 from ._iteration import Iteration, ResumableIteration
 from ._losses import Losses
 from ._states import LoaderStates
 
 if TYPE_CHECKING:
     from spdl.pipeline._monitoring import Monitor
+
+    from ._signatures import (
+        Call,
+        Collated,
+        Grouped,
+        Items,
+        Listed,
+        ListedSources,
+        Random,
+        S,
+        Single,
+        SingleSources,
+        Streams,
+        Transferred,
+        Untyped,
+        V,
+    )  # fmt: skip
 
 __all__ = ["DataLoader"]
 
@@ -113,9 +138,74 @@ class DataLoader(Generic[Source, Output]):
     state_dict: Callable[[], dict[str, str]]
     load_state_dict: Callable[[Mapping[str, Any]], None]
 
+    if TYPE_CHECKING:
+        # The last function makes the outputs, else the batching, else the source.
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, transfer_fn: Streams[V], **options: Unpack[Transferred]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, transfer_fn: Call[Any, V], **options: Unpack[Transferred]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, aggregator: Streams[V], **options: Unpack[Collated]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, aggregator: Call[Any, V], **options: Unpack[Collated]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, batch_size: Aggregator[Any, V], **options: Unpack[Grouped]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, list[V]]", src: Items[S], *, preprocessor: Streams[V], **options: Unpack[Listed]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, list[V]]", src: Items[S], *, preprocessor: Call[S, V], **options: Unpack[Listed]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, preprocessor: Streams[V], **options: Unpack[Single]
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, V]", src: Items[S], *, preprocessor: Call[S, V], **options: Unpack[Single]
+        ) -> None: ...
+
+        @overload
+        def __init__(self: "DataLoader[S, list[S]]", src: Items[S], **options: Unpack[ListedSources]) -> None: ...
+
+        @overload
+        def __init__(self: "DataLoader[S, S]", src: Items[S], **options: Unpack[SingleSources]) -> None: ...
+
+        @overload
+        def __init__(
+            self: "DataLoader[S, Any]",
+            src: Items[S],
+            *,
+            preprocessor: SupportsGetItem[S, Any],
+            **options: Unpack[Untyped],
+        ) -> None: ...
+
+        @overload
+        def __init__(self: "DataLoader[S, Any]", src: Items[S], *, rng: bool, **options: Unpack[Random]) -> None: ...
+
     def __init__(
         self: "DataLoader[Any, Any]",
-        src: Iterable[Source] | AsyncIterable[Source],
+        src: Iterable[Any] | AsyncIterable[Any],
         *,
         preprocessor: Op | None = None,
         batch_size: int | Aggregator[Any, Any] | None = None,
@@ -139,7 +229,7 @@ class DataLoader(Generic[Source, Output]):
     ) -> None:
         self._src = src
         self._preprocessor = preprocessor
-        self._batch_size = _copy_of(batch_size) if isinstance(batch_size, Aggregator) else batch_size
+        self._batch_size = copy_of(batch_size) if isinstance(batch_size, Aggregator) else batch_size
         self._drop_last = drop_last
         self._aggregator = aggregator
         self._transfer_fn = transfer_fn
@@ -158,14 +248,14 @@ class DataLoader(Generic[Source, Output]):
             raise TypeError(f"rng must be a bool, got {rng!r}")
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be an int, got {seed!r}")
-        if rng and not any(map(_takes_rng, (preprocessor, aggregator, transfer_fn))):
+        if rng and not any(map(takes_rng, (preprocessor, aggregator, transfer_fn))):
             raise ValueError(
                 "rng=True needs a function with a parameter named 'rng', and none of the functions has one"
             )
         self._rng = rng
         self._seed = seed
         self._next_epoch = 0  # of the random numbers
-        self._source_epoch: object = _epoch_of(src)  # when the last iteration began, or set_epoch was called
+        self._source_epoch: object = epoch_of(src)  # when the last iteration began, or set_epoch was called
         self._was_told = False  # set_epoch was called since then
         if isinstance(num_threads, bool) or not isinstance(num_threads, int):
             raise TypeError(f"num_threads must be an int, got {num_threads!r}")
@@ -182,7 +272,7 @@ class DataLoader(Generic[Source, Output]):
         self._make_builder().get_config()  # raise errors in the arguments now, not in the first iteration
         if resumable:
             self._build()
-            _check_source(src)
+            check_source(src)
             self._add_states(None)
 
     def _add_states(self, loaded: dict[str, str] | None) -> None:
@@ -257,7 +347,7 @@ class DataLoader(Generic[Source, Output]):
         if isinstance(self._batch_size, Aggregator):
             raise TypeError(f"{self!r} has no length: how many batches {self._batch_size!r} makes depends on the items")
         for op in (self._preprocessor, self._aggregator, self._transfer_fn):
-            if op is not None and _is_generator(op):
+            if op is not None and is_generator(op):
                 raise TypeError(f"{self!r} has no length: {op!r} is a generator, which gives any number of outputs")
         num_items = len(self._src)  # type: ignore[arg-type] # without a length this is the TypeError
         if self._batch_size is None:
@@ -302,7 +392,7 @@ class DataLoader(Generic[Source, Output]):
 
     def _begin_epoch(self, loaded: int | None) -> int:
         """Return the epoch whose random numbers the next iteration has: that of a state, if one was loaded."""
-        source_epoch = _epoch_of(self._src)
+        source_epoch = epoch_of(self._src)
         is_first = self._next_epoch == 0
         if isinstance(source_epoch, int) and not self._was_told and (is_first or source_epoch != self._source_epoch):
             self._next_epoch = source_epoch
@@ -314,7 +404,7 @@ class DataLoader(Generic[Source, Output]):
 
     def _options(self, op: Op | None, name: str) -> dict[str, Any]:
         """Return what the stage of a function has besides its order and concurrency."""
-        options: dict[str, Any] = {"rng": name} if self._rng and _takes_rng(op) else {}
+        options: dict[str, Any] = {"rng": name} if self._rng and takes_rng(op) else {}
         if name != "transfer_fn":
             options |= {"retry": self._retry, "timeout": self._call_timeout}
         return options
@@ -337,7 +427,7 @@ class DataLoader(Generic[Source, Output]):
                 losses.num_single += stage.num_failures
                 continue
             origins = [failure.origin for failure in stage.failures]
-            if op is self._transfer_fn and self._aggregator is not None and _is_generator(self._aggregator):
+            if op is self._transfer_fn and self._aggregator is not None and is_generator(self._aggregator):
                 origins = [origin[0] for origin in origins]  # type: ignore[index]  # of an output: the batch, and the output's number
             sizes = {origin: len(origin) for origin in origins}  # type: ignore[arg-type]  # the origin of a batch: one entry per item
             num_older = stage.num_failures - len(origins)  # failures whose origin is no longer kept
@@ -374,53 +464,10 @@ class DataLoader(Generic[Source, Output]):
             builder.pipe(self._preprocessor, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._batch_size is not None:
             size = self._batch_size
-            builder.aggregate(_copy_of(size) if isinstance(size, Aggregator) else size, drop_last=self._drop_last)
+            builder.aggregate(copy_of(size) if isinstance(size, Aggregator) else size, drop_last=self._drop_last)
         if self._aggregator is not None:
             options = self._options(self._aggregator, "aggregator")
             builder.pipe(self._aggregator, concurrency=self._num_threads, output_order=self._output_order, **options)
         if self._transfer_fn is not None:
             builder.pipe(self._transfer_fn, **self._options(self._transfer_fn, "transfer_fn"))
         return builder.add_sink(self._buffer_size)
-
-
-def _check_source(source: object) -> None:
-    if isinstance(source, Iterator) and not callable(getattr(source, "load_state_dict", None)):
-        raise ValueError(
-            f"a loader cannot be resumed over {shown(source)}: it is an iterator, which cannot begin anew, so that "
-            "nobody can say how much of it earlier iterations have consumed. Give the loader an iterable that begins "
-            "anew with each iter(), or that has state_dict() and load_state_dict()"
-        )
-
-
-def _is_generator(op: Op) -> bool:
-    return Pipe(op)._kind in ("generator", "async_generator")
-
-
-def _takes_rng(op: Op | None) -> bool:
-    """Whether a function has a parameter named ``rng``."""
-    if op is None:
-        return False
-    try:
-        parameter = inspect.signature(op).parameters.get("rng")  # type: ignore[arg-type] # a container has none
-    except (TypeError, ValueError):
-        return False
-    return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
-
-
-def _epoch_of(source: object) -> object:
-    return getattr(source, "epoch", None) if callable(getattr(source, "set_epoch", None)) else None
-
-
-def _copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
-    """A copy with its own state: an iteration that was left early must not leave items for the next.
-
-    Callables are shared, not copied: the clock is the same for all, and a tokenizer that measures lengths may be large.
-    """
-    called = [value for value in (aggregator.clock, *getattr(aggregator, "__dict__", {}).values()) if callable(value)]
-    try:
-        return copy.deepcopy(
-            aggregator, {id(each): each for each in called if getattr(each, "__self__", None) is not aggregator}
-        )
-    except Exception as exc:
-        add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with a copy of its own")
-        raise

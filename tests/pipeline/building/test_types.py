@@ -1,20 +1,13 @@
 """What type checkers know of a pipeline: mypy reads this file in ``make check``, pyright in the last test."""
 
-import json
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, assert_type
-
-import pytest
 
 from spdl.pipeline import Pipeline, PipelineBuilder
 from spdl.pipeline.batching import LengthBuckets
 from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from tests.support.checkers import assert_pyright_agrees
 from tests.support.running import TIMEOUT
 
 
@@ -112,16 +105,4 @@ def test_wrong_chains_are_errors_of_the_checker() -> None:
 
 def test_pyright_agrees() -> None:
     """It finds the same errors and no others, where it is installed."""
-    command = shutil.which("basedpyright")  # pyright itself would hide what it finds in lines with ``type: ignore``
-    if command is None:
-        pytest.skip("needs basedpyright")
-    run = subprocess.run(
-        [command, "--pythonpath", sys.executable, "--level", "error", "--outputjson", __file__],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    found = {each["range"]["start"]["line"] for each in json.loads(run.stdout)["generalDiagnostics"]}
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    assert found == {number for number, line in enumerate(lines) if re.search(r"# type: ignore\[\w", line)}
+    assert_pyright_agrees(__file__)

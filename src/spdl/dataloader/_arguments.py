@@ -1,0 +1,54 @@
+"""What ``DataLoader`` asks of its source, its functions and its aggregator."""
+
+import copy
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from spdl._reports import add_note, shown
+from spdl.pipeline.defs import Aggregator, Op, Pipe
+
+__all__ = ["check_source", "copy_of", "epoch_of", "is_generator", "takes_rng"]
+
+
+def check_source(source: object) -> None:
+    if isinstance(source, Iterator) and not callable(getattr(source, "load_state_dict", None)):
+        raise ValueError(
+            f"a loader cannot be resumed over {shown(source)}: it is an iterator, which cannot begin anew, so that "
+            "nobody can say how much of it earlier iterations have consumed. Give the loader an iterable that begins "
+            "anew with each iter(), or that has state_dict() and load_state_dict()"
+        )
+
+
+def is_generator(op: Op) -> bool:
+    return Pipe(op)._kind in ("generator", "async_generator")
+
+
+def takes_rng(op: Op | None) -> bool:
+    """Whether a function has a parameter named ``rng``."""
+    if op is None:
+        return False
+    try:
+        parameter = inspect.signature(op).parameters.get("rng")  # type: ignore[arg-type] # a container has none
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY
+
+
+def epoch_of(source: object) -> object:
+    return getattr(source, "epoch", None) if callable(getattr(source, "set_epoch", None)) else None
+
+
+def copy_of(aggregator: Aggregator[Any, Any]) -> Aggregator[Any, Any]:
+    """A copy with its own state: an iteration that was left early must not leave items for the next.
+
+    Callables are shared, not copied: the clock is the same for all, and a tokenizer that measures lengths may be large.
+    """
+    called = [value for value in (aggregator.clock, *getattr(aggregator, "__dict__", {}).values()) if callable(value)]
+    try:
+        return copy.deepcopy(
+            aggregator, {id(each): each for each in called if getattr(each, "__self__", None) is not aggregator}
+        )
+    except Exception as exc:
+        add_note(exc, f"while copying {shown(aggregator)}: each iteration of a DataLoader works with a copy of its own")
+        raise

@@ -1,0 +1,115 @@
+"""The arguments of ``DataLoader`` in groups, for the signatures by which type checkers know what it gives.
+
+Imported by type checkers alone.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from os import PathLike
+from typing import Any, Literal, Required, TypedDict, TypeVar
+
+from spdl.pipeline import FailureEvent
+from spdl.pipeline.defs import Aggregator, MaxFailures, Op, OutputOrder, Retry
+
+S = TypeVar("S")
+V = TypeVar("V")
+
+Items = Iterable[S] | AsyncIterable[S]
+#: A function that returns its output, or ``None`` to drop the item.
+Call = Callable[[S], V | None]
+#: Functions whose outputs are not what they return.
+Streams = Callable[[Any], AsyncIterator[V]] | Callable[[Any], Awaitable[V | None]] | Callable[[Any], Iterator[V]]
+Batches = int | Aggregator[Any, Any] | None
+
+
+class Options(TypedDict, total=False):
+    """Those that do not change the type of the outputs."""
+
+    drop_last: bool
+    buffer_size: int
+    num_threads: int
+    timeout: float | None
+    output_order: OutputOrder
+    seed: int
+    resumable: bool | Literal["best-effort"]
+    stall_timeout: float | None
+    stall_action: Literal["log", "raise"]
+    max_failures: MaxFailures
+    retry: int | Retry | None
+    call_timeout: float | None
+    quarantine: str | PathLike[str] | None
+    on_failure: Callable[[FailureEvent], Any] | None
+
+
+class Typed(Options, total=False):
+    """Beside functions that take no random numbers: those that do have no types."""
+
+    rng: Literal[False]
+
+
+class Transferred(Typed, total=False):
+    """Beside ``transfer_fn``."""
+
+    preprocessor: Op | None
+    batch_size: Batches
+    aggregator: Op | None
+
+
+class Collated(Typed, total=False):
+    """Beside ``aggregator``, if nothing comes after it."""
+
+    preprocessor: Op | None
+    batch_size: Batches
+    transfer_fn: None
+
+
+class Grouped(Typed, total=False):
+    """Beside an object that makes the batches, if nothing comes after it."""
+
+    preprocessor: Op | None
+    aggregator: None
+    transfer_fn: None
+
+
+class Listed(Typed, total=False):
+    """Beside ``preprocessor``, for outputs that are lists."""
+
+    batch_size: Required[int]
+    aggregator: None
+    transfer_fn: None
+
+
+class Single(Typed, total=False):
+    """Beside ``preprocessor``, for outputs that are items."""
+
+    batch_size: None
+    aggregator: None
+    transfer_fn: None
+
+
+class ListedSources(Listed, total=False):
+    """For outputs that are lists of the source's items."""
+
+    preprocessor: None
+
+
+class SingleSources(Single, total=False):
+    """For outputs that are the source's items."""
+
+    preprocessor: None
+
+
+class Untyped(Typed, total=False):
+    """Beside a container as the ``preprocessor``."""
+
+    batch_size: Batches
+    aggregator: Op | None
+    transfer_fn: Op | None
+
+
+class Random(Options, total=False):
+    """Beside ``rng``."""
+
+    preprocessor: Op | None
+    batch_size: Batches
+    aggregator: Op | None
+    transfer_fn: Op | None
