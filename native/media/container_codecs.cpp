@@ -82,8 +82,9 @@ std::vector<std::string> codecs_held(const AVOutputFormat& format, AVMediaType t
   std::vector<std::string> names;
   const AVCodecDescriptor* descriptor = nullptr;
   while ((descriptor = avcodec_descriptor_next(descriptor)) != nullptr) {
-    if (descriptor->type == type && avcodec_find_encoder(descriptor->id) != nullptr &&
-        says(format, descriptor->id).value_or(false)) {
+    // Of formats that hold many, only those that can be made here.
+    const bool is_told = is_bare(format) || avcodec_find_encoder(descriptor->id) != nullptr;
+    if (descriptor->type == type && is_told && says(format, descriptor->id).value_or(false)) {
       names.emplace_back(descriptor->name);
     }
   }
