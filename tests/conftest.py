@@ -10,7 +10,7 @@ import pytest
 
 from spdl.pipeline._cpus import usable_cpus
 from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
-from tests.support import soak, spread
+from tests.support import components, soak, spread
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
 
 #: What the fork server imports, which each worker process of a test would import otherwise. It has what the package
@@ -58,9 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin no test when the time of a soak is up; note how many cases a law is tried on."""
+    """Begin no test when the time of a soak is up, nor without what it needs; note how many cases a law is tried on."""
     if soak.is_over():
         pytest.skip("the time is up")
+    components.skip_without(item)
     if (number := getattr(getattr(item, "obj", None), "num_cases", None)) is not None:
         item.user_properties.append(("num_cases", number))
 

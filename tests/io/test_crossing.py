@@ -187,7 +187,7 @@ def test_what_filters_look_at_arrives() -> None:
 
 def test_metadata_and_tolerated_errors_arrive() -> None:
     """Text of a file; how much of it was damaged."""
-    frames = video("drawbox,cropdetect,metadata=mode=add:key=note:value=wörds")[2]
+    frames = video("drawbox,signalstats,metadata=mode=add:key=note:value=wörds")[2]
     assert frames.metadata["note"] == "wörds"
     assert crossed(frames).metadata == frames.metadata
     path = h264()

@@ -168,6 +168,7 @@ def test_threads_of_the_decoder_change_nothing(threads: int) -> None:
     assert (array_of(frames) == decoded_video(h264(), "rgb24", (48, 64, 3))).all()
 
 
+@pytest.mark.needs("decoder libvpx-vp9")
 def test_decoder_can_be_named() -> None:
     """Instead of the codec's default one."""
     path = clip("vp9.webm", *pictures(duration=0.4), "-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8")

@@ -212,6 +212,7 @@ def test_wav_written_to_a_pipe_is_whole() -> None:
     assert len(spdl.io.demux_audio(data)) == len(spdl.io.demux_audio(clip("half.wav", *tones(duration=0.5))))
 
 
+@pytest.mark.needs("demuxer dts")
 def test_dts_in_wav_is_found() -> None:
     """The samples of such a file are none."""
     path = clip("dts.wav", *tones(48000, 1), "-c:a", "dca", "-strict", "-2", "-ac", "2", "-f", "dts")

@@ -150,6 +150,7 @@ def test_packets_can_be_decoded_and_remuxed_at_once(tmp_path: Path) -> None:
     assert np.array_equal(spdl.io.to_numpy(spdl.io.convert_frames(decoded)), array)
 
 
+@pytest.mark.needs("encoder libx264")
 def test_flush_gives_what_is_held_back_once() -> None:
     """A second flush gives nothing, and the encoder takes no more."""
     encoder = spdl.io.Muxer("unused.mp4").add_encode_stream(video_config())
@@ -352,6 +353,7 @@ def test_rate_and_quality_change_the_size(tmp_path: Path, large: dict[str, int],
     assert sizes[0] > 2 * sizes[1]
 
 
+@pytest.mark.needs("encoder libx264")
 def test_colour_properties_are_told(tmp_path: Path) -> None:
     """ffprobe reads them back."""
     muxer = spdl.io.Muxer(tmp_path / "out.mp4")
@@ -364,6 +366,7 @@ def test_colour_properties_are_told(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.needs("encoder libx264")
 def test_options_reach_the_encoder(tmp_path: Path) -> None:
     """A lossless setting of x264, and threads."""
     array = noise(3)

@@ -183,6 +183,7 @@ def test_paths_of_any_kind(tmp_path: Path) -> None:
         spdl.io.Muxer("a\0.mkv")
 
 
+@pytest.mark.needs("encoder libx264")
 def test_encoder_and_muxer_go_in_any_order(tmp_path: Path) -> None:
     """Neither needs the other, before or after the file is made."""
     muxer = spdl.io.Muxer(tmp_path / "out.mp4")
@@ -238,6 +239,7 @@ def test_a_muxer_serves_one_thread_at_a_time(tmp_path: Path) -> None:
     assert len(probed_frames(tmp_path / "out.mkv")) == len(accepted)
 
 
+@pytest.mark.needs("encoder libx264")
 @pytest.mark.parametrize("name", ["shifted.mp4", "shifted.mov", "shifted.mkv", "shifted.nut"])
 def test_pictures_before_zero_are_shifted_and_not_hidden(tmp_path: Path, name: str) -> None:
     """30 are written, 30 are read, one every 1/25 s."""
@@ -252,6 +254,7 @@ def test_pictures_before_zero_are_shifted_and_not_hidden(tmp_path: Path, name: s
     assert times[0] >= 0
 
 
+@pytest.mark.needs("encoder libx264")
 def test_streams_before_zero_are_shifted_together(tmp_path: Path) -> None:
     """Whichever is written first, and by the one that begins earliest."""
     samples = np.zeros((8000, 1), np.int16)

@@ -193,6 +193,7 @@ def test_errors_name_the_url(bucket: ObjectServer) -> None:
             load("s3://bucket/bad")
 
 
+@pytest.mark.needs("demuxer concat")
 def test_playlist_from_a_bucket_opens_no_files_of_this_machine(bucket: ObjectServer, tmp_path: Path) -> None:
     """Neither by itself nor if its format is asked for."""
     path = h264()

@@ -87,6 +87,7 @@ def _takes_servers_word() -> bool:
     return b"Not detecting m3u8/hls" in done.stderr
 
 
+@pytest.mark.needs(*(f"demuxer {name}" for name in ("hls", "concat", "dash", "sdp", "vobsub")), "protocol http")
 @pytest.mark.parametrize("load", LOADERS)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_data_that_names_other_media_is_refused(
@@ -111,6 +112,7 @@ def test_data_that_names_other_media_is_refused(
     assert set(server.asked) == {"/x.jpg"}
 
 
+@pytest.mark.needs("demuxer tty")
 def test_text_is_no_picture_because_of_its_name(tmp_path: Path) -> None:
     """FFmpeg would show any text as a terminal does."""
     path = tmp_path / "notes.txt"
@@ -146,6 +148,7 @@ def test_a_movie_that_refers_to_another_file_does_not_open_it(tmp_path: Path) ->
 # ------------------------------------------------------------------------------------------------------------- asked
 
 
+@pytest.mark.needs("demuxer hls", "demuxer concat", "protocol http")
 def test_naming_the_format_opens_what_a_playlist_names(server: Server, tmp_path: Path) -> None:
     """In files beside it, on its server, and from memory."""
     shutil.copy(segment(), tmp_path / "segment.ts")
@@ -158,6 +161,7 @@ def test_naming_the_format_opens_what_a_playlist_names(server: Server, tmp_path:
     assert len(spdl.io.demux_video(tmp_path / "x.ffconcat", demux_config=spdl.io.demux_config("concat"))) == 25
 
 
+@pytest.mark.needs("demuxer hls", "protocol http")
 def test_protocols_allow_without_a_format_and_narrow_with_one(server: Server, tmp_path: Path) -> None:
     """What is not among them is refused, and named."""
     shutil.copy(segment(), tmp_path / "segment.ts")

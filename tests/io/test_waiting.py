@@ -48,6 +48,7 @@ def test_a_pipe_nobody_writes_to_ends_at_the_timeout(use: str, tmp_path: Path) -
     assert (type(again), str(again), again.source) == (type(error), str(error), error.source)
 
 
+@pytest.mark.needs("protocol http")
 @pytest.mark.parametrize("use", WAITING)
 def test_a_server_that_does_not_answer_ends_at_the_timeout(use: str) -> None:
     """Whether its data would be demuxed or read whole."""
@@ -93,6 +94,7 @@ def test_a_pipe_is_read_as_its_writer_goes_on(tmp_path: Path) -> None:
         writer.join()
 
 
+@pytest.mark.needs("protocol http")
 def test_a_connection_that_breaks_is_not_the_end_of_the_data() -> None:
     """MPEG-TS says nowhere how long it is, but HTTP does."""
     data = clip("broken.ts", *pictures(duration=2), "-c:v", "mpeg2video", "-f", "mpegts").read_bytes()
@@ -136,6 +138,7 @@ print("done")
 """
 
 
+@pytest.mark.needs("protocol http")
 @pytest.mark.slow
 def test_ctrl_c_ends_every_blocked_read(tmp_path: Path) -> None:
     """Of pipes and servers, by whatever call, also where other threads of the call wait."""

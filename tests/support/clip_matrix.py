@@ -50,6 +50,11 @@ class VideoClip:
         return self.name
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """What FFmpeg has to have, which not every build has."""
+        return () if self.decoder is None else (f"decoder {self.decoder}",)
+
+    @property
     def path(self) -> Path:
         if self.then is None:
             return clip(self.name, *self.arguments)

@@ -6,6 +6,7 @@ import pytest
 
 from spdl.io.utils import get_native_info
 from tests.support.child import run_child
+from tests.support.components import skip_if_bundled
 from tests.support.media import clip, pictures
 
 pytestmark = pytest.mark.slow
@@ -42,6 +43,7 @@ def use():
 
 
 def _run(script: str) -> None:
+    skip_if_bundled("nobody else finds its log")
     library = next(each for each in get_native_info().libraries if each.name == "libavutil")
     video = clip("log.mkv", *pictures(duration=1), "-c:v", "mpeg4")
     run_child(_START.format(avutil=library.path, video=str(video)) + script).check()
