@@ -14,7 +14,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-# Of SPDL and dav1d; of FFmpeg; of libjpeg-turbo (and zlib); of libdeflate.
+# Of SPDL and dav1d; of FFmpeg; of libjpeg-turbo and libwebp; of zlib; of libdeflate.
 LICENCE = "BSD-2-Clause AND LGPL-2.1-or-later AND BSD-3-Clause AND IJG AND Zlib AND MIT"
 MOST_BYTES = 12_000_000
 # What manylinux promises to be there, and no more of it than we need.
