@@ -118,6 +118,10 @@ class LoopLane(AsyncLane):
         self._kick()
 
     def notify(self, future: asyncio.Future[None]) -> None:
+        if self.thread is not None and threading.get_ident() == self.thread.ident:
+            if not future.done():
+                future.set_result(None)  # the loop needs no wake-up from itself
+            return
         self._to_wake.append(future)
         self._kick()
 

@@ -35,10 +35,10 @@ class AsyncGeneratorStage(CallStage):
     def __init__(self, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.ordered = ordered
-        self.queue: deque[Ticket] = deque()  # running calls, in input order
+        self.queue: deque[Ticket] = deque()  # calls that have not ended, in input order; only if ``ordered``
         self.num_ends = 0
         self.num_parked = 0
-        self.room_waiters: list[tuple[Ticket, asyncio.Future[None]]] = []
+        self.room_waiters: dict[Ticket, asyncio.Future[None]] = {}  # the calls whose output waits, oldest first
 
     def has_slot(self) -> bool:
         return self.running < self.limit
@@ -46,7 +46,8 @@ class AsyncGeneratorStage(CallStage):
     def take(self, now: float) -> Ticket:
         ticket = super().take(now)
         ticket.branch = self.engine.ledger.branch(ticket.origin)
-        self.queue.append(ticket)
+        if self.ordered:
+            self.queue.append(ticket)
         return ticket
 
     def may_place(self, ticket: Ticket) -> bool:
@@ -127,8 +128,7 @@ class AsyncGeneratorStage(CallStage):
                 self.counters.begin_blocked(now)
                 self.num_parked += 1
                 room = asyncio.get_running_loop().create_future()
-                waiter = (ticket, room)
-                self.room_waiters.append(waiter)
+                self.room_waiters[ticket] = room
             try:
                 await room
             finally:
@@ -136,12 +136,13 @@ class AsyncGeneratorStage(CallStage):
                     self.num_parked -= 1
                     if not self.num_parked:
                         self.counters.end_blocked(engine.clock())
-                    if waiter in self.room_waiters:  # cancelled while it waited
-                        self.room_waiters.remove(waiter)
+                    if self.room_waiters.get(ticket) is room:  # cancelled while it waited
+                        del self.room_waiters[ticket]
 
     def finish(self, ticket: Ticket, now: float) -> None:
         self.running -= 1
-        self.queue.remove(ticket)
+        if self.ordered:
+            self.queue.remove(ticket)  # mostly the first
         if self.cancelled:
             self.discard()
             return
@@ -167,11 +168,12 @@ class AsyncGeneratorStage(CallStage):
 
     def wake_next(self) -> None:
         """Wake one waiting call; after placing its output, it wakes the next if there is still room."""
-        for position, (ticket, room) in enumerate(self.room_waiters):
-            if self.may_place(ticket):
-                del self.room_waiters[position]
-                self.lane.notify(room)
-                return
+        if not self.room_waiters or len(self.out.items) >= self.out.capacity:
+            return
+        ticket = self.queue[0] if self.ordered else next(iter(self.room_waiters))
+        room = self.room_waiters.pop(ticket, None)
+        if room is not None:
+            self.lane.notify(room)
 
     def on_room(self) -> None:
         self.wake_next()
@@ -179,6 +181,6 @@ class AsyncGeneratorStage(CallStage):
 
     def drop_work(self) -> None:
         super().drop_work()
-        for _, room in self.room_waiters:
+        for room in self.room_waiters.values():
             self.lane.notify(room)
         self.room_waiters.clear()
