@@ -10,12 +10,12 @@ from collections import deque
 
 from spdl.pipeline._observe._probe import CallCounts
 
-__all__ = ["Counters"]
+__all__ = ["SHORT_WAIT", "Counters"]
 
 _RECENT = 1024
 
 #: Shorter waits are ignored: an item passing from stage to stage on one thread.
-_WAIT = 20e-6
+SHORT_WAIT = 20e-6
 
 
 class Counters:
@@ -92,9 +92,13 @@ class Counters:
             waited = now - self.starved_since
             self.starved_since = None
             self.starved += waited
-            if waited > _WAIT:
-                self.recent_starved.append(waited)
-                self.num_starved += 1
+            if waited > SHORT_WAIT:
+                self.note_starved(waited)
+
+    def note_starved(self, waited: float) -> None:
+        """Part of ``end_starved``: a wait that is not short."""
+        self.recent_starved.append(waited)
+        self.num_starved += 1
 
     def begin_blocked(self, now: float) -> None:
         if self.blocked_since is None:
@@ -105,7 +109,7 @@ class Counters:
             waited = now - self.blocked_since
             self.blocked_since = None
             self.blocked += waited
-            if waited > _WAIT:
+            if waited > SHORT_WAIT:
                 self.recent_blocked.append(waited)
                 self.num_blocked += 1
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._engine import Engine
     from ._thread import EngineThread
-    from ._ticket import Ticket
+    from ._ticket import CallSource, Ticket
 
 __all__ = ["Published"]
 
@@ -92,7 +92,7 @@ class Published:
         for thread in lane.threads:
             ticket, native_id = thread.ticket, thread.native_id
             if ticket is not None and native_id is not None:
-                self._adopted.append((partial(_runs, thread, ticket), native_id))
+                self._adopted.append((partial(_runs, thread, ticket, ticket.stage), native_id))
                 self._board.adopt(native_id, numbers[ticket.stage])
 
     def _publish_executor(self, lane: ExecutorLane, numbers: dict[object, int]) -> None:
@@ -125,8 +125,9 @@ class Published:
                 self._board.adopt(native_id, number)
 
 
-def _runs(thread: EngineThread, ticket: Ticket) -> bool:
-    return thread.ticket is ticket
+def _runs(thread: EngineThread, ticket: Ticket, stage: CallSource) -> bool:
+    """Whether the call goes on. A ticket passes to the next stage with its result."""
+    return thread.ticket is ticket and ticket.stage is stage
 
 
 def _is_unsettled(lane: ExecutorLane, ticket: Ticket) -> bool:

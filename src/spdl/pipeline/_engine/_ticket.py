@@ -45,11 +45,11 @@ class CallSource(Protocol):
     def note_lost(self, number: int) -> None:
         """Count what a call leaves out of its result. Not under the lock."""
 
+    def hand_on(self, ticket: Ticket, now: float, min_score: int) -> bool:
+        """Make the ticket of a finished call that of the next call on its result. False: ``finish`` it instead."""
+
     def finish(self, ticket: Ticket, now: float) -> None:
         """Take the outcome of a call."""
-
-    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
-        """``finish``, and claim a call that the same thread may run next, if there is one."""
 
 
 class Ticket:
@@ -76,8 +76,8 @@ class Ticket:
     # the executor's future, or the loop's future that waits for a call on a thread
     handle: Any = None
 
-    def __init__(self, stage: CallSource, value: Any, origin: Origin, started: float) -> None:
-        self.stage = stage
-        self.value = value
-        self.origin = origin
-        self.started = started
+    # Always set. Not by an ``__init__``, which would take as long as all four assignments.
+    stage: CallSource
+    value: Any
+    origin: Origin
+    started: float

@@ -54,7 +54,6 @@ class Tracer:
         self.every = every
         self.notes: deque[Note] = deque()
         self.num_lost = 0
-        self.noted: Ticket | None = None  # has been noted, although ``finish`` is still to come
         self.source_times: dict[Node, float] = {}
         self.opened: tuple[Origin, float] | None = None  # the item that the consumer has, and since when
         self._classes: list[tuple[Any, type]] = []
@@ -142,21 +141,18 @@ class Tracer:
 
 
 def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
+    def hand_on(self: CallStage, ticket: Ticket, now: float, min_score: int) -> bool:
+        began = ticket.started
+        if not cls.hand_on(self, ticket, now, min_score):
+            return False  # and ``finish`` follows
+        self.engine.tracer.add(self, began, now, ticket.origin)
+        return True
+
     def finish(self: CallStage, ticket: Ticket, now: float) -> None:
-        tracer = self.engine.tracer
-        if tracer.noted is not ticket:
-            tracer.add_call(self, ticket, now)
+        self.engine.tracer.add_call(self, ticket, now)
         cls.finish(self, ticket, now)
 
-    def finish_and_take(self: CallStage, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
-        tracer = self.engine.tracer
-        tracer.add_call(self, ticket, now)
-        tracer.noted = ticket
-        taken = cls.finish_and_take(self, ticket, now, min_score)  # may call ``finish``
-        tracer.noted = None
-        return taken
-
-    return {"finish": finish, "finish_and_take": finish_and_take}
+    return {"hand_on": hand_on, "finish": finish}
 
 
 def _of_steps(cls: type[AsyncGeneratorStage]) -> dict[str, Any]:

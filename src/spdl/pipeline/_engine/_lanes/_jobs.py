@@ -36,7 +36,10 @@ class Job(Ticket):
         argument: Any,
         handle: asyncio.Future[None],
     ) -> None:
-        super().__init__(queue, item, (), 0.0)
+        self.stage = queue
+        self.value = item
+        self.origin = ()
+        self.started = 0.0
         self.function = function
         self.argument = argument
         self.handle = handle
@@ -97,8 +100,8 @@ class JobQueue:
     def finish(self, ticket: Ticket, now: float) -> None:
         self.loop.notify(ticket.handle)
 
-    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> None:
-        self.finish(ticket, now)
+    def hand_on(self, ticket: Ticket, now: float, min_score: int) -> bool:
+        return False
 
     # -- on the loop
 

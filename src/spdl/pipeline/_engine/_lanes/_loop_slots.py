@@ -162,7 +162,9 @@ class Slots:
                         was_waking = False
                     if ticket is not None:
                         slot.ticket = None
-                        ticket = ticket.stage.finish_and_take(ticket, now, 0)
+                        if not ticket.stage.hand_on(ticket, now, 0):
+                            ticket.stage.finish(ticket, now)
+                            ticket = None
                     if ticket is None:
                         ticket = self.claim(now)
                     slot.ticket = ticket

@@ -42,6 +42,7 @@ class PoolLane(CallLane):
         self.work = Task(engine.thread_died, self._work)
         self.num_waking = 0  # woken or started, and has not acquired the lock yet
         self.is_claiming = False
+        self.was_offered = False  # something became ready while a thread was claiming
         self.busy = 0  # running calls, on workers and on helping source threads
         self.stopping = False
 
@@ -51,7 +52,9 @@ class PoolLane(CallLane):
     # -- under the lock
 
     def offer(self, source: CallSource) -> None:
-        if self.idle and not self.num_waking and not self.is_claiming and source.ready():
+        if self.is_claiming:
+            self.was_offered = True
+        elif self.idle and not self.num_waking and source.ready():
             self._wake()
 
     def cancel_calls(self, source: CallSource) -> None:
@@ -87,10 +90,12 @@ class PoolLane(CallLane):
     def accept_cheap(self, source: SourceNode, value: Any, now: float) -> Ticket | None:
         """Claim a ticket for an item passed directly from its source, if the source's thread may run it."""
         stage = source.next_call
-        if stage is None or stage.cheap_score < CHEAP_SCORE or self.busy >= self.num_threads or not stage.accepts():
+        if stage is None or stage.cheap_score < CHEAP_SCORE or self.busy >= self.num_threads:
             return None
-        self.busy += 1
-        return stage.accept(value, source.next_origin(), now)
+        ticket = stage.accept(value, source.next_origin, now)
+        if ticket is not None:
+            self.busy += 1
+        return ticket
 
     def pass_on(self) -> bool:
         """Ensure, before user code runs, that a worker takes the remaining work. True: the caller must start one."""
@@ -108,19 +113,21 @@ class PoolLane(CallLane):
             return True
         return False
 
-    def finish(self, ticket: Ticket, now: float) -> Ticket | None:
-        """Complete a call that a source thread has run; it claims or passes on what becomes ready."""
+    def finish(self, ticket: Ticket, now: float) -> None:
+        """Complete a call that a source thread has run, and wake a worker for what became ready."""
+        stage = ticket.stage
+        was_full = self.busy >= self.num_threads
+        self.was_offered = False
         self.is_claiming = True
         try:
-            taken = ticket.stage.finish_and_take(ticket, now, CHEAP_SCORE)
-            if taken is None:
-                self.busy -= 1
-            return taken
+            stage.finish(ticket, now)
         except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
             self.engine.broken(exc)
-            return None
         finally:
             self.is_claiming = False
+        self.busy -= 1
+        if was_full or self.was_offered or stage.ready():
+            self.wake_for_rest()
 
     def wake_for_rest(self) -> None:
         """Wake a worker for work that the caller cannot take itself."""
@@ -218,14 +225,21 @@ class PoolLane(CallLane):
                     if was_waking:
                         self.num_waking -= 1
                         was_waking = False
+                    may_be_more = True  # whether there may be something to claim after this
                     if ticket is not None:
-                        ticket = ticket.stage.finish_and_take(ticket, now, 0)
-                        if ticket is None:
+                        stage = ticket.stage
+                        self.was_offered = False
+                        if stage.hand_on(ticket, now, 0):
+                            may_be_more = self.was_offered or stage.ready()
+                        else:
+                            stage.finish(ticket, now)
+                            ticket = None
                             self.busy -= 1
                     if ticket is None:
                         ticket = self.claim(now)
                     if ticket is not None:
-                        must_start = self.pass_on()
+                        if may_be_more:
+                            must_start = self.pass_on()
                     elif self.stopping:
                         break
                     else:

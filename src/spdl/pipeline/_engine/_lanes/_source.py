@@ -18,6 +18,7 @@ from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
 from spdl.pipeline._engine._joining import RunningCall
 from spdl.pipeline._engine._lane import Lane, OpenCall, Rank
+from spdl.pipeline._engine._stages._call import CHEAP_SCORE
 from spdl.pipeline._engine._stages._source import SourceNode
 from spdl.pipeline._engine._thread import EngineThread, Task
 
@@ -156,7 +157,7 @@ class SourceLane(Lane):
                     if node.ended:
                         return False
                     if not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
-                        self._run_cheap(thread, ticket)
+                        self._run_cheap(thread, ticket, must_start=not pool.idle and pool.pass_on())
                     else:
                         node.emit(value, now)
                         if len(items) > capacity and not node.has_room():
@@ -216,7 +217,7 @@ class SourceLane(Lane):
             ticket = pool.claim_cheap(now)
             if ticket is not None:
                 self._num_helped += 1
-                now = self._run_cheap(thread, ticket)
+                now = self._run_cheap(thread, ticket, must_start=pool.pass_on())
                 continue
             if node.has_room():
                 break
@@ -226,27 +227,32 @@ class SourceLane(Lane):
         thread.in_source = True
         return not node.ended
 
-    def _run_cheap(self, thread: EngineThread, ticket: Ticket) -> float:
+    def _run_cheap(self, thread: EngineThread, ticket: Ticket, *, must_start: bool) -> float:
         """Run a call and the cheap calls that follow on its result. Called with the lock held; releases it in between.
 
         Returns the time.
         """
         pool, lock = self.pool, self.engine.lock
         thread.in_source = False
-        taken: Ticket | None = ticket
-        while taken is not None:
-            must_start = pool.pass_on()
+        thread.ticket = ticket
+        while True:
+            stage = ticket.stage
             lock.release()
             try:
                 if must_start:
                     pool.start_worker()
-                thread.ticket = taken
-                taken.stage.run(taken)
-                thread.ticket = None
+                stage.run(ticket)
             finally:
                 now = perf_counter()
                 lock.acquire()
-            taken = pool.finish(taken, now)
-        pool.wake_for_rest()  # work that became ready and that this thread does not take
+            try:
+                if not stage.hand_on(ticket, now, CHEAP_SCORE):
+                    break
+            except BaseException as exc:  # noqa: BLE001 - a broken invariant must not become a hang
+                self.engine.broken(exc)
+                break
+            must_start = stage.ready() and pool.pass_on()
+        pool.finish(ticket, now)
+        thread.ticket = None
         thread.in_source = True
         return now

@@ -214,7 +214,7 @@ class AggregateStage(CallStage):
     def take(self, now: float) -> Ticket:
         if self.flush_due():
             self.running += 1
-            return Ticket(self, Flush.END, (), now)
+            return self.new_ticket(Flush.END, (), now)
         ticket = super().take(now)
         rest = self.engine.ledger.rest
         if rest and (key := path_of(ticket.origin)) is not None and key in rest:

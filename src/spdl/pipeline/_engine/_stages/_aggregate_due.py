@@ -99,7 +99,7 @@ class DueAggregateStage(AggregateStage):
     def take(self, now: float) -> Ticket:
         if self.is_due:
             self.running += 1
-            return Ticket(self, Flush.DUE, (), now)
+            return self.new_ticket(Flush.DUE, (), now)
         return super().take(now)
 
     def finish(self, ticket: Ticket, now: float) -> None:

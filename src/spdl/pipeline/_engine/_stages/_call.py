@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import spdl.pipeline._asyncio as asyncio
 from spdl._reports import shown
 from spdl.pipeline._engine._channel import MARK, Channel, Entry
+from spdl.pipeline._engine._counters import SHORT_WAIT
 from spdl.pipeline._engine._failures import as_stage_failure, no_success
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._ticket import Ticket
@@ -124,24 +125,25 @@ class CallStage(Node):
                 self.counters.starved_since = now
         if len(items) + 1 >= inbox.capacity:
             inbox.made_room(now)
-        ticket = Ticket(self, value, origin, now)
-        if self.cpu_countdown > 0:
-            self.cpu_countdown -= 1
-        else:
-            ticket.sample_cpu = True
-        return ticket
+        return self.new_ticket(value, origin, now)
 
-    def accepts(self) -> bool:
-        """Whether an input may be passed directly from its producer."""
-        return not self.in_items and self.has_slot()
-
-    def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
-        """Return a ticket for an input passed directly from its producer. Only if ``accepts()``."""
+    def accept(self, value: Any, next_origin: Callable[[], Origin], now: float) -> Ticket | None:
+        """Claim a call for an item passed directly from its source. ``None``: no slot is free, or other input waits."""
+        free = self.limit - self.running
+        if free <= 0 or self.in_items or len(self.out_items) - self.out.capacity >= free:
+            return None
         self.inbox.num_get += 1
         self.running += 1
-        if self.running == self.limit:
+        if free == 1:
             self.counters.end_starved(now)
-        ticket = Ticket(self, value, origin, now)
+        return self.new_ticket(value, next_origin(), now)
+
+    def new_ticket(self, value: Any, origin: Origin, now: float) -> Ticket:
+        ticket = Ticket()
+        ticket.stage = self
+        ticket.value = value
+        ticket.origin = origin
+        ticket.started = now
         if self.cpu_countdown > 0:
             self.cpu_countdown -= 1
         else:
@@ -241,40 +243,55 @@ class CallStage(Node):
         if self.budget is not None or inbox.closed or inbox.num_marks:
             self.after_call(now)
 
-    def finish_and_take(self, ticket: Ticket, now: float, min_score: int) -> Ticket | None:
-        """``finish``, and claim the result for the next stage if the same thread may run it at once.
+    def hand_on(self, ticket: Ticket, now: float, min_score: int) -> bool:
+        """Finish a call by making its ticket that of the next stage's call, if the same thread may run it at once.
 
         This is allowed if the next stage is a plain call on the same lane with a free slot and an empty inbox: it is
         then the most downstream work. It skips the channel and the search for work. ``min_score`` is the minimum
-        cheapness score of the next op; 0 for any.
+        cheapness score of the next op; 0 for any. Returns False if nothing was done, and ``finish`` must be called.
         """
         after = self.next_call
-        if (
-            after is None
-            or ticket.result is None
-            or ticket.error is not None
-            or ticket.fatal is not None
-            or self.out_items
-            or self.cancelled
-            or self.budget is not None
-            or after.cheap_score < min_score
-        ):
-            self.finish(ticket, now)
-            return None
-        waiting = len(after.out_items) - after.out.capacity
-        if after.running + (waiting if waiting > 0 else 0) >= after.limit:
-            self.finish(ticket, now)
-            return None
-        self.running -= 1
-        self.count_success(now - ticket.started, ticket.sample_cpu)
+        value = ticket.result  # ``None`` if the call failed
+        if after is None or value is None or self.out_items or after.cheap_score < min_score:
+            return False
+        free = after.limit - after.running
+        if free <= 0 or len(after.out_items) - after.out.capacity >= free:
+            return False
+        # ``count_success`` and ``end_starved`` are inlined: this is the hot path.
         counters = self.counters
+        wall = now - ticket.started
+        counters.num_calls += 1
         counters.num_emitted += 1
-        taken = after.accept(ticket.result, ticket.origin, now)
+        counters.success_time += wall
+        counters.recent.append(wall)
+        if wall >= _CHEAP_CALL or self.cheap_score < _CHEAP_SCORE_MAX:
+            self.rate_call(wall)
+        if ticket.sample_cpu:
+            ticket.sample_cpu = False
+            if wall < _LONG_CALL:
+                self.cpu_countdown = _CPU_SAMPLE_EVERY
+        self.running -= 1
+        after.running += 1
+        after.inbox.num_get += 1
+        if free == 1 and (since := after.counters.starved_since) is not None:
+            its, waited = after.counters, now - since
+            its.starved_since = None
+            its.starved += waited
+            if waited > SHORT_WAIT:
+                its.note_starved(waited)
+        ticket.stage = after
+        ticket.value = value
+        ticket.result = None
+        ticket.started = now
+        if after.cpu_countdown > 0:
+            after.cpu_countdown -= 1
+        else:
+            ticket.sample_cpu = True
         if not self.in_items and counters.starved_since is None:
             counters.starved_since = now
         if self.inbox.closed or self.inbox.num_marks:
             self.after_call(now)
-        return taken
+        return True
 
     # -- parts of finish
 
@@ -300,13 +317,17 @@ class CallStage(Node):
         counters.num_calls += 1
         counters.success_time += wall
         counters.recent.append(wall)
-        if wall < _CHEAP_CALL:
-            if self.cheap_score < _CHEAP_SCORE_MAX:
-                self.cheap_score += 1
-        elif self.cheap_score > 0:
-            self.cheap_score -= 16  # two long calls in a row stop inline runs; one preempted call does not
+        if wall >= _CHEAP_CALL or self.cheap_score < _CHEAP_SCORE_MAX:
+            self.rate_call(wall)
         if was_sampled and wall < _LONG_CALL:
             self.cpu_countdown = _CPU_SAMPLE_EVERY
+
+    def rate_call(self, wall: float) -> None:
+        """Raise the cheapness score for a short call, and lower it for a long one."""
+        if wall < _CHEAP_CALL:
+            self.cheap_score += 1
+        elif self.cheap_score > 0:
+            self.cheap_score -= 16  # two long calls in a row stop inline runs; one preempted call does not
 
     def count_failure(self, ticket: Ticket, now: float) -> bool:
         """Count a failed call. Returns True if ``ticket.result`` is to be emitted in place of its output."""
@@ -380,8 +401,7 @@ class CallStage(Node):
             counters = self.counters
             if counters.starved_since is not None:
                 counters.end_starved(now)
-            if not self.lane.is_claiming:
-                self.lane.offer(self)
+            self.lane.offer(self)
         if inbox.num_marks or inbox.closed:
             self.engine.advance(self, now)
 
@@ -393,7 +413,7 @@ class CallStage(Node):
 
     def link(self) -> None:
         after = self.out.consumer
-        if type(self) is CallStage and type(after) is CallStage and after.lane is self.lane:
+        if type(self) is CallStage and type(after) is CallStage and after.lane is self.lane and self.budget is None:
             self.next_call = after
 
     def has_running_calls(self) -> bool:
@@ -468,11 +488,11 @@ class CallStage(Node):
 
     def offer_next(self) -> None:
         """Offer the items behind a mark, which were not ready when they arrived, now that it has been forwarded."""
-        if not self.lane.is_claiming:
-            self.lane.offer(self)
+        self.lane.offer(self)
 
     def drop_work(self) -> None:
         self.limit = 0
+        self.next_call = None
         self.lane.cancel_calls(self)
 
     def break_off(self) -> None:

@@ -11,6 +11,8 @@ from spdl.pipeline._engine._ticket import Ticket
 from ._call import CallStage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spdl.pipeline._engine._origin import Origin
 
 __all__ = ["OrderedCallStage"]
@@ -41,9 +43,12 @@ class OrderedCallStage(CallStage):
         self.queue.append(ticket)
         return ticket
 
-    def accept(self, value: Any, origin: Origin, now: float) -> Ticket:
-        ticket = super().accept(value, origin, now)
-        self.queue.append(ticket)
+    def accept(self, value: Any, next_origin: Callable[[], Origin], now: float) -> Ticket | None:
+        if not self.has_slot():
+            return None
+        ticket = super().accept(value, next_origin, now)
+        if ticket is not None:
+            self.queue.append(ticket)
         return ticket
 
     def finish(self, ticket: Ticket, now: float) -> None:
