@@ -6,6 +6,7 @@ from html import escape
 from typing import Final
 
 from benchmarks._contest.figures import short
+from benchmarks.scaling import _plot as scaling
 
 from .stored import read
 from .tables import TITLES, cost_of
@@ -83,6 +84,7 @@ def _picture(benchmark: str, case: str, title: str, *, scale: float = 1.0) -> Ca
 
 #: The files in docs/pictures, without their ending.
 PICTURES: Mapping[str, Callable[[], str]] = {
+    "benchmark-scaling": scaling.picture,
     "benchmark-engine": _picture("engine", "sync_c4", "One sync stage, concurrency 4: µs an item, less is better"),
     "benchmark-images": _picture(
         "images", "web-train-uint8", "A photograph of 500x375 for training: ms, less is better", scale=1e-3

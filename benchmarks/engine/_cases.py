@@ -112,8 +112,10 @@ REQUIRED: tuple[Required, ...] = (
         Ratio(f"{shape.title}: reference / ours", (shape.name, REFERENCE), (shape.name, OURS), shape.required)
         for shape in SHAPES
     ),
+    AtMost("three sync stages", ("sync3_c1", OURS), 5.0),
+    *(AtMost(shape.title, (shape.name, OURS), 10.0) for shape in SHAPES if shape.kind == "async"),
     AtMost("build + first item + stop", ("first_item", OURS, "ms"), 2.0, unit=" ms"),
-    AtMost("import spdl.pipeline, fresh process", ("import", OURS, "ms"), 100.0, unit=" ms"),
+    AtMost("import spdl.pipeline, fresh process", ("import", OURS, "ms"), 80.0, unit=" ms"),
     CleanImport(),
     Ratio("zlib.compress on 1 MB, 2 threads / 1 thread, ours", ("zlib", OURS, "one_us"), ("zlib", OURS, "two_us"), 1.9),
 )

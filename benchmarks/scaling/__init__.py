@@ -1,0 +1,1 @@
+"""How many cores can one pipeline use?"""
