@@ -1,10 +1,12 @@
-// Directories of TIFF files: the copy without the fields that do not matter has the same values of those that do.
+// Directories of TIFF files: the copy without the fields that do not matter has the same values of those that do, and so
+// has the one whose strips are stored, which has room for all of them.
 
 #include <cstdlib>
 #include <cstring>
 
 #include "fuzz/target.h"
 #include "image/tiff.h"
+#include "media/stored_tiff.h"
 
 void fuzz(std::span<const std::uint8_t> data) {
   const spdl::TiffDirectory directory(data);
@@ -29,5 +31,19 @@ void fuzz(std::span<const std::uint8_t> data) {
     if (directory.short_field(tag) != reduced.short_field(tag)) {
       std::abort();
     }
+  }
+  const std::uint64_t size = std::uint64_t{reduced.number_field(256).value_or(0)} * reduced.number_field(257).value_or(0);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 22;  // not a matter of memory
+  if (size > kMost) {
+    return;
+  }
+  spdl::Buffer more;
+  if (const auto stored = spdl::with_stored_strips(copy, more, 64)) {
+    const spdl::TiffDirectory with_strip(*stored);
+    if (with_strip.number_field(259) != 1U || stored->size() < copy.size() + size ||
+        spdl::part(*stored, with_strip.number_field(273).value_or(0)).size() != with_strip.number_field(279).value_or(0)) {
+      std::abort();
+    }
+    spdl::fuzz_touch({stored->data(), stored->size() + 64});
   }
 }

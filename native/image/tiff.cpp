@@ -26,29 +26,42 @@ TiffDirectory::TiffDirectory(Bytes data) noexcept : data_(data), big_endian_(has
   }
 }
 
-std::optional<std::uint32_t> TiffDirectory::field(std::uint32_t tag, std::uint32_t type,
-                                                  std::size_t value_bytes) const noexcept {
+std::size_t TiffDirectory::find(std::uint32_t tag) const noexcept {
   for (std::size_t i = 0; i < num_entries_; ++i) {
-    const std::size_t at = offset_of(i);
     if (tag_of(i) == tag) {
-      return number(at + 2, 2) == type ? std::optional(number(at + 8, value_bytes)) : std::nullopt;
+      return offset_of(i);
     }
   }
-  return std::nullopt;
+  return data_.size();
+}
+
+std::optional<std::uint32_t> TiffDirectory::field(std::uint32_t tag, std::uint32_t type,
+                                                  std::size_t value_bytes) const noexcept {
+  const std::size_t at = find(tag);
+  return number(at + 2, 2) == type ? std::optional(number(at + 8, value_bytes)) : std::nullopt;
 }
 
 std::optional<std::uint32_t> TiffDirectory::short_field(std::uint32_t tag) const noexcept {
   return field(tag, kShort, 2);
 }
 
-std::optional<std::uint32_t> TiffDirectory::first_short(std::uint32_t tag) const noexcept {
-  for (std::size_t i = 0; i < num_entries_; ++i) {
-    const std::size_t at = offset_of(i);
-    if (tag_of(i) == tag && number(at + 2, 2) == kShort) {
-      return number(number(at + 4, 4) > 2 ? number(at + 8, 4) : at + 8, 2);
-    }
+std::uint32_t TiffDirectory::count_of(std::uint32_t tag) const noexcept { return number(find(tag) + 4, 4); }
+
+std::optional<std::uint32_t> TiffDirectory::value_at(std::uint32_t tag, std::size_t index) const noexcept {
+  const std::size_t at = find(tag);
+  const std::uint32_t type = number(at + 2, 2);
+  const std::size_t size = type == kShort ? 2 : 4;
+  const std::size_t count = number(at + 4, 4);
+  if ((type != kShort && type != kLong) || index >= count) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  constexpr std::size_t kRoom = 4;  // in the entry itself
+  const std::size_t values = count * size > kRoom ? number(at + 8, 4) : at + 8;
+  return number(values + index * size, size);
+}
+
+std::optional<std::uint32_t> TiffDirectory::first_short(std::uint32_t tag) const noexcept {
+  return number(find(tag) + 2, 2) == kShort ? value_at(tag, 0) : std::nullopt;
 }
 
 std::optional<std::uint32_t> TiffDirectory::number_field(std::uint32_t tag) const noexcept {

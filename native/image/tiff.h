@@ -25,6 +25,12 @@ class TiffDirectory {
   // The field's only value, if it is of type SHORT or LONG.
   std::optional<std::uint32_t> number_field(std::uint32_t tag) const noexcept;
 
+  bool has(std::uint32_t tag) const noexcept { return count_of(tag) > 0; }
+  // How many values the field has, as it says; 0: it is not there.
+  std::uint32_t count_of(std::uint32_t tag) const noexcept;
+  // One of the field's values, if it is of type SHORT or LONG.
+  std::optional<std::uint32_t> value_at(std::uint32_t tag, std::size_t index) const noexcept;
+
   // Of those that lie inside the data.
   std::size_t num_entries() const noexcept { return num_entries_; }
   std::size_t offset_of(std::size_t entry) const noexcept { return start_ + entry * kEntryBytes; }
@@ -32,6 +38,8 @@ class TiffDirectory {
   bool is_big_endian() const noexcept { return big_endian_; }
 
  private:
+  // Where the entry is; the data's end: it is not there.
+  std::size_t find(std::uint32_t tag) const noexcept;
   std::optional<std::uint32_t> field(std::uint32_t tag, std::uint32_t type, std::size_t value_bytes) const noexcept;
   std::uint32_t number(std::size_t offset, std::size_t size) const noexcept {
     return big_endian_ ? big_endian(data_, offset, size) : little_endian(data_, offset, size);

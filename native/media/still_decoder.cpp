@@ -29,6 +29,7 @@ extern "C" {
 #include "media/still_frame.h"
 #include "media/still_memory.h"
 #include "media/stored_png.h"
+#include "media/stored_tiff.h"
 #include "media/webp_decoder.h"
 
 namespace spdl {
@@ -338,11 +339,13 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
   Still still;
   if (const auto size = declared_size(format, data)) {
     require_pixels(size->width, size->height, max_pixels);
-    const std::int64_t copies = format == "PNG" ? 2 : 1;  // its rows with their filters, too
+    // Rows as the decoder gets them, too.
+    const std::int64_t copies = format == "PNG" || format == "TIFF" ? 2 : 1;
     still.lease = take_memory(size->width, copies * size->height);
   }
   expect_right_pixels(format, data, false);
   Buffer changed;
+  Buffer unpacked;
   Bytes file = data;
   av::Options options;
   bool is_padded = false;
@@ -355,6 +358,10 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     }
   } else if (format == "TIFF") {
     file = without_other_fields(data, changed);
+    if (const auto stored = with_stored_strips(file, unpacked, AV_INPUT_BUFFER_PADDING_SIZE)) {
+      file = *stored;
+      is_padded = true;
+    }
   } else if (format == "GIF") {
     // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
     if (const auto hidden_colour = inspect_gif(data).hidden_colour) {
