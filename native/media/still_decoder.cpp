@@ -23,6 +23,7 @@ extern "C" {
 #include "image/picture.h"
 #include "image/tiff.h"
 #include "image/webp.h"
+#include "media/gif_decoder.h"
 #include "media/input.h"
 #include "media/packets.h"
 #include "media/pixel_limit.h"
@@ -364,16 +365,19 @@ Still decode_still(const ImageSource& source, std::span<const std::uint8_t> data
     }
   } else if (format == "GIF") {
     // As of other formats, the colour that is stored shows, where FFmpeg would put one of its own.
-    if (const auto hidden_colour = inspect_gif(data).hidden_colour) {
-      options = {{"trans_color", std::to_string(*hidden_colour)}};
+    const GifFacts facts = inspect_gif(data);
+    if (facts.hidden_colour) {
+      options = {{"trans_color", std::to_string(*facts.hidden_colour)}};
     }
+    still.frame = decode_gif(data, facts, max_pixels);
   } else if (format == "WebP") {
     animated = first_frame(data, changed);
     file = animated ? animated->data : file;
   }
   if (format == "WebP" && (still.frame = decode_webp(file, max_pixels)) != nullptr) {
     correct_still(*still.frame, *codec, data);
-  } else {
+  }
+  if (still.frame == nullptr) {
     still.frame = decode_directly(*codec, format, file, data, max_pixels, options, is_padded);
   }
   require_pixels(still.frame->width, still.frame->height, max_pixels);
