@@ -201,6 +201,7 @@ FILES = {
     "png/gray_alpha": image("PNG", "LA"),
     "png/palette": image("PNG", "P"),
     "png/rgb": image("PNG", compress_level=0),
+    "tiff/deflate": image("TIFF", compression="tiff_adobe_deflate"),
     "tiff/gray": image("TIFF", "L"),
     "tiff/lzw": image("TIFF", compression="tiff_lzw"),
     "tiff/palette": image("TIFF", "P"),
