@@ -4,6 +4,7 @@ import contextlib
 import errno
 import mmap
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -296,6 +297,44 @@ def test_without_memory_for_rings_all_goes_through_the_socket(code: int, monkeyp
     here, end = link_pair(1 << 20, has_rings=True)
     assert here._rings is None
     check(here, end.open())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is reserved before it is used")
+def test_when_memory_runs_out_later_frames_go_through_the_socket() -> None:
+    """In order, behind those in the ring, and none is lost."""
+    with pair(1 << 18) as (here, there):
+        here.send(1, 0, b"x" * 1000)  # reserves the first part of the ring
+        assert here._rings is not None
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, here._rings.outbound.fd)  # a file that refuses to reserve memory
+        os.close(nowhere)
+        for number in range(1, 120):
+            here.send(1, number, bytes([number]) * 1000)
+            if number >= 20:  # the ring is ahead, and later the socket; neither is full
+                frame = there.recv(timeout=100)
+                assert frame.number == number - 20
+                assert frame.number == 0 or frame.load() == bytes([frame.number]) * 1000
+        assert [there.recv(timeout=100).number for _ in range(20)] == list(range(100, 120))
+        assert here._rings.outbound.put((bytes(1000),)) == REFUSED
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits a process, for good")
+def test_where_files_may_not_be_large_all_goes_through_the_socket() -> None:
+    """``ulimit -f`` counts memory that has a descriptor."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            import resource  # not on Windows
+
+            resource.setrlimit(resource.RLIMIT_FSIZE, (PAGE, resource.RLIM_INFINITY))
+            here, end = link_pair(1 << 20, has_rings=True)
+            there = end.open()
+            here.send(1, 7, b"x" * 10_000)
+            is_fine = here._rings is None and there.recv(timeout=100).load() == b"x" * 10_000
+            code = 0 if is_fine else 1
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_an_end_that_is_not_opened_gives_its_descriptors_back() -> None:
