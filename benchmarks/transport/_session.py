@@ -8,15 +8,18 @@ the producing process and returns an iterable over ``num_items`` items that can 
 import gc
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import spdl.pipeline
 from benchmarks._contest.processes import cpu_seconds_of, descendants
 from benchmarks._contest.session import Session, Task
 
@@ -101,8 +104,11 @@ class Start(Session):
         Raises:
             RuntimeError: The process exited with an error.
         """
-        command = [sys.executable, "-m", "benchmarks.transport._start", self._method]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # Without `site`, in all of its processes: an editable install, which only the checkout is, hooks into their
+        # start and their imports.
+        command = [sys.executable, "-S", "-m", "benchmarks.transport._start", self._method]
+        environ = {**os.environ, "PYTHONPATH": str(Path(spdl.pipeline.__file__).parents[2])}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
         if done.returncode != 0:
             raise RuntimeError(f"starting by {self._method} exited with {done.returncode}:\n{done.stderr[-2000:]}")
         return {f"{which}_ms": taken for which, taken in json.loads(done.stdout).items()}
