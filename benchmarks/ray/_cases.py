@@ -16,7 +16,7 @@ from benchmarks._contest.result import Result
 
 __all__ = ["CONTEST"]
 
-OURS, PROCESSES, RAY_DATA, INSIDE = "actors", "processes", "ray-data", "ray-data-spdl"
+OURS, FAR, PROCESSES, RAY_DATA, INSIDE = "actors", "actors-far", "processes", "ray-data", "ray-data-spdl"
 _NUM_PHOTOS = 384
 
 
@@ -43,7 +43,7 @@ class StoreAtMost:
         return ("fill",)
 
     def measured(self, result: Result) -> Figure:
-        ratio = result.once("fill", OURS, "store_ratio")
+        ratio = result.once("fill", FAR, "store_ratio")
         title = "object store over what is in flight"
         return figure_of(title, ratio, (), "x", at_most=self.at_most)
 
@@ -65,12 +65,19 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
     title = "batches of 32 photographs, decoded to 224x224, 4.8 MB"
     empty = "batches of 4.8 MB that are only filled"
     return [
-        Case("photos", title, lambda: inputs(24 if is_quick else 96), differ=differ, columns=columns),
+        Case(
+            "photos",
+            title,
+            lambda: inputs(24 if is_quick else 96),
+            peers=(OURS, PROCESSES, RAY_DATA, INSIDE),
+            differ=differ,
+            columns=columns,
+        ),
         Case(
             "fill",
             empty,
             lambda: inputs(240 if is_quick else 960),
-            peers=(OURS, PROCESSES),
+            peers=(OURS, FAR, PROCESSES),
             differ=differ,
             columns=columns,
         ),
@@ -91,6 +98,7 @@ CONTEST = Contest(
     unit="a batch",
     peers=(
         _peer(OURS, "spdl_region", "actors"),
+        _peer(FAR, "spdl_region", "actors-far"),
         _peer(PROCESSES, "spdl_region", "processes"),
         _peer(RAY_DATA, "ray_data", "pillow"),
         _peer(INSIDE, "ray_data", "spdl"),

@@ -83,7 +83,7 @@ class _Reader(Session):
         return {"wall_us": 1e6 * self._read()}
 
     def finish(self) -> Mapping[str, float]:
-        if self._case != "fill" or self._way != "actors":
+        if self._case != "fill" or self._way != "actors-far":
             return {}
         batches = iter(self._open())
         held = next(batches)

@@ -41,7 +41,7 @@ def test_figures_are_ratios_to_processes_and_to_ray_data() -> None:
 
 
 def test_the_object_store_is_measured_once() -> None:
-    """After the turns."""
+    """After the turns, of actors that use it."""
     title = "object store over what is in flight"
-    assert verdicts(result_of("fill", actors={"wall_us": [1.0], "store_ratio": 1.1}))[title]
-    assert not verdicts(result_of("fill", actors={"wall_us": [1.0], "store_ratio": 1.4}))[title]
+    assert verdicts(result_of("fill", actors_far={"wall_us": [1.0], "store_ratio": 1.1}))[title]
+    assert not verdicts(result_of("fill", actors_far={"wall_us": [1.0], "store_ratio": 1.4}))[title]

@@ -30,3 +30,17 @@ def cluster() -> Iterator[Any]:
 def ray(cluster: Any) -> Any:
     """The module."""
     return pytest.importorskip("ray")
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Actors take the way of those on other nodes."""
+    monkeypatch.setattr("spdl.ray._workers.open_door", lambda *_: None)
+
+
+@pytest.fixture(params=["near", "far"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How messages go between the pipeline and its actors: directly, or through Ray."""
+    if request.param == "far":
+        request.getfixturevalue("far")
+    return str(request.param)

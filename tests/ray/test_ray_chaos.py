@@ -80,6 +80,7 @@ def test_a_node_that_is_lost_takes_no_item_along(cluster: Any) -> None:
         cluster.wait_for_nodes()  # so that Ray places nothing on them
 
 
+@pytest.mark.usefixtures("far")
 def test_an_item_that_ray_has_lost_is_dealt_again(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """On its way to an actor: the actor is replaced, as it would wait for the item."""
     owner = ray.remote(num_cpus=0)(Owner).remote()
@@ -117,8 +118,8 @@ class Owner:
         return [ray.put(bytes(1_000_000))]
 
 
-def test_more_than_the_object_store_holds_arrives() -> None:
-    """Ray puts on disk what has no place there."""
+def test_more_than_the_object_store_holds_arrives(way: str) -> None:
+    """Ray puts on disk what has no place there; on the same node nothing goes there."""
     pipeline = build(large_with_host, range(250), RayActors(2), size=4)
     with pipeline.auto_stop():
         kept = [array for array, _, _ in pipeline]

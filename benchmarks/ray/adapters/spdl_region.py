@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from importlib import metadata
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.ray._work import fill, load
 from spdl.pipeline import PipelineBuilder
@@ -19,9 +20,11 @@ def versions() -> dict[str, str]:
 
 def open_batches(stack: ExitStack, way: str, work: str, chunks: Sequence[Sequence[str]]) -> Iterable[Any]:
     """An iterable over the batches, which can be iterated again while the stack is open."""
-    if way == "actors":
+    if way.startswith("actors"):
         from spdl.ray import RayActors
 
+        if way == "actors-far":  # they are not let in: all goes through Ray, as from other nodes
+            stack.enter_context(patch("spdl.ray._workers.open_door", lambda *_: None))
         target: Any = RayActors(NUM_WORKERS)
     else:
         target = ProcessPoolExecutorConfig(NUM_WORKERS, mp_context="forkserver")

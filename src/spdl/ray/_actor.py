@@ -1,4 +1,4 @@
-"""The actor: a worker of a region, which Ray runs. Ray itself is not imported here."""
+"""The actor: a worker of a region, which Ray runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from spdl._processes._transport import NOTHING, Encoded
 from spdl.pipeline._remote._region_main import serve
 
+from ._door import DoorAddress, enter
+from ._library import import_ray
 from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ __all__ = ["RegionActor"]
 
 
 class _Connection(PayloadEncoder):
-    """The actor's end. See ``spdl._processes._transport.Connection``."""
+    """The actor's end of the way through Ray. See ``spdl._processes._transport.Connection``."""
 
     sender = None  # Ray has no memory to write to before an object is made of it
 
@@ -83,21 +85,35 @@ class _Connection(PayloadEncoder):
 
 
 class RegionActor:
-    """Made by Ray, with one thread for calls of ``receive`` and ``close``, and one for ``outputs``."""
+    """Made by Ray, with one thread for calls of ``receive`` and ``close``, and one for ``outputs``.
 
-    def __init__(self, spec: RegionSpec, index: int) -> None:
+    Args:
+        spec: What it works at.
+        index: Its number.
+        generation: How many actors have had this number before it.
+        door: The pipeline's, if there is one.
+    """
+
+    def __init__(self, spec: RegionSpec, index: int, generation: int = 0, door: DoorAddress | None = None) -> None:
         self._connection = _Connection()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, args=(spec, index), name="spdl-region-actor", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, args=(spec, index, generation, door), name="spdl-region-actor", daemon=True
+        )
         self._thread.start()
 
-    def _serve(self, spec: RegionSpec, index: int) -> None:
+    def _serve(self, spec: RegionSpec, index: int, generation: int, door: DoorAddress | None) -> None:
+        link = None
         try:
+            if door is not None and door.node == _own_node():
+                link = enter(door, index, generation)
             with suppress(BrokenPipeError):
-                serve(self._connection, spec, index)
+                serve(self._connection if link is None else link, spec, index)
         except BaseException as exc:  # noqa: BLE001 - told to the pipeline by ``outputs``
             self._error = exc
         finally:
+            if link is not None:
+                link.close()
             self._connection.finish()
 
     def receive(self, number: int, wire: Wire) -> None:
@@ -107,8 +123,13 @@ class RegionActor:
         self._connection.end()
 
     def outputs(self) -> Iterator[Wire | Place]:
-        """Yield where the actor runs, then everything that is sent to the pipeline, until the actor is closed."""
+        """Yield where the actor runs, then everything that is sent through Ray, until the actor is closed."""
         yield Place(socket.gethostname(), os.getpid())
         yield from self._connection.sent()
         if self._error is not None:
             raise self._error
+
+
+def _own_node() -> str:
+    node: str = import_ray().get_runtime_context().get_node_id()
+    return node

@@ -13,12 +13,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
-from spdl._processes._transport import NOTHING, Encoded
+from spdl._processes._transport import NOTHING, Encoded, Link, Message
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then
 from spdl.pipeline._remote._protocol import ToRegionWorker
 from spdl.pipeline._remote._region_talk import RegionTalk
 
 from ._actor import RegionActor
+from ._door import Door, open_door
 from ._library import import_ray
 from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
@@ -40,11 +41,12 @@ class _Heard(NamedTuple):
 
     worker: int
     generation: int
-    what: Wire | Place | BaseException | None
+    what: list[Message] | Place | BaseException | None
+    link: Link | None = None  # the way by which messages came; ``None``: through Ray
 
 
-class _Port(PayloadEncoder):
-    """The way to one actor. See ``spdl._processes._transport.Connection``; what is received comes by ``_listen``."""
+class _Calls(PayloadEncoder):
+    """The way to an actor through Ray. See ``spdl._processes._transport.Connection``; ``_listen`` receives."""
 
     sender = None
 
@@ -53,11 +55,6 @@ class _Port(PayloadEncoder):
         self.actor = actor
         self.worker = worker
         self.generation = generation
-        self.place: Place | None = None  # until Ray has started it
-        self.is_ready = False
-        self.is_lost = False  # it has died or failed: what else comes of it means nothing
-        self.deadline = inf  # to be ready
-        self.listener: threading.Thread
         self._heard = heard
         self._lock = threading.Lock()
         self._num_sent = 0
@@ -82,8 +79,33 @@ class _Port(PayloadEncoder):
             return  # it is dead, which ``_listen`` sees after what it has sent before
         self._heard.put(_Heard(self.worker, self.generation, error))
 
-    def recv(self) -> ArrivedMessage:
+    def recv(self) -> Message:
         raise NotImplementedError
+
+    def end_sending(self) -> None:
+        """The actor ends when it has done with what was sent."""
+        self.actor.close.options(concurrency_group="in").remote()
+
+
+class _Port:
+    """One actor, and the ways to it."""
+
+    def __init__(self, actor: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
+        self.actor = actor
+        self.generation = generation
+        self.way: _Calls | Link = _Calls(actor, worker, generation, heard)  # the one it has said by that it is ready
+        self.place: Place | None = None  # until Ray has started it
+        self.is_ready = False
+        self.is_lost = False  # it has died or failed: what else comes of it means nothing
+        self.deadline = inf  # to be ready
+        self.listener: threading.Thread  # to what comes through Ray
+        self.link: Link | None = None  # the short way, if it came in by the door
+        self.link_listener: threading.Thread | None = None
+
+    def close(self) -> None:
+        """Let go of the short way."""
+        if self.link is not None:
+            self.link.close()
 
 
 class RayWorkers:
@@ -101,14 +123,18 @@ class RayWorkers:
         self._heard: SimpleQueue[_Heard | None] = SimpleQueue()
         self._stopping = threading.Lock()
         self._is_stopped = False
+        self._door: Door | None = None
+        self._admitting = threading.Lock()
 
     def start(self) -> None:
         ray = import_ray()
         if not ray.is_initialized():
             ray.init()
         self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
-        for index in range(self.num_workers):
-            self._ports.append(self._start(index, 0))
+        self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
+        with self._admitting:  # only when they are all known
+            for index in range(self.num_workers):
+                self._ports.append(self._start(index, 0))
 
     def _start(self, index: int, generation: int) -> _Port:
         config = self._config
@@ -118,18 +144,34 @@ class RayWorkers:
         if config.runtime_env is not None:
             options["runtime_env"] = dict(config.runtime_env)
         actor_class = import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
-        actor = actor_class.remote(self._spec, index)
+        address = None if self._door is None else self._door.address
+        actor = actor_class.remote(self._spec, index, generation, address)
         port = _Port(actor, index, generation, self._heard)
         if config.start_timeout is not None:
             port.deadline = monotonic() + config.start_timeout
         stream = actor.outputs.options(concurrency_group="out", num_returns="streaming").remote()
         self._talk.begin(index)
-        port.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
         port.listener = threading.Thread(
-            target=_listen, args=(stream, index, generation, self._heard), name=f"spdl-ray-{index}", daemon=True
+            target=_listen, args=(stream, port, index, self._heard), name=f"spdl-ray-{index}", daemon=True
         )
         port.listener.start()
         return port
+
+    def _admit(self, worker: int, generation: int, link: Link) -> None:
+        """An actor has come in by the door. Called by its thread."""
+        with self._admitting:
+            port = self._ports[worker] if worker < len(self._ports) else None
+            if port is None or port.generation != generation or port.link is not None or self._is_stopped:
+                link.close()
+                return
+            port.link = link
+            port.link_listener = threading.Thread(
+                target=_listen_to_link,
+                args=(link, worker, generation, self._heard),
+                name=f"spdl-ray-link-{worker}",
+                daemon=True,
+            )
+            port.link_listener.start()
 
     def send(
         self, worker: int, generation: int, transfer: Sequence[tuple[int, Any]], num_credits: int, then: Then
@@ -137,11 +179,12 @@ class RayWorkers:
         port = self._ports[worker]
         if port.generation != generation:
             return []
-        frames, refused = self._talk.encode(port, transfer, num_credits, then)
+        frames, refused = self._talk.encode(port.way, transfer, num_credits, then)
         try:
-            port.send_encoded(frames)
+            port.way.send_encoded(frames)
         except Exception as exc:  # noqa: BLE001 - the object store is full, or Ray was shut down
-            self._heard.put(_Heard(worker, generation, exc))
+            if not (port.way is port.link and isinstance(exc, OSError)):  # it has ended, which Ray tells
+                self._heard.put(_Heard(worker, generation, exc))
         return refused
 
     def wait(self) -> list[Event]:
@@ -197,9 +240,9 @@ class RayWorkers:
             return
         if isinstance(what, list):
             for message in what:
-                event = self._talk.hear(index, ArrivedMessage(*message))
+                event = self._talk.hear(index, message)
                 if isinstance(event, Ready):
-                    port.is_ready, port.deadline = True, inf
+                    self._begin(port, heard.link)
                 if event is not None:
                     events.append(event)
             return
@@ -214,6 +257,14 @@ class RayWorkers:
             error.__cause__ = what
             events.append(Failed(index, error))
 
+    def _begin(self, port: _Port, link: Link | None) -> None:
+        """Begin the conversation with an actor that is ready, on the way by which it has said so."""
+        port.is_ready, port.deadline = True, inf
+        if link is not None:
+            port.way = link
+        with suppress(OSError):  # it has died already, which Ray tells
+            port.way.send(ToRegionWorker.OPEN, self._talk.conversation, self._stage)
+
     def wake(self) -> None:
         self._heard.put(None)
 
@@ -221,16 +272,19 @@ class RayWorkers:
         port = self._ports[worker]
         self._kill(port)
         port.listener.join(_KILL_TIMEOUT)
-        self._ports[worker] = self._start(worker, port.generation + 1)
+        with self._admitting:
+            self._ports[worker] = self._start(worker, port.generation + 1)
+        port.close()
 
     def stop(self, timeout: float) -> list[int]:
         with self._stopping:
             if self._is_stopped:
                 return []
-            self._is_stopped = True
+            with self._admitting:
+                self._is_stopped = True
             for port in self._ports:
                 if port.is_ready:
-                    port.actor.close.options(concurrency_group="in").remote()
+                    port.way.end_sending()
                 else:
                     self._kill(port)
             deadline = monotonic() + timeout
@@ -242,6 +296,9 @@ class RayWorkers:
                 self._kill(port)
             for port in self._ports:
                 port.listener.join(_KILL_TIMEOUT)
+                port.close()
+            if self._door is not None:
+                self._door.close()
             self._spec = None
             return killed
 
@@ -258,14 +315,30 @@ class RayWorkers:
         return f"actor {worker}" if place is None else f"actor {worker} (pid {place.pid} on {place.host})"
 
 
-def _listen(stream: Any, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
-    """Body of the thread that listens to one actor."""
-    ray = import_ray()
+def _listen(stream: Any, port: _Port, worker: int, heard: SimpleQueue[_Heard | None]) -> None:
+    """Body of the thread that listens to what Ray tells of one actor."""
+    ray, end = import_ray(), None
     try:
         for reference in stream:
-            heard.put(_Heard(worker, generation, ray.get(reference)))
-            del reference
+            what: Wire | Place = ray.get(reference)
+            if isinstance(what, Place):
+                heard.put(_Heard(worker, port.generation, what))
+            else:
+                heard.put(_Heard(worker, port.generation, [ArrivedMessage(*each) for each in what]))
+            del reference, what
     except BaseException as exc:  # noqa: BLE001 - told to the region
-        heard.put(_Heard(worker, generation, exc))
-    else:
-        heard.put(_Heard(worker, generation, None))
+        end = exc
+    if port.link_listener is not None:
+        port.link_listener.join(_KILL_TIMEOUT)  # what it has said before it ended
+    heard.put(_Heard(worker, port.generation, end))
+
+
+def _listen_to_link(link: Link, worker: int, generation: int, heard: SimpleQueue[_Heard | None]) -> None:
+    """Body of the thread that listens to an actor on the same node. How it ended is for ``_listen`` to tell."""
+    with suppress(EOFError):
+        while True:
+            frames: list[Message] = [link.recv()]
+            while (frame := link.next_frame()) is not None:
+                frames.append(frame)
+            heard.put(_Heard(worker, generation, frames, link))
+            del frames, frame

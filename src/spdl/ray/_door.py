@@ -1,0 +1,127 @@
+"""The short way between a pipeline and its actors on the same node: a connection such as worker processes have.
+
+Ray starts the actors, places them and ends them, wherever they are. One that finds itself on the node of the pipeline
+asks for a connection at the pipeline's *door*, a Unix socket. Then messages go through rings, and buffers through
+shared memory; nothing goes through Ray's calls and its object store. What keeps it from coming in (a container of its
+own, another user, no descriptors) costs nothing but this: the actor takes the way of those on other nodes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from spdl._processes._transport import Link, link_pair
+from spdl._processes._transport._passing import receive_end, send_end
+
+__all__ = ["Door", "DoorAddress", "enter", "open_door"]
+
+#: The key, the number of the actor, its generation.
+_HELLO: Final = struct.Struct("<32sII")
+_CREDENTIALS: Final = struct.Struct("3i")  # process, user, group
+#: Seconds for each step of a connection, which take microseconds.
+_TIMEOUT: Final = 5.0
+
+
+class DoorAddress(NamedTuple):
+    """Where a door is, and what opens it."""
+
+    node: str
+    name: str
+    key: bytes
+
+
+class Door:
+    """Lets actors in, with a thread of its own.
+
+    Args:
+        node: The node of Ray where this process is.
+        admit: Called with the number of an actor, its generation, and the connection to it, which it owns.
+
+    Raises:
+        OSError: There is no socket to be had.
+    """
+
+    def __init__(self, node: str, admit: Callable[[int, int, Link], None]) -> None:
+        self.address = DoorAddress(node, f"\0spdl-ray-{secrets.token_hex(16)}", secrets.token_bytes(32))
+        self._admit = admit
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.bind(self.address.name)  # abstract: nothing is left of it, whatever ends this process
+            self._socket.listen(64)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="spdl-ray-door", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                visitor, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            with visitor, suppress(OSError):  # of this visitor: it takes the other way
+                self._receive(visitor)
+
+    def _receive(self, visitor: socket.socket) -> None:
+        visitor.settimeout(_TIMEOUT)
+        hello = visitor.recv(_HELLO.size, socket.MSG_WAITALL)
+        if len(hello) < _HELLO.size:
+            return
+        key, index, generation = _HELLO.unpack(hello)
+        if not hmac.compare_digest(key, self.address.key):
+            return
+        link, end = link_pair(has_rings=True)
+        try:
+            send_end(visitor, end)
+        except BaseException:
+            link.close()
+            raise
+        finally:
+            end.close()
+        self._admit(index, generation, link)
+
+    def close(self) -> None:
+        """Let nobody in any more. Idempotent."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread
+        self._thread.join(2 * _TIMEOUT)
+        self._socket.close()
+
+
+def open_door(node: str, admit: Callable[[int, int, Link], None]) -> Door | None:
+    """A door; ``None`` where there can be none."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError):
+        return Door(node, admit)
+    return None
+
+
+def enter(address: DoorAddress, index: int, generation: int) -> Link | None:
+    """In the actor: the connection to the pipeline; ``None``: there is no such way."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
+            visitor.settimeout(_TIMEOUT)
+            visitor.connect(address.name)
+            credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
+                return None
+            visitor.sendall(_HELLO.pack(address.key, index, generation))
+            end = receive_end(visitor)
+        try:
+            return end.open()
+        except BaseException:
+            end.close()
+            raise
+    except OSError:
+        return None
