@@ -148,6 +148,24 @@ def test_an_actor_that_dies_whenever_it_starts_is_not_replaced_for_ever() -> Non
     assert isinstance(info.value.exceptions[0], WorkerDiedError)
 
 
+def die_once_at_start(note: Path) -> None:
+    """End the process that comes first."""
+    try:
+        note.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os._exit(1)
+
+
+def test_an_actor_that_dies_before_it_is_ready_leaves_the_work_to_others(tmp_path: Path) -> None:
+    """Without being replaced; epochs end without it."""
+    target = RayActors(2, initializer=die_once_at_start, initargs=(tmp_path / "note",))
+    pipeline = region(["double"], target, 3, 2, ops.Epochs(8, 3), continuous=True)
+    with pipeline.auto_stop():
+        assert sorted(pipeline) == [2 * item for item in range(8)]
+        assert sorted(pipeline) == [200, 202, 204]
+
+
 @pytest.mark.parametrize("way", ["far"], indirect=True)
 def test_items_that_ray_does_not_take_fail_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     """With Ray's error, such as that of a full object store."""

@@ -1,25 +1,34 @@
 """Actors that are not ready in time. Without Ray: a stub says what the cluster has."""
 
 import logging
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from spdl.pipeline._engine._region_workers import Failed
+from spdl.pipeline._engine._region_workers import Died, Failed
 from spdl.ray import RayActors
 from spdl.ray._messages import Place
-from spdl.ray._workers import RayWorkers, _Port
+from spdl.ray._workers import RayWorkers, _Heard, _Port
 
 
-def make_workers(monkeypatch: pytest.MonkeyPatch, num_ready: int = 0, place: Place | None = None) -> RayWorkers:
+class ActorDied(Exception):
+    """Stands for Ray's."""
+
+
+def make_workers(
+    monkeypatch: pytest.MonkeyPatch, num_ready: int = 0, place: Place | None = None, restart: bool = False
+) -> RayWorkers:
     """Return two workers whose time to start is over, of which so many are ready."""
     cluster = SimpleNamespace(
-        cluster_resources=lambda: {"CPU": 8.0, "memory": 5e9}, available_resources=lambda: {"CPU": 1.5, "memory": 4e9}
+        cluster_resources=lambda: {"CPU": 8.0, "memory": 5e9},
+        available_resources=lambda: {"CPU": 1.5, "memory": 4e9},
+        exceptions=SimpleNamespace(RayActorError=ActorDied, ObjectLostError=ActorDied),
     )
     monkeypatch.setattr("spdl.ray._workers.import_ray", lambda: cluster)
     spec: Any = SimpleNamespace(stage="0:1:region")
-    workers = RayWorkers(spec, RayActors(2, num_cpus=4, resources={"decoder": 1}, start_timeout=1.5))
+    workers = RayWorkers(spec, RayActors(2, num_cpus=4, resources={"decoder": 1}, start_timeout=1.5, restart=restart))
     for index in range(2):
         port = _Port(None, index, 0, workers._heard)
         port.is_ready = index < num_ready
@@ -67,3 +76,33 @@ def test_an_initializer_that_does_not_return_is_told_apart(monkeypatch: pytest.M
     assert isinstance(event, Failed)
     assert "actor 0 (pid 4711 on node-7)" in str(event.error)
     assert "the initializer has not returned" in str(event.error)
+
+
+def test_an_actor_that_dies_before_it_is_ready_is_a_start_that_failed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing was dealt to it: the others go on. The last one's death is the region's."""
+    workers = make_workers(monkeypatch)
+    for port in workers._ports:
+        port.deadline = inf
+    with caplog.at_level(logging.WARNING, "spdl.pipeline"):
+        workers._heard.put(_Heard(0, 0, ActorDied("no such library")))
+        assert workers.wait() == []
+        (record,) = caplog.records
+        assert "actor 0 of 0:1:region died: no such library before it was ready" in record.getMessage()
+        workers._heard.put(_Heard(1, 0, None))
+        (event,) = workers.wait()
+    assert isinstance(event, Died)
+    assert event.worker == 1
+
+
+@pytest.mark.parametrize(("num_ready", "restart"), [(2, False), (0, True), (2, True)])
+def test_other_deaths_are_told(monkeypatch: pytest.MonkeyPatch, num_ready: int, restart: bool) -> None:
+    """Of an actor that was ready, which may hold items; and of one that is to be replaced."""
+    workers = make_workers(monkeypatch, num_ready, restart=restart)
+    for port in workers._ports:
+        port.deadline = inf
+    workers._heard.put(_Heard(0, 0, ActorDied("killed")))
+    (event,) = workers.wait()
+    assert isinstance(event, Died)
+    assert event.worker == 0

@@ -36,7 +36,8 @@ class RayActors(ExecutorConfig):
         resources: Custom resources that each needs.
         placement: ``"SPREAD"`` over the nodes, ``"DEFAULT"``, or a scheduling strategy of Ray, such as one for a
             placement group.
-        restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``.
+        restart: Whether to replace an actor that dies. See ``ProcessPoolExecutorConfig``. Without, the pipeline fails,
+            unless the actor was not ready yet and there are others: they go on, and a warning says so.
         start_timeout: How long an actor may take to start, its initializer included, in seconds. If none is ready by
             then, the pipeline fails; the error names what they reserve and what the cluster has. If some are, they
             work, and the others join when they start. ``None``: wait without limit.

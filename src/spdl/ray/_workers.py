@@ -248,10 +248,13 @@ class RayWorkers:
             return
         ray = import_ray()
         port.is_lost, port.deadline = True, inf
-        if what is None:
-            events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} has ended")))
-        elif isinstance(what, ray.exceptions.RayActorError | ray.exceptions.ObjectLostError):
-            events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} died: {what}")))
+        if what is None or isinstance(what, ray.exceptions.RayActorError | ray.exceptions.ObjectLostError):
+            how = "has ended" if what is None else f"died: {what}"
+            text = f"{self.describe(index)} of {self._stage} {how}"
+            if port.is_ready or self.may_replace or all(each.is_lost for each in self._ports):
+                events.append(Died(index, WorkerDiedError(text)))
+            else:  # nothing was dealt to it
+                _LOG.warning("%s before it was ready. The other actors go on.", text)
         else:
             error = WorkerError(f"{self.describe(index)} of {self._stage} failed: {what}")
             error.__cause__ = what
