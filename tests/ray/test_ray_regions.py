@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spdl.pipeline import PipelineBuilder, PipelineFailure, RemoteOpError, WorkerDiedError, WorkerError
+from spdl.pipeline import (
+    PipelineBuilder,
+    PipelineFailure,
+    RemoteOpError,
+    WorkerDiedError,
+    WorkerError,
+    run_pipeline_in_subprocess,
+)
 from spdl.pipeline.defs import MAIN_PROCESS
 from spdl.ray import RayActors
 from spdl.ray._messages import to_wire
@@ -86,6 +93,21 @@ def test_an_initializer_that_fails_fails_the_pipeline() -> None:
         list(pipeline)
     assert isinstance(info.value.exceptions[0], WorkerError)
     assert "no such model" in str(info.value.exceptions[0])
+
+
+def with_cluster(item: int) -> tuple[int, str]:
+    import ray
+
+    return item, str(ray.get_runtime_context().gcs_address)
+
+
+@pytest.mark.parametrize("way", ["far"], indirect=True)  # it is the subprocess's affair
+def test_a_pipeline_in_a_subprocess_has_its_actors_in_the_same_cluster(ray: Any) -> None:
+    """Nobody has to tell it where that is."""
+    builder: Any = PipelineBuilder().add_source(range(4)).to(RayActors(1)).pipe(with_cluster)
+    config = builder.to(MAIN_PROCESS).add_sink().get_config()
+    address = str(ray.get_runtime_context().gcs_address)
+    assert sorted(run_pipeline_in_subprocess(config, num_threads=1)) == [(item, address) for item in range(4)]
 
 
 def test_an_actor_that_dies_fails_the_pipeline() -> None:

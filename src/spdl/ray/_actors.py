@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from spdl._numbers import as_int
 from spdl.pipeline.defs import ExecutorConfig
@@ -29,6 +30,8 @@ class RayActors(ExecutorConfig):
 
     Each pipeline owns its actors: they start when it starts, and end with it or with its process. If Ray is not
     initialised by then, ``ray.init()`` is called, which connects to the cluster of ``RAY_ADDRESS`` or starts one here.
+    A pipeline that is sent to another process (``run_pipeline_in_subprocess``) connects there to the cluster that the
+    sender is connected to; the actors belong to that process.
 
     Args:
         num_actors: Number of actors.
@@ -56,6 +59,8 @@ class RayActors(ExecutorConfig):
     restart: bool = False
     start_timeout: float | None = DEFAULT_START_TIMEOUT
     runtime_env: Mapping[str, Any] | None = None
+    #: Of the cluster of the process that has sent it here.
+    _address: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -102,9 +107,24 @@ class RayActors(ExecutorConfig):
         assert self.max_workers is not None
         return self.max_workers
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Goes with a pipeline to its process, whose actors are to be in the same cluster."""
+        return self.__dict__ | {"_address": _present_address() or self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     def _build(self, spec: RegionSpec) -> RayWorkers:
         import_ray()  # so that building says what is missing
 
         from ._workers import RayWorkers
 
         return RayWorkers(spec, self)
+
+
+def _present_address() -> str | None:
+    """Of the cluster that this process is connected to."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized() or ray.util.client.ray.is_connected():
+        return None  # a client's cluster has no address that it could reach itself
+    return str(ray.get_runtime_context().gcs_address)

@@ -129,7 +129,7 @@ class RayWorkers:
     def start(self) -> None:
         ray = import_ray()
         if not ray.is_initialized():
-            ray.init()
+            ray.init(address=self._config._address)
         self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
         self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
         with self._admitting:  # only when they are all known
