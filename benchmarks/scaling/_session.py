@@ -86,7 +86,9 @@ class Scaling(Session):
         if self._case == "items":
             return self._run()[1]
         with self._adapter.timed_native_calls() as spent:
-            return self._run()[1] - sum(spent)
+            cpu = self._run()[1]
+        native: float = sum(spent)
+        return cpu - native
 
 
 @contextmanager

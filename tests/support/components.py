@@ -2,7 +2,7 @@
 
 FFmpeg as systems have it is configured with everything. The one inside wheels is configured with nothing but what
 ``packaging/ffmpeg-options`` lists; a test that needs another component has ``@pytest.mark.needs("encoder libx264")``,
-or a parameter with an attribute ``needs``.
+or a parameter whose class has an attribute ``needs``.
 """
 
 import shlex
@@ -46,7 +46,9 @@ def skip_without(item: pytest.Item) -> None:
     parameters = getattr(item, "callspec", None)
     needed = [component for marker in item.iter_markers("needs") for component in marker.args]
     if parameters is not None:
-        needed += [each for value in parameters.params.values() for each in getattr(value, "needs", ())]
+        for value in parameters.params.values():
+            if hasattr(type(value), "needs"):  # of its class: some values are objects that must not be asked
+                needed += value.needs
     if needed and (missing := left_out(needed, _configuration())):
         pytest.skip(f"FFmpeg is configured without {', '.join(missing)} (packaging/ffmpeg-options)")
 

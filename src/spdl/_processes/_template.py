@@ -75,11 +75,11 @@ class ForkedProcess:
         if not self._is_known:
             wait_readable([self._status], timeout)
 
-    def close(self) -> None:
+    def close(self, _close: Callable[[int], None] = os.close) -> None:  # `os` may be gone at exit
         """Let go of it. Idempotent."""
         status, self._status = self._status, -1
         if status >= 0:
-            os.close(status)
+            _close(status)
 
     def _check_open(self) -> None:
         if self._status < 0:
