@@ -245,9 +245,13 @@ def test_batches_with_replacements_are_replayed(tmp_path: Path) -> None:
 
 def test_other_ranks_go_on_only_where_nothing_was_lost() -> None:
     """The replacements of a rank are its own."""
+    failing = {"some": True}
+
+    def some_fail(item: int) -> int:
+        return fifth_fails(item) if failing["some"] else item
 
     def make(rank: int, world: int) -> Pipeline[Any]:
-        builder: Any = PipelineBuilder().add_source(sampler(rank=rank, world_size=world)).pipe(fifth_fails).add_sink()
+        builder: Any = PipelineBuilder().add_source(sampler(rank=rank, world_size=world)).pipe(some_fail).add_sink()
         pipeline: Pipeline[Any] = builder.build(resumable=True)
         return pipeline
 
@@ -263,9 +267,12 @@ def test_other_ranks_go_on_only_where_nothing_was_lost() -> None:
 
     with pytest.raises(ResumeError, match="refilled positions that were lost"):
         make(0, 3).load_state_dict(state(20))
+    failing["some"] = False  # a pipeline that has given nothing yet may already have lost some, ahead of its consumer
+    saved = state(0)
     pipeline = make(0, 3)
-    pipeline.load_state_dict(state(0))
+    pipeline.load_state_dict(saved)
     with pipeline.auto_stop(timeout=TIMEOUT):
+        failing["some"] = True
         assert len(list(pipeline)) == 20
 
 
