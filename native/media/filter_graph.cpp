@@ -38,11 +38,11 @@ std::string adding_to(const AVFilterContext& input, const std::string& source) {
   return std::string("add to ") + input.name + (source.empty() ? " frames" : " the frames of");
 }
 
-std::string described(int width, int height, int format) {
+std::string format_text(int width, int height, int format) {
   return std::to_string(width) + "x" + std::to_string(height) + " " + av::pixel_format_name(format);
 }
 
-std::string described(int sample_rate, const AVChannelLayout& layout, int format) {
+std::string format_text(int sample_rate, const AVChannelLayout& layout, int format) {
   return std::to_string(sample_rate) + " Hz " + av::channel_layout_name(layout) + " " + av::sample_format_name(format);
 }
 
@@ -120,11 +120,11 @@ void FilterGraph::expect_fit(const Frames& frames, const AVFilterContext& input)
     if (is_audio) {
       if (frame->format != link.format || frame->sample_rate != link.sample_rate ||
           av_channel_layout_compare(&frame->ch_layout, &link.ch_layout) != 0) {
-        refuse(described(link.sample_rate, link.ch_layout, link.format),
-               described(frame->sample_rate, frame->ch_layout, frame->format));
+        refuse(format_text(link.sample_rate, link.ch_layout, link.format),
+               format_text(frame->sample_rate, frame->ch_layout, frame->format));
       }
     } else if (frame->format != link.format || frame->width != link.w || frame->height != link.h) {
-      refuse(described(link.w, link.h, link.format), described(frame->width, frame->height, frame->format));
+      refuse(format_text(link.w, link.h, link.format), format_text(frame->width, frame->height, frame->format));
     }
   }
 }

@@ -47,11 +47,11 @@ class PipelineIterator(Iterator[T]):
             raise StopIteration
         value = self._read(self._timeout)
         if value is END or value is EPOCH:
-            ending = pipeline._ending(value)
+            ending = pipeline._end_error(value)
             if not isinstance(ending, EOFError):
                 raise ending
             if self._is_late:
-                raise pipeline._over()
+                raise pipeline._over_error()
             self._is_exhausted = True
             pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopIteration
@@ -107,11 +107,11 @@ class PipelineAsyncIterator(AsyncIterator[T]):
             self._is_exhausted = True
             raise StopAsyncIteration
         if value is END:
-            ending = await loop.run_in_executor(None, pipeline._ending, value)  # joins threads
+            ending = await loop.run_in_executor(None, pipeline._end_error, value)  # joins threads
             if not isinstance(ending, EOFError):
                 raise ending
             if self._is_late:
-                raise pipeline._over()
+                raise pipeline._over_error()
             self._is_exhausted = True
             pipeline._was_iterated = pipeline._was_iterated or value is END
             raise StopAsyncIteration
@@ -153,7 +153,7 @@ def iterate_with_origins(pipeline: Pipeline[T], timeout: float | None) -> Iterat
         if isinstance(value, EOFError):
             pipeline._commit(taken)
             if is_late:
-                raise pipeline._over()
+                raise pipeline._over_error()
             pipeline._was_iterated = engine.was_end_read
             return
         with engine.lock:

@@ -227,7 +227,7 @@ class Pipeline(Generic[T]):
             self._begin()
         value = self._engine.read(timeout)
         if value is END or value is EPOCH:
-            raise self._ending(value)
+            raise self._end_error(value)
         return value  # type: ignore[no-any-return]
 
     def get_iterator(self, *, timeout: float | None = None) -> Iterator[T]:
@@ -358,7 +358,7 @@ class Pipeline(Generic[T]):
         taken = self._engine.take(timeout)
         if isinstance(taken, tuple):
             return taken[0], taken
-        ending = self._ending(taken)
+        ending = self._end_error(taken)
         if not isinstance(ending, EOFError):
             raise ending
         return ending, taken
@@ -454,7 +454,7 @@ class Pipeline(Generic[T]):
                 "the parent. Build the pipeline in the child"
             )
 
-    def _ending(self, what: object) -> BaseException:
+    def _end_error(self, what: object) -> BaseException:
         """Return the exception to raise when a read found no item."""
         if (stall := self._engine.stall) is not None:
             if not self._was_joined:
@@ -471,7 +471,7 @@ class Pipeline(Generic[T]):
             return self._failure()
         return EOFError(f"pipeline {self._engine.pipeline_id} has no more items")
 
-    def _over(self) -> PipelineStateError:
+    def _over_error(self) -> PipelineStateError:
         """Return the error of iterating once more."""
         return PipelineStateError(
             f"pipeline {self._engine.pipeline_id} has ended, and all of its items have been read; iterating it again "

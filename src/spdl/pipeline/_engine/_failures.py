@@ -14,7 +14,7 @@ from spdl._errors import NoSuccessError, PipelineError
 from spdl._reports import add_note, attempts_of, cause_of, describe_exception, name_of, short_repr, shown
 from spdl.pipeline._observe._probe import FailureOutcome
 
-from ._origin import Origin, Root, describe, roots_of
+from ._origin import Origin, Root, plain_origin, roots_of
 
 if TYPE_CHECKING:
     from spdl.pipeline._info import StageInfo
@@ -109,7 +109,7 @@ def log_failure(
 
     User code may run here (``__repr__``, log handlers): never call it under the engine's lock.
     """
-    position = describe(origin)
+    position = plain_origin(origin)
     text = short_repr(item)
     where = f"in pipeline stage {stage}, "
     what = f"source position {shown(position)}, item {text}, op defined at {location}"

@@ -20,7 +20,18 @@ from typing import NamedTuple, TypeAlias
 
 from ._positions import Positions
 
-__all__ = ["Branch", "Ledger", "Origin", "Part", "Path", "Root", "SourcePosition", "describe", "path_of", "roots_of"]
+__all__ = [
+    "Branch",
+    "Ledger",
+    "Origin",
+    "Part",
+    "Path",
+    "Root",
+    "SourcePosition",
+    "path_of",
+    "plain_origin",
+    "roots_of",
+]
 
 
 class SourcePosition(NamedTuple):
@@ -211,7 +222,7 @@ class _Around(NamedTuple):
     output: int | None  # number of the output; ``None``: an aggregate
 
 
-def describe(origin: Origin) -> object:
+def plain_origin(origin: Origin) -> object:
     """Return the origin as plain values: an index, ``(origin, k)``, or a tuple of origins."""
     if type(origin) is int:
         return origin

@@ -13,7 +13,7 @@ from spdl._processes._remote_failure import RemoteFailure
 
 from ._channel import MARK
 from ._lock import new_wake_up
-from ._origin import Origin, Part, SourcePosition, describe
+from ._origin import Origin, Part, SourcePosition, plain_origin
 from ._positions import Positions
 from ._region_workers import Descent, FailedItem, Report, StageCounts, Then
 from ._sink import Wait
@@ -129,7 +129,7 @@ class RegionReader:
 
     def fail_output(self, entry: Entry, stage: str, item: str, error: BaseException) -> None:
         """Record the failure of an output that was taken but cannot be sent."""
-        self.add_failure(FailedItem(stage, describe(entry[1]), item, RemoteFailure.of(error)))
+        self.add_failure(FailedItem(stage, plain_origin(entry[1]), item, RemoteFailure.of(error)))
 
     def add_failure(self, failed: FailedItem) -> None:
         self._failures.append(failed)

@@ -269,7 +269,7 @@ class _Conversation:
         """All has come: join the pipeline's threads, and say how it went."""
         from spdl.pipeline._engine import END
 
-        ending = self.pipeline._ending(END)
+        ending = self.pipeline._end_error(END)
         if isinstance(ending, PipelineFailure):
             self._send([], Then.NOTHING)
             self._say_broken(ending)

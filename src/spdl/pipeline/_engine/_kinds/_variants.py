@@ -31,9 +31,9 @@ def add_variants(graph: GraphBuilder, config: PathVariantsConfig[Any], tail: Cha
     wiring = graph.wire(info, "router", CHANNEL_CAPACITY)
     for path_wiring in wirings:
         wiring.stage_hooks.extend(path_wiring.stage_hooks)
-    described = Pipe(config.router)  # determines the kind and the location of the router
-    lane: CallLane = graph.loop if described._kind == "async" else graph.pool
-    router = RouterStage(engine, info, described._op, limit=1, lane=lane, location=described._location)
+    pipe = Pipe(config.router)  # determines the kind and the location of the router
+    lane: CallLane = graph.loop if pipe._kind == "async" else graph.pool
+    router = RouterStage(engine, info, pipe._op, limit=1, lane=lane, location=pipe._location)
     lane.add(router)
     graph.add(router, [tail], channels, wiring)
     for path_wiring, channel in zip(wirings, channels, strict=True):

@@ -18,7 +18,7 @@ from spdl.pipeline._engine._frames import release_frames
 from spdl.pipeline._engine._joining import RunningCall, Stuck
 from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._lock import new_wake_up
-from spdl.pipeline._engine._origin import describe, roots_of
+from spdl.pipeline._engine._origin import plain_origin, roots_of
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
 from spdl.pipeline._engine._thread import EngineThread, Task
 
@@ -234,7 +234,7 @@ class RegionLane(Lane):
                 continue
             error = WorkerDiedError(str(event.error), exit_code=getattr(event.error, "exit_code", None))
             text = one.describe()
-            position = describe(one.origin)
+            position = plain_origin(one.origin)
             second = ", which was dealt again after another worker had died with it" if one.is_second else ""
             add_note(error, f"in pipeline stage {node.info}, source position {shown(position)}, item {text}{second}")
             record = FailureRecord(str(node.info), position, text, error, roots=roots_of(one.origin))

@@ -20,7 +20,7 @@ from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._channel import MARK
 from spdl.pipeline._engine._failures import Failure, FailureRecord, no_success
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import SourcePosition, describe, roots_of
+from spdl.pipeline._engine._origin import SourcePosition, plain_origin, roots_of
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
@@ -269,7 +269,7 @@ class RegionStage(Node):
         """Translate an origin from a worker to this pipeline. Not under the lock: see ``take_report``."""
         if isinstance(origin, SourcePosition):
             held = self.workers[index].held.get(origin.position)
-            return "unknown" if held is None else describe(held.origin)
+            return "unknown" if held is None else plain_origin(held.origin)
         if isinstance(origin, tuple):
             return tuple(self.describe_origin(index, one) for one in origin)
         return origin
