@@ -134,7 +134,11 @@ def fetch_all(
     Args:
         fetch: ``fetch``, or ``open_blocks`` for sources of which native code may read parts.
     """
-    remote = [index for index, source in enumerate(sources) if is_remote(source)]
+    remote = [
+        index
+        for index, source in enumerate(sources)
+        if (source.startswith(_SCHEMES) if type(source) is str else is_remote(source))  # saves a call for each path
+    ]
     if not remote:
         return Fetched(sources, {}, {})
     outcomes = _fetch_several([sources[index] for index in remote], max(num_threads, _FETCHING_THREADS), fetch)

@@ -118,5 +118,7 @@ def as_sources(name: str, sources: Any) -> list[Source]:
 
 def require_several(name: str, sources: object) -> None:
     """Raise ``TypeError`` for a single source."""
+    if type(sources) is list:  # the usual case; the check below asks an abstract class
+        return
     if isinstance(sources, str | bytes | bytearray | memoryview | os.PathLike):
         raise TypeError(f"{name} must be a list of sources, got one of type {type(sources).__name__}: put it in a list")

@@ -25,7 +25,7 @@ from ._outcomes import report_failures, with_ffmpeg_on_demand
 from ._pictures import load_pictures
 
 if TYPE_CHECKING:
-    from spdl.io._native import CPUBuffer
+    from spdl.io._native import CPUBuffer, Transform
 
 #: Pixel formats that need no FFmpeg filters, and their colour formats.
 PIX_FMTS: dict[str, Literal["rgb", "bgr", "gray"]] = {"rgb24": "rgb", "bgr24": "bgr", "gray": "gray"}
@@ -243,11 +243,12 @@ def _load_fitted(
         _native.media.check_pix_fmt(pix_fmt, width or 2, height or 2)
     limit = as_max_pixels(max_pixels)
     num_threads = as_num_threads(num_threads)
-    as_native_sources(sources)  # raises for what is not a source, before anything is fetched
+    native_sources = as_native_sources(sources)  # raises for what is not a source, before anything is fetched
     memory = None if storage is None else as_storage(storage)
     device = as_device(device_config, "load a batch")
     fetched = fetch_all(sources, num_threads)
-    native_sources = as_native_sources(fetched.sources)
+    if fetched.sources is not sources:
+        native_sources = as_native_sources(fetched.sources)
     if demux_config is not None and fetched.names:
         demux_config = as_remote_config(demux_config)
     if without_filters:
@@ -324,7 +325,7 @@ def _load_without_filters(
     num_threads: int,
 ) -> "CPUBuffer":
     """The batch with the images that could be loaded. FFmpeg is loaded only when a source needs it."""
-    transform = native_transform(_fit(width, height, pix_fmt, orient=orient))
+    transform = _fit(width, height, pix_fmt, orient=orient)
     buffer = _native.core.new_batch(transform, len(sources), storage)
     slots = list(range(len(sources)))
 
@@ -351,6 +352,8 @@ def _load_without_filters(
 
 
 def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, ...]:
+    if not failures:
+        return tuple(range(num_sources))
     failed = {failure.index for failure in failures}
     return tuple(index for index in range(num_sources) if index not in failed)
 
@@ -362,8 +365,9 @@ def _set_outcome(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFail
 
 
 @lru_cache(maxsize=64)
-def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> ImageTransform:
+def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
     """The transform that scales to fit, centred on black."""
-    return ImageTransform(
+    fit = ImageTransform(
         (height, width), resize=LongerSide(), interpolation="bicubic", color=PIX_FMTS[pix_fmt], orient=orient
     )
+    return native_transform(fit)
