@@ -118,6 +118,67 @@ def test_an_op_puts_what_it_wants() -> None:
     assert output_of(merged(sub(range(5)), sub(range(10, 14)), op=add_pairs)) == ["first", 10, 12, 16, "last"]
 
 
+def test_an_op_may_ask_before_it_waits() -> None:
+    """Its queues have the names and the rules of asyncio's; each goes one way."""
+    refused: list[type[BaseException]] = []
+
+    async def careful(info: StageInfo, inputs: Any, output: Any) -> None:
+        for call in (inputs[0].put(0), output.get()):
+            try:
+                await call
+            except TypeError as exc:
+                refused.append(type(exc))
+        for wrong in (lambda: inputs[0].put_nowait(0), output.get_nowait):
+            try:
+                wrong()
+            except TypeError as exc:
+                refused.append(type(exc))
+        for queue in inputs:
+            while True:
+                if queue.empty():
+                    item = await queue.get()
+                else:
+                    assert queue.qsize() > 0
+                    item = queue.get_nowait()
+                if is_eof(item):
+                    break
+                if output.full():
+                    await output.put(item)
+                else:
+                    output.put_nowait(item)
+                assert output.empty() in (False, True)  # the consumer takes items meanwhile
+
+    assert output_of(merged(sub(range(20)), sub(range(20, 30)), op=careful, sink=3)) == list(range(30))
+    assert refused == [TypeError] * 4
+
+
+def test_a_queue_of_a_merge_that_has_nothing_says_so() -> None:
+    """``QueueEmpty`` and ``QueueFull``, as of asyncio's."""
+    seen: list[str] = []
+    begin = threading.Event()
+
+    def source() -> Iterator[int]:
+        await_event(begin)
+        yield 1
+
+    async def eager(info: StageInfo, inputs: Any, output: Any) -> None:
+        try:
+            inputs[0].get_nowait()
+        except asyncio.QueueEmpty:
+            seen.append("empty")
+        try:
+            for item in itertools.count():
+                output.put_nowait(item)
+        except asyncio.QueueFull:
+            seen.append("full")
+        begin.set()
+        while not is_eof(await inputs[0].get()):
+            pass
+
+    assert output_of(merged(sub(source()), op=eager, sink=1))[0] == 0
+    assert seen == ["empty", "full"]
+
+
 def test_the_end_mark_stays() -> None:
     """Reading an ended input again gives the end mark again."""
     seen: list[bool] = []
