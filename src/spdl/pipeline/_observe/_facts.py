@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spdl.pipeline._cpus import cpu_limit
 from spdl.pipeline._observe._measured import Measured, StageSamples
@@ -12,7 +13,7 @@ from spdl.pipeline._observe._sampling import has_gil
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._verdict import StageShares
 
-__all__ = ["Facts", "StageFacts", "facts_of"]
+__all__ = ["CPUS_USED", "THROTTLED", "Facts", "StageFacts", "facts_of"]
 
 #: As many observations of a thread are taken for shares of a stage.
 _ENOUGH_SAMPLES = 20
@@ -20,6 +21,11 @@ _ENOUGH_SAMPLES = 20
 _ENOUGH_CALLS = 10
 #: Share of the machine that other processes use, from which on it is not ours alone.
 _LOADED = 0.15
+#: Share of the CPUs that is in use when they are used up: no more can be had.
+CPUS_USED = 0.9
+#: Share of a quota's periods in which it was used up, from which on it is the limit. Not all of it may be ours to use:
+#: other processes of the group use it too.
+THROTTLED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,11 @@ class Facts:
         return min(self.cpus, max(self.cpus_used, self.machine_cpus - self.cpus_outside, self.cpus / 2))
 
     @property
+    def is_cpu_full(self) -> bool:
+        """Whether this process uses the CPU time that it may."""
+        return self.cpus_used >= CPUS_USED * self.cpus or self.throttled >= THROTTLED
+
+    @property
     def is_loaded(self) -> bool:
         """Whether other processes use so much of the machine that its CPUs are not ours to count on."""
         return self.cpus_outside >= _LOADED * self.machine_cpus
@@ -119,17 +130,12 @@ def facts_of(stats: PipelineStats) -> Facts:
     measured = stats.measured
     window = stats if measured is None or stats.since is None else stats - stats.since
     elapsed = window.elapsed
-    shares = _shares_of(window, measured)
+    cpus = _cpus_of(window, measured)
+    shares = _shares_of(window, measured, cpus)
     numbers = [k for k, stage in enumerate(window.stages) if stage.runs_on not in ("engine", "sink")]
     samples = measured.stages if measured is not None and measured.num_looks else ()
     stages = tuple(_stage_of(window, k, shares[k], samples[k] if samples else StageSamples()) for k in numbers)
-    estimated_cpus = sum(stage.cpus for stage in stages)
     is_sampled = measured is not None and measured.num_looks > 0
-    seconds = measured.seconds if measured is not None else 0.0
-    own = measured.own_cpu / seconds if measured is not None and seconds > 0 else estimated_cpus
-    outside = 0.0
-    if measured is not None and measured.machine_cpu is not None and seconds > 0:
-        outside = max(0.0, (measured.machine_cpu - measured.own_cpu) / seconds)
     knows_holder = is_sampled and measured is not None and measured.knows_holder
     return Facts(
         seconds=elapsed,
@@ -138,13 +144,11 @@ def facts_of(stats: PipelineStats) -> Facts:
         rate=window.rate,
         wait=min(1.0, window.consumer_wait / elapsed) if elapsed > 0 else 0.0,
         num_threads=stats.num_threads,
-        cpus=measured.cpu_limit if measured is not None else cpu_limit(),
-        cpus_used=own,
-        cpus_outside=outside,
-        throttled=measured.num_throttled / measured.num_periods
-        if measured is not None and measured.num_periods
-        else 0.0,
-        machine_cpus=measured.machine_cpus if measured is not None else os.cpu_count() or 1,
+        cpus=cpus.limit,
+        cpus_used=cpus.used,
+        cpus_outside=cpus.outside,
+        throttled=cpus.throttled,
+        machine_cpus=cpus.machine,
         has_gil=measured.has_gil if measured is not None else has_gil(),
         gil_held=measured.gil_held / measured.num_looks if measured is not None and knows_holder else None,
         gil_elsewhere=measured.gil_elsewhere / measured.num_looks if measured is not None and knows_holder else 0.0,
@@ -155,16 +159,50 @@ def facts_of(stats: PipelineStats) -> Facts:
     )
 
 
+class _Cpus(NamedTuple):
+    """CPU seconds per second: what there is, and who uses it."""
+
+    limit: float  #: that this process may use
+    used: float  #: by this process
+    outside: float  #: by other processes; 0 if unknown
+    machine: int
+    throttled: float  #: share of a CPU quota's periods in which it was used up
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a thread that wants a CPU must wait for one."""
+        is_limit = self.used >= CPUS_USED * self.limit or self.throttled >= THROTTLED
+        return is_limit or self.used + self.outside >= CPUS_USED * self.machine
+
+
+def _cpus_of(window: PipelineStats, measured: Measured | None) -> _Cpus:
+    if measured is None or measured.seconds <= 0:
+        used = sum((_measured_cpu(stage) or 0.0) * stage.busy for stage in window.stages) / max(window.elapsed, 1e-9)
+        return _Cpus(cpu_limit(), used, 0.0, os.cpu_count() or 1, 0.0)
+    seconds, machine_cpu = measured.seconds, measured.machine_cpu
+    return _Cpus(
+        limit=measured.cpu_limit,
+        used=measured.own_cpu / seconds,
+        outside=0.0 if machine_cpu is None else max(0.0, (machine_cpu - measured.own_cpu) / seconds),
+        machine=measured.machine_cpus,
+        throttled=measured.num_throttled / measured.num_periods if measured.num_periods else 0.0,
+    )
+
+
 def _stage_of(window: PipelineStats, number: int, shares: StageShares, samples: StageSamples) -> StageFacts:
     stage = window.stages[number]
     elapsed = max(window.elapsed, 1e-9)
+    load = stage.busy / elapsed
+    score = max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0
+    if stage.runs_on == "source":  # the rest of its time its thread waits for a CPU or the GIL
+        score = min(score, load)
     return StageFacts(
         name=stage.info.stage_name,
         runs_on=stage.runs_on,
         limit=1 if stage.runs_on == "source" else stage.info.concurrency or 1,
         num_calls=stage.num_calls,
-        load=stage.busy / elapsed,
-        score=max(0.0, 1.0 - (stage.starved + stage.blocked) / elapsed) if stage.busy > 0 else 0.0,
+        load=load,
+        score=score,
         shares=shares,
         slowdown=_slowdown(samples),
     )
@@ -176,9 +214,9 @@ def _slowdown(samples: StageSamples) -> float | None:
     return (samples.cpu_beside / samples.num_beside) / (samples.cpu_alone / samples.num_alone)
 
 
-def _shares_of(window: PipelineStats, measured: Measured | None) -> list[StageShares]:
+def _shares_of(window: PipelineStats, measured: Measured | None, cpus: _Cpus) -> list[StageShares]:
     if measured is None or not measured.num_looks:
-        return _estimated(window)
+        return _estimated(window, cpus)
     per_look = measured.seconds / measured.num_looks
     # For calls whose CPU time the engine does not measure (steps of generators): how much of "running" is "on a CPU".
     pool = [s for s, stage in zip(measured.stages, window.stages, strict=True) if stage.runs_on in ("pool", "executor")]
@@ -237,20 +275,28 @@ def _of_thread(
     return StageShares(stage.info.stage_name, cpu, queue, gil, lock, io)
 
 
-def _estimated(window: PipelineStats) -> list[StageShares]:
-    """Shares from CPU times alone, which cannot tell the GIL from I/O: threads that together use one CPU, and wait."""
+def _estimated(window: PipelineStats, cpus: _Cpus) -> list[StageShares]:
+    """Shares from CPU times alone, which do not tell what a call waits for.
+
+    Where CPUs are used up, it waits for one: in proportion to the CPU time that it takes, as the system shares it out,
+    and the calls that take most wait for nothing else. Otherwise threads that together use one CPU wait for the GIL.
+    All other waits are I/O.
+    """
     elapsed = max(window.elapsed, 1e-9)
-    cpus = [_measured_cpu(stage) for stage in window.stages]
-    used = sum((cpu or 0.0) * stage.busy for cpu, stage in zip(cpus, window.stages, strict=True)) / elapsed
-    is_gil = has_gil() and cpu_limit() > 1.2 and 0.7 <= used <= 1.15
+    found = [_measured_cpu(stage) or 0.0 for stage in window.stages]
+    uses = [share * stage.busy / elapsed for share, stage in zip(found, window.stages, strict=True)]
+    hungriest = found[max(range(len(uses)), key=uses.__getitem__)] if uses else 0.0
+    queued = (1.0 - hungriest) / hungriest if cpus.is_full and hungriest > 0 else 0.0  # per CPU time
+    is_gil = not cpus.is_full and has_gil() and cpus.limit > 1.2 and 0.7 <= sum(uses) <= 1.15
     shares = []
-    for stage, cpu in zip(window.stages, cpus, strict=True):
+    for stage, cpu in zip(window.stages, found, strict=True):
         name = stage.info.stage_name
         if stage.runs_on == "process":
             shares.append(StageShares(name, 0.0, 0.0, 0.0, 1.0, 0.0))
             continue
-        rest = 1.0 - (cpu or 0.0)
-        shares.append(StageShares(name, cpu or 0.0, 0.0, rest if is_gil else 0.0, 0.0, 0.0 if is_gil else rest))
+        queue = min(1.0 - cpu, cpu * queued)
+        rest = 1.0 - cpu - queue
+        shares.append(StageShares(name, cpu, queue, rest if is_gil else 0.0, 0.0, 0.0 if is_gil else rest))
     return shares
 
 

@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from spdl.pipeline._observe._bounds import Bound, bounds_of, lowest
-from spdl.pipeline._observe._facts import Facts, StageFacts, facts_of
+from spdl.pipeline._observe._facts import CPUS_USED, THROTTLED, Facts, StageFacts, facts_of
 from spdl.pipeline._observe._stats import PipelineStats
 from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
 
@@ -20,16 +20,14 @@ __all__ = ["Found", "Terms", "decide", "judge", "verdict_of"]
 #: A verdict needs that long a measurement, in seconds, and as many calls of one stage, or twice the time.
 MIN_SECONDS = 5.0
 MIN_CALLS = 200
+#: CPU times of so many seconds tell who uses the CPUs, also while the measurement is too short for the rest.
+_MIN_CPU_SECONDS = 0.5
 _CONSUMER_WAIT = 0.02
 _QUEUE = 0.25
 _GIL = 0.25
 _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
-_CPUS_USED = 0.9
-#: Share of a quota's periods in which it was used up, from which on it is the limit. Not all of it may be ours to use:
-#: other processes of the group use it too.
-_THROTTLED = 0.5
 _SLOWDOWN = 1.3
 _FULL = 0.8
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
@@ -60,7 +58,9 @@ def judge(stats: PipelineStats, terms: Terms = Terms()) -> Verdict:  # noqa: B00
     """Return the verdict on a pipeline. Without measured samples it is estimated from CPU times."""
     measured = stats.measured
     if measured is not None and stats.since is not None and measured.seconds < MIN_SECONDS <= stats.elapsed:
-        stats = replace(stats, measured=None)  # an estimate of the whole run, until the measurement is long enough
+        # An estimate of the whole run, until the measurement is long enough. What CPUs are used for is known sooner.
+        known = replace(measured, num_looks=0) if measured.seconds >= _MIN_CPU_SECONDS else None
+        stats = replace(stats, measured=known, since=None)
     return verdict_of(facts_of(stats), terms)
 
 
@@ -101,7 +101,10 @@ def decide(facts: Facts) -> Found:
     if not facts.num_items:
         return Found("unsure", stage, f"nothing came out in {facts.seconds:.1f} s, while {_in_flight(stage)}")
     shares = stage.shares
-    is_cpu_full = facts.cpus_used >= _CPUS_USED * facts.cpus or facts.throttled >= _THROTTLED
+    is_cpu_full = facts.is_cpu_full
+    if is_cpu_full and not facts.is_sampled and _is_filled_elsewhere(facts):
+        missing = "threads that work for no stage use up the CPUs, and it was not seen what calls wait for"
+        return Found("unsure", stage, missing)
     is_loaded = facts.is_loaded
     # Time in a CPU's queue that other processes cause says nothing of the call.
     io = shares.io / max(0.1, 1.0 - shares.queue) if is_loaded else shares.io
@@ -123,7 +126,7 @@ def decide(facts: Facts) -> Found:
     if (
         shares.cpu + shares.queue >= _CPU
         and is_loaded
-        and facts.cpus_used + facts.cpus_outside >= _CPUS_USED * facts.cpus
+        and facts.cpus_used + facts.cpus_outside >= CPUS_USED * facts.cpus
     ):
         return Found("unsure", stage, _outside(facts))
     if _is_full(facts, stage):
@@ -142,6 +145,12 @@ def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
     if slowdown is None or facts.is_loaded:
         return False
     return slowdown >= _SLOWDOWN and shares.cpu >= _CPU and shares.queue < _QUEUE and shares.gil < _GIL
+
+
+def _is_filled_elsewhere(facts: Facts) -> bool:
+    """Whether most of the CPU time is not that of calls, as far as that of calls is known."""
+    is_known = all(each.runs_on != "process" for each in facts.stages)
+    return is_known and sum(each.cpus for each in facts.stages) < facts.cpus_used / 2
 
 
 def _missing(facts: Facts) -> str:
@@ -297,13 +306,15 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
 
 def _way_to_know(facts: Facts, found: Found) -> str:
     if not facts.num_items and found.stage is not None:
-        return "see with py-spy or faulthandler where these calls are: they hang, or take longer than the measurement"
+        return "see where these calls are, with spdl dump or py-spy: they hang, or take longer than the measurement"
     if facts.seconds < MIN_SECONDS or facts.num_calls < MIN_CALLS:
         if facts.state in ("ended", "failed"):
             return "measure a longer run: call verdict() before it, and again at its end"
         return f"ask again later, or call verdict(seconds={MIN_SECONDS:g})"
     if "other processes use" in found.missing:
         return "measure again when the machine is free, or give this process CPUs of its own"
+    if not facts.is_sampled:
+        return f"call verdict(seconds={MIN_SECONDS:g}), which looks at the threads"
     return "look at the shares of this verdict and at stats()"
 
 
@@ -338,7 +349,7 @@ def _what(facts: Facts, cause: Cause, stage: StageFacts) -> str:
         return f"{name} is GIL-bound: its calls wait for the GIL {_percent(shares.gil)} of their time"
     if cause == "cpu":
         text = f"{name} is CPU-bound: the process uses {facts.cpus_used:.1f} of {facts.cpus:g} CPUs, most of it there"
-        if facts.throttled >= _THROTTLED:
+        if facts.throttled >= THROTTLED:
             text += f"; the CPU quota of its control group is used up in {_percent(facts.throttled)} of the periods"
         return text
     if cause == "oversubscribed":
