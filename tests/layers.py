@@ -154,7 +154,7 @@ RULES = [
     Rule(f"{P}._resume", allows=(f"{P}._engine", f"{P}.defs", *RESUME), lazily=(f"{R}._elastic",)),
     Rule(f"{P}._live"),
     Rule(f"{P}._monitoring", allows=(*(f"{P}.{of}" for of in ("_live", "_observe", "_stalls")), "spdl._monitor", C)),
-    Rule(f"{P}._trace", allows=(f"{P}._engine",)),
+    Rule(f"{P}._trace", allows=(f"{P}._engine", f"{C}._memory")),
     Rule(f"{P}._stall_options"),
     Rule(f"{P}._stalls", allows=(f"{P}._engine", f"{P}._observe", C)),
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),

@@ -18,4 +18,5 @@ NB_MODULE(_memory, module) {
   spdl::bind::register_sampler(module);  // after `register_shared`, which turns system errors into OSError
   spdl::bind::register_frame_ring(module);
   spdl::bind::register_writer(module);
+  spdl::bind::register_trace(module);
 }

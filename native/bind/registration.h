@@ -43,6 +43,7 @@ void register_shared(nanobind::module_& module);
 // After `register_shared`, which turns system errors into OSError.
 void register_watchdog(nanobind::module_& module);
 void register_frame_ring(nanobind::module_& module);
+void register_trace(nanobind::module_& module);
 void register_writer(nanobind::module_& module);
 
 }  // namespace spdl::bind

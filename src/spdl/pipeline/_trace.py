@@ -24,6 +24,8 @@ from spdl._reports import log
 from ._engine._traced import Note, Tracer, label_of, root_of
 
 if TYPE_CHECKING:
+    from spdl._processes._memory import TraceTrack
+
     from ._engine import Engine
     from ._engine._node import Node
 
@@ -77,8 +79,9 @@ class _Writer:
         self.tracks = [_Tracks(node, number) for number, node in enumerate(self._in_order())]
         self.of_node = {tracks.node: tracks for tracks in self.tracks}
         self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
-        self.first_flow = (tracer.engine.pipeline_id << 48) + 1  # 0 is no flow
+        self.first_flow = (tracer.engine.pipeline_id % 65536 << 48) + 1  # 64 bits; 0 is no flow
         self.num_tracks = 0
+        self.make_native = _native_tracks()
         self.filled: dict[Node, int] = {}
         self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
 
@@ -132,16 +135,15 @@ class _Writer:
         return seconds * 1e6 + self.offset
 
     def _add_all(self, notes: list[Note], lines: list[str]) -> None:
-        of_node, offset, first_flow = self.of_node, self.offset, self.first_flow
+        of_node = self.of_node
         for note in notes:
             node, began, ended, origin, error = note
             tracks = of_node[node]
             track = tracks.track_for(began, ended)
             if track == len(tracks.numbers):
                 self._begin_track(tracks, lines)
-            if type(origin) is int and error is None:  # most of them; ``%`` is faster than an f-string here
-                values = (origin, began * 1e6 + offset, (ended - began) * 1e6, first_flow + origin)
-                lines.append(tracks.templates[track] % values)
+            if type(origin) is int and error is None and tracks.native:  # most of them
+                lines.append(tracks.native[track].line(origin, began, ended))
             else:
                 lines.append(self._slice(note, tracks.numbers[track], tracks))
 
@@ -164,11 +166,11 @@ class _Writer:
         self.num_tracks += 1
         nth = len(tracks.numbers)
         tracks.numbers.append(number)
-        category = tracks.category.replace("%", "%%")
-        tracks.templates.append(
-            f'{{"ph":"X","name":"%d","cat":{category},"pid":{self.pid},"tid":{number},'
-            f'"ts":%.3f,"dur":%.3f,"bind_id":"0x%x"{tracks.ways}}},\n'
-        )
+        if self.make_native is not None:
+            head = '{"ph":"X","name":"'
+            middle = f'","cat":{tracks.category},"pid":{self.pid},"tid":{number},"ts":'
+            tail = f'"{tracks.ways}}},\n'
+            tracks.native.append(self.make_native(head, middle, tail, self.offset, self.first_flow))
         name = tracks.name if nth == 0 else f"{tracks.name} #{nth + 1}"
         lines.append(self._meta("thread_name", number, {"name": name}))
         lines.append(self._meta("thread_sort_index", number, {"sort_index": tracks.order * 4096 + nth}))
@@ -199,7 +201,7 @@ class _Tracks:
         inward, outward = (',"flow_in":true' if node.inboxes else ""), (',"flow_out":true' if node.outs else "")
         self.ways = inward + outward
         self.numbers: list[int] = []  # of the tracks
-        self.templates: list[str] = []  # of the slices of each
+        self.native: list[TraceTrack] = []  # what makes the lines of each; none in a source tree that was not built
         self.ends: list[float] = []  # of the newest slice of each
 
     def track_for(self, began: float, ended: float) -> int:
@@ -221,6 +223,15 @@ class _Tracks:
         else:
             ends[best] = ended
         return best
+
+
+def _native_tracks() -> type[TraceTrack] | None:
+    # Imported late: most pipelines are not traced, and the extension is not needed otherwise.
+    try:
+        from spdl._processes._memory import TraceTrack
+    except ImportError:  # a source tree that was not built
+        return None
+    return TraceTrack
 
 
 def _unix_time_of_zero() -> float:

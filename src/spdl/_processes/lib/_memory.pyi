@@ -459,3 +459,19 @@ class Writer:
     @property
     def num_bytes_pending(self) -> int:
         """Bytes that are not written yet."""
+
+class TraceTrack:
+    """
+    Makes the lines of a trace for the calls on one track.
+
+    Args:
+        head: What stands before the number of the item.
+        middle: What stands between it and the time.
+        tail: What stands after the number of the flow.
+        offset: Microseconds to add to the times of beginnings.
+        first_flow: What to add to the numbers of items, for those of their flows.
+    """
+
+    def __init__(self, head: str, middle: str, tail: str, offset: float, first_flow: int) -> None: ...
+    def line(self, item: int, began: float, ended: float) -> str:
+        """Return the line of a call on this item. Times in seconds."""

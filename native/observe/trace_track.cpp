@@ -1,0 +1,58 @@
+#include "observe/trace_track.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+namespace spdl {
+namespace {
+
+constexpr std::string_view kDuration = R"(,"dur":)";
+constexpr std::string_view kFlow = R"(,"bind_id":"0x)";
+constexpr std::size_t kMostDigits = 24;
+
+void append(std::string& text, auto number, int base = 10) {
+  char digits[kMostDigits];
+  const auto end = std::to_chars(digits, digits + kMostDigits, number, base).ptr;
+  text.append(digits, end);
+}
+
+// With three digits after the point, of which the last are nanoseconds.
+void append_time(std::string& text, double microseconds) {
+  const auto nanoseconds = std::llround(microseconds * 1e3);
+  const auto size = static_cast<unsigned long long>(std::llabs(nanoseconds));
+  if (nanoseconds < 0) text += '-';
+  append(text, size / 1000);
+  const auto rest = static_cast<unsigned>(size % 1000);
+  text += '.';
+  text += static_cast<char>('0' + rest / 100);
+  text += static_cast<char>('0' + rest / 10 % 10);
+  text += static_cast<char>('0' + rest % 10);
+}
+
+}  // namespace
+
+TraceTrack::TraceTrack(std::string head, std::string middle, std::string tail, double offset, std::uint64_t first_flow)
+    : head_(std::move(head)),
+      middle_(std::move(middle)),
+      tail_(std::move(tail)),
+      offset_(offset),
+      first_flow_(first_flow) {}
+
+std::string TraceTrack::line(std::int64_t item, double began, double ended) const {
+  std::string text;
+  text.reserve(head_.size() + middle_.size() + tail_.size() + kDuration.size() + kFlow.size() + 4 * kMostDigits);
+  text += head_;
+  append(text, item);
+  text += middle_;
+  append_time(text, began * 1e6 + offset_);
+  text += kDuration;
+  append_time(text, (ended - began) * 1e6);
+  text += kFlow;
+  append(text, first_flow_ + static_cast<std::uint64_t>(item), 16);
+  text += tail_;
+  return text;
+}
+
+}  // namespace spdl
