@@ -1,9 +1,13 @@
 """``spdl top``, ``spdl stats`` and ``spdl dump`` on pipelines of this process."""
 
+import io
 import json
 import os
+import re
 import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from spdl._cli import _watch, main
 from spdl._monitor import _places
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.support.child import run_child
+from tests.support.running import await_event
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +79,30 @@ def test_dump_shows_the_graph_and_the_stacks(pipeline: Pipeline[Any], capsys: py
     assert "test_watch.py" in text
 
 
+def test_dump_names_the_calls_in_flight(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its stage, its item, its age and the thread, whose stack leads to the line that waits."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def read_from_a_dead_drive(item: str) -> str:
+        has_begun.set()
+        await_event(may_end)
+        return item
+
+    builder = PipelineBuilder().add_source(["cat.jpg"]).pipe(read_from_a_dead_drive, name="read")
+    pipeline = builder.add_sink().build(num_threads=2)
+    with pipeline.monitor(), pipeline.auto_stop():
+        await_event(has_begun)
+        assert main(["dump", str(os.getpid())]) == 0
+        may_end.set()
+        assert list(pipeline) == ["cat.jpg"]
+    text = capsys.readouterr().out
+    (call,) = re.findall(r"^  \d+:1:read: item (\S+), for [\d.]+ \S+, on (\S+)$", text, re.MULTILINE)
+    assert call[0] in ("cat.jpg", "'cat.jpg'")
+    head, _, stacks = text.partition(f"thread {call[1]}, runs ")
+    assert stacks, head
+    assert "in read_from_a_dead_drive" in stacks.partition("\n\n")[0]
+
+
 def test_top_shows_intervals_until_it_is_left(
     pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +121,45 @@ def test_top_shows_intervals_until_it_is_left(
     assert main(["top", str(os.getpid())]) == 0
     assert ": 5 items, " in screens[0]
     assert ": 1 item, " in screens[1]
+
+
+def test_top_refreshes_one_screen_of_a_terminal(
+    pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With graph, fills, rates, verdict and failures, none of it cut off; Ctrl-C gives the terminal back as it was."""
+    console = pytest.importorskip("rich.console")
+    file = io.StringIO()
+    made = partial(console.Console, file=file, force_terminal=True, width=100, height=40, color_system=None)
+    monkeypatch.setattr(console, "Console", made)
+    num_waits = 0
+
+    def wait(seconds: float) -> None:
+        nonlocal num_waits
+        num_waits += 1
+        if num_waits == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("spdl._cli._watch.time.sleep", wait)
+    assert main(["top", str(os.getpid())]) == 0
+    written = file.getvalue()
+    assert written.count("\x1b[?1049h") == written.count("\x1b[?1049l") == 1  # the alternate screen
+    screens = written.split(f"process {os.getpid()}")[1:]
+    assert len(screens) >= 3
+    for words in (":src", ":decode", ":sink", "queue", "items/s", "unsure: a verdict needs", "Do: ", "last failure: "):
+        assert words in screens[0], words
+    lines = re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "\n", written).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert not [line for line in lines if line.rstrip().endswith("\N{HORIZONTAL ELLIPSIS}")]
+
+
+def test_sentences_are_wrapped() -> None:
+    """A verdict is as wide as the table at most, and its advice is whole."""
+    verdict = {"text": f"decode is GIL-bound: {'it waits ' * 20}.\nDo: {'and so on, ' * 12}"}
+    whole = {"id": 0, "elapsed": 1.0, "state": "running", "num_threads": 1, "num_items": 1, "consumer_wait": 0.0}
+    answer = {"pid": 1, "argv": ["train.py"], "pipelines": [{**whole, "verdict": verdict, "stages": []}]}
+    (block,) = _watch.screen([answer], {})
+    assert max(map(len, block.splitlines())) <= 100
+    assert " ".join(block.split()).endswith(" ".join(verdict["text"].split()))
 
 
 def test_intervals_are_of_one_pipeline() -> None:
@@ -148,27 +216,32 @@ def test_several_processes_are_listed(
 
 
 @pytest.mark.slow
-def test_a_pipeline_in_a_subprocess_is_part_of_the_picture(runtime_folder: Path) -> None:
-    """The child opens its own socket, because it has the variable too."""
+def test_pipelines_in_other_processes_are_part_of_the_picture(runtime_folder: Path) -> None:
+    """Subprocesses and workers of regions open their own sockets, because they have the variable too."""
     run_child(f"""
 import os, sys
 os.environ["SPDL_MONITOR"] = "1"
 os.environ["XDG_RUNTIME_DIR"] = {str(runtime_folder)!r}
 from spdl._cli._watch import ask_all, screen
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 
 if __name__ == "__main__":
     inner = run_pipeline_in_subprocess(PipelineBuilder().add_source(range(99)).pipe(str).add_sink(), mp_context="spawn")
-    pipeline = PipelineBuilder().add_source(inner).pipe(int).add_sink().build()
+    builder = PipelineBuilder().add_source(inner).to(ProcessPoolExecutorConfig(1)).pipe(int).to(MAIN_PROCESS)
+    pipeline = builder.add_sink().build()
     with pipeline.auto_stop():
         pipeline.get_item()
         found = ask_all(os.getpid(), "stats")
-        print(len(found), [[stage["name"] for stage in each["pipelines"][0]["stages"]] for each in found])
-        assert found[0]["children"][0]["pid"] == found[1]["pid"]
-        blocks = screen(found, {{}})
-        heading = blocks[1].splitlines()[0]
-        assert heading == f"process {{found[1]['pid']}}: the worker subprocess, of process {{os.getpid()}}"
-        dump = ask_all(os.getpid(), "dump")[0]["text"]
-        assert f"process {{found[1]['pid']}}, The worker subprocess:" in dump
-""").check("2 [['src', 'int', 'sink'], ['src', 'str', 'sink']]")
+        print(len(found), sorted([stage["name"] for stage in each["pipelines"][0]["stages"]] for each in found[1:]))
+        assert [each["pid"] for each in found[0]["children"]] == [each["pid"] for each in found[1:]]
+        headings = sorted(block.splitlines()[0].partition(": ")[2] for block in screen(found, {{}})[1:])
+        mine = f", of process {{os.getpid()}}"
+        region = found[0]["pipelines"][0]["stages"][1]["name"]
+        assert headings[0] == "the worker subprocess" + mine, headings
+        assert headings[1].startswith("worker 0 of ") and headings[1].endswith(region + mine), headings
+        dumps = ask_all(os.getpid(), "dump")
+        assert f"process {{found[1]['pid']}}, " in dumps[0]["text"]
+        assert "The worker subprocess:" in dumps[0]["text"]
+""").check("3 [['src', 'int', 'sink'], ['src', 'str', 'sink']]")
     assert not list((runtime_folder / "spdl").iterdir())

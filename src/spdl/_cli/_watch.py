@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from spdl._cli._exits import CommandError, ExitCode
@@ -27,6 +28,7 @@ The process must have been started with SPDL_MONITOR=1 in its environment, or mu
 Processes of other users cannot be looked at. Nothing in the process changes.
 """
 _INTERVAL = 1.0  # s between two screens
+_WIDTH = 100  # of the table, too
 
 
 def add_parsers(commands: SubParsers) -> None:
@@ -129,7 +131,8 @@ def screen(answers: list[dict[str, Any]], before: dict[tuple[int, int], Pipeline
             earlier, before[key] = before.get(key), stats
             lines = [heading, f"pipeline {pipeline['id']}: {stats if earlier is None else _between(earlier, stats)}"]
             if pipeline["verdict"] is not None:
-                lines.append(pipeline["verdict"]["text"])
+                for line in pipeline["verdict"]["text"].splitlines():
+                    lines += wrap(line, _WIDTH, subsequent_indent="   ")
             lines += _failures(pipeline)
             blocks.append("\n".join(lines))
     return blocks
@@ -177,7 +180,7 @@ def _failures(pipeline: dict[str, Any]) -> list[str]:
     for stage in pipeline["stages"]:
         for failure in stage["failures"][-1:]:
             text = f"{stage['name']} failed on {failure['item']}: {failure['error'].splitlines()[0]}"
-            lines.append(f"last failure: {text}"[:100])
+            lines.append(f"last failure: {text}"[:_WIDTH])
     return lines
 
 

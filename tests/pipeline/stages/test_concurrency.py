@@ -39,6 +39,18 @@ def test_calls_in_flight_are_as_many_as_allowed_and_no_more(concurrency: int, nu
     assert most == expected
 
 
+def test_workers_that_start_together_have_names_of_their_own() -> None:
+    """A report names threads: two of one name could not be told apart."""
+    together = threading.Barrier(6)
+
+    def op(item: int) -> str:
+        together.wait(TIMEOUT)
+        return threading.current_thread().name
+
+    names = run(build_of(range(6), lambda b: b.pipe(op, concurrency=6)), num_threads=6)
+    assert sorted(name.rpartition("-")[2] for name in names) == ["0", "1", "2", "3", "4", "5"]
+
+
 def test_async_calls_are_limited_by_concurrency_alone() -> None:
     """Calls on the loop need no thread: 16 wait at once in a pipeline of one thread, and never a 17th."""
     running = most = 0

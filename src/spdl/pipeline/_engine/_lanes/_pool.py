@@ -38,6 +38,7 @@ class PoolLane(CallLane):
         self.stages: list[CallSource] = []  # downstream first: a worker prefers the calls nearest to the consumer
         self.threads: list[EngineThread] = []
         self.num_started = 0
+        self.num_names = 0  # several workers may be starting at once
         self.idle: list[EngineThread] = []
         self.work = Task(engine.thread_died, self._work)
         self.num_waking = 0  # woken or started, and has not acquired the lock yet
@@ -174,7 +175,10 @@ class PoolLane(CallLane):
         self.start_worker()
 
     def start_worker(self) -> None:
-        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{len(self.threads)}", self.work)
+        with self.engine.lock:
+            number = self.num_names
+            self.num_names += 1
+        thread = EngineThread(f"spdl-{self.engine.pipeline_id}-{self.name}-{number}", self.work)
         try:
             thread.start()
         except RuntimeError:  # out of threads, or the interpreter exits: the existing workers continue
