@@ -182,3 +182,22 @@ def test_browser_shows_the_page_without_an_error(tmp_path: Path) -> None:
     assert "Rates over time" in found.texts["h2"]
     assert found.tags.count("svg") == 3
     assert ":CONSOLE" not in shown.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_browser_draws_the_page_in_the_colours_of_the_reader(is_dark: bool, tmp_path: Path) -> None:
+    """The page is nearly white or nearly black, as its reader prefers, and text of the other kind is on it."""
+    image = pytest.importorskip("PIL.Image")
+    stats_of(history=HISTORY).to_html(tmp_path / "page.html")
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--hide-scrollbars", "--window-size=900,900", f"--screenshot={tmp_path / 'page.png'}"]
+    command += [f"--blink-settings=preferredColorScheme={int(not is_dark)}"]  # 0: dark
+    subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
+    with image.open(tmp_path / "page.png") as picture:
+        counts = picture.convert("L").histogram()
+    dark, light = sum(counts[:64]), sum(counts[192:])
+    page, text = (dark, light) if is_dark else (light, dark)
+    assert page > 0.75 * sum(counts)
+    assert 0.003 * sum(counts) < text < 0.2 * sum(counts)
