@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,20 @@ def test_graph_has_branches_side_by_side() -> None:
     assert len(boxes) == len(places) == 6
     assert len({x for x, _ in places}) == 4
     assert len([each for each in image.iter(f"{space}path") if each.attrib["class"] == "edge"]) == 5
+
+
+@pytest.mark.parametrize("calls", [1, 4, 64])
+def test_names_fit_in_their_boxes(calls: int) -> None:
+    """With the number of calls at once, whatever it is; the whole name is shown when it is pointed at."""
+    name = "decode_and_resize_whatever_comes"
+    stage = StageStats(info=StageInfo(0, "0", name, calls if calls > 1 else None), elapsed=1.0)
+    image = ElementTree.fromstring(graph(document_of(replace(stats_of(), stages=(stage,)))))
+    space = "{http://www.w3.org/2000/svg}"
+    (shown,) = (text.text or "" for text in image.iter(f"{space}text") if text.get("class") == "bold")
+    assert shown.startswith("decode_and_")
+    assert shown.endswith("\N{HORIZONTAL ELLIPSIS}" if calls == 1 else f"\N{HORIZONTAL ELLIPSIS} [{calls}]")
+    assert len(shown) <= 20
+    assert any((title.text or "").startswith(f"{name}: ") for title in image.iter(f"{space}title"))
 
 
 def test_statistics_have_the_history_of_the_pipeline() -> None:

@@ -1,6 +1,7 @@
 """``TaskStatsHook`` and its subclasses in running pipelines: reports at intervals, and counts that are right."""
 
 import logging
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -191,6 +192,9 @@ def test_interval_is_reported_as_one_table(caplog: pytest.LogCaptureFixture) -> 
     lines = [r.getMessage() for r in caplog.records if r.levelname == "INFO"]
     assert {line.split(": ")[0].split(" ", 2)[2] for line in lines} == {"in the last 1.0 ms", "in total"}
     assert len(pipeline.stats().history) >= 1
+    for line in lines:  # a table of all stages
+        assert max(map(len, line.splitlines())) <= 100
+        assert re.findall(r"^(?:->)? +\d+:\d:(\w+) ", line, re.MULTILINE) == ["src", "add_ten", "sink"]
 
 
 def test_given_hook_still_logs_its_own_lines(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from textwrap import wrap
 
 from spdl._reports import log
 from spdl.pipeline._observe._durations import duration
@@ -11,6 +12,7 @@ from spdl.pipeline._observe._stats import PipelineStats
 __all__ = ["BlockReport"]
 
 _LOG = logging.getLogger("spdl.pipeline")
+_WIDTH = 97  # of a heading: with its indentation, as much as the table
 
 
 class BlockReport:
@@ -47,4 +49,5 @@ def _log(stats: PipelineStats, when: str) -> None:
     if not _LOG.isEnabledFor(logging.INFO):  # the table is not free
         return
     number = stats.stages[-1].info.pipeline_id
-    log(_LOG, logging.INFO, "pipeline %d %s: %s", number, when, stats)
+    heading, _, table = f"pipeline {number} {when}: {stats}".partition("\n")
+    log(_LOG, logging.INFO, "%s\n%s", "\n   ".join(wrap(heading, _WIDTH)), table)

@@ -14,6 +14,7 @@ __all__ = ["graph", "rates_over_time", "waits_over_time"]
 Document = Mapping[str, Any]
 
 _BOX, _GAP, _ROW = 168, 36, 84
+_NAME, _WORDS = 18, 20  # most characters of a name, and of it with the number of calls
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 1060, 260, 60, 40
 #: More lines than this cannot be told apart: the rest of the stages has none.
 _MOST_LINES = SERIES
@@ -71,8 +72,9 @@ def _edge(source: tuple[float, float], target: tuple[float, float], fill: tuple[
 def _box(stage: Mapping[str, Any], at: tuple[float, float], document: Document) -> str:
     x, y = at
     elapsed = document["elapsed"] or 1.0
-    name = stage["name"] if len(stage["name"]) <= 18 else f"{stage['name'][:17]}…"
     calls = "" if stage["concurrency"] == 1 else f" [{stage['concurrency']}]"
+    room = min(_NAME, _WORDS - len(calls))
+    name = stage["name"] if len(stage["name"]) <= room else f"{stage['name'][: room - 1]}…"
     cls = "box hot" if stage["id"] == document["limiting"] else "box"
     is_sink = stage is document["stages"][-1]
     title = f"{stage['name']}: {stage['num_calls']} calls, {stage['num_failures']} failed"
