@@ -77,11 +77,11 @@ class Engine:
 class Watched:
     """A watch with a timeout of 10 s, and what it sees."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, raises: bool = True) -> None:
         engine: Any = Engine()
         self.engine = engine
         self.clock = Clock()
-        self.watch = StallWatch(engine, 10.0, True, lambda _: "the report", lambda: self.clock)
+        self.watch = StallWatch(engine, 10.0, raises, lambda _: "the report", lambda: self.clock)
         self.watch.start()
         self.watch.look()
 
@@ -150,11 +150,26 @@ def test_the_native_watchdog_is_armed_for_the_rest_of_the_time() -> None:
 
 def test_what_the_native_watchdog_reported_is_logged_afterwards(caplog: pytest.LogCaptureFixture) -> None:
     """The log has no stacks then, but says where they are."""
-    watched = Watched()
+    watched = Watched(raises=False)
     watched.clock.was_blind = True
     with caplog.at_level(logging.ERROR, "spdl.pipeline"):
-        watched.after(30, 30, moves=1)
+        assert watched.after(30, 30, moves=1) == 0
     assert "pipeline 7 did not move for 10 s, because native code held the GIL" in caplog.text
+
+
+def test_what_the_native_watchdog_reported_is_raised_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    """Whether the call ends before Python can look or after it: a stall is a stall. One that has ended cannot raise."""
+    watched = Watched()
+    watched.clock.was_blind = True
+    assert watched.after(30, 30, moves=1) == 1
+    text = "pipeline 7 did not move for 10 s, because native code held the GIL"
+    assert str(watched.engine.errors[0]).startswith(text)
+    assert "the report" in str(watched.engine.errors[0])
+    watched.clock.was_blind = True
+    watched.engine.state = EngineState.STOPPING
+    with caplog.at_level(logging.ERROR, "spdl.pipeline"):
+        assert watched.after(30, 30, moves=1) == 1
+    assert "native code held the GIL" in caplog.text
 
 
 def test_without_native_code_long_gaps_count_little() -> None:
@@ -359,6 +374,34 @@ print(*pipeline)
     assert "native code holds the GIL" in ended.stderr, ended
     if "no function for its stacks" not in ended.stderr:
         assert "in hold_the_gil" in ended.stderr, ended
+    ended.check_no_complaint()
+
+
+@pytest.mark.slow
+def test_a_stall_is_raised_although_the_gil_was_held() -> None:
+    """Also if the call ends as soon as Python code can run, and everything moves again."""
+    ended = run_child("""
+import ctypes, itertools, threading
+from spdl.pipeline import PipelineBuilder, StallError
+
+def hold_the_gil_once(item):
+    if item == 0:
+        while not pipeline._engine.sink.num_waits:  # until the consumer waits
+            threading.Event().wait(0.001)
+        ctypes.PyDLL(None).usleep(2_000_000)  # the native thread may come late
+    return item
+
+source = itertools.count()
+builder = PipelineBuilder().add_source(source).pipe(hold_the_gil_once).add_sink()
+pipeline = builder.build(stall_timeout=0.1, stall_action="raise")
+try:
+    for item in pipeline:
+        pass
+except StallError as error:
+    print("raised", error.seconds)
+""")
+    assert (ended.returncode, ended.stdout.split()) == (0, ["raised", "0.1"]), ended
+    assert "native code holds the GIL" in ended.stderr, ended
     ended.check_no_complaint()
 
 

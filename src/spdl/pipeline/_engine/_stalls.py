@@ -139,7 +139,9 @@ class StallWatch:
         elapsed_waiting, self._waited = waited - self._waited, waited
         was_blind = self._clock.take_report()
         if progress != self._progress or not is_running:
-            self._go_on(was_blind)
+            if was_blind and not self._is_reported:
+                self._report_blind(engine, is_running)
+            self._go_on()
             self._progress = progress
         else:
             self._stalled += max(0.0, min(elapsed, elapsed_waiting))
@@ -158,14 +160,22 @@ class StallWatch:
         """The pipeline has ended. Never blocks."""
         self._clock.close()
 
-    def _go_on(self, was_blind: bool) -> None:
-        if was_blind and not self._is_reported:
-            text = "pipeline %d did not move for %.3g s, because native code held the GIL; the stacks are on stderr"
-            log(_LOG, logging.ERROR, text, self._pipeline_id, self._seconds)
-        elif self._is_reported:
+    def _go_on(self) -> None:
+        if self._is_reported:
             log(_LOG, logging.WARNING, "pipeline %d moves again, after %.3g s", self._pipeline_id, self._stalled)
         self._stalled = 0.0
         self._is_reported = False
+
+    def _report_blind(self, engine: Engine, is_running: bool) -> None:
+        """It moves again, but no Python code could report that it did not."""
+        text = (
+            f"pipeline {self._pipeline_id} did not move for {self._seconds:.3g} s, because native code held the GIL; "
+            "the stacks are on stderr"
+        )
+        if self._raises and is_running:
+            engine.fail_stalled(StallError(f"{text}\n{self._describe(engine)}", seconds=self._seconds))
+        else:
+            log(_LOG, logging.ERROR, "%s", text)
 
     def _report(self, engine: Engine) -> None:
         text = (
