@@ -115,6 +115,16 @@ def test_what_is_no_function_is_refused(bad: str, module: str, op: str, capsys: 
     assert capsys.readouterr().err.startswith("spdl quarantine: ")
 
 
+def test_a_module_that_fails_while_it_is_imported(
+    bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that names the module and its error."""
+    (tmp_path / "quarantined_typo.py").write_text("load = undefined\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["quarantine", "retry", bad, "quarantined_typo:load"]) == ExitCode.USAGE
+    assert "cannot import quarantined_typo: NameError: name 'undefined'" in capsys.readouterr().err
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, and an exit code of its own."""
     for action in ("show", "exclude"):

@@ -159,6 +159,8 @@ def _function(name: str) -> Callable[[Any], Any]:
             found = getattr(found, part)
     except (ImportError, AttributeError) as exc:
         raise CommandError(f"cannot find {name}: {exc}", ExitCode.USAGE) from None
+    except Exception as exc:
+        raise CommandError(f"cannot import {module}: {type(exc).__name__}: {exc}", ExitCode.USAGE) from exc
     if not callable(found):
         raise CommandError(f"{name} cannot be called: it is {found!r}", ExitCode.USAGE)
     return found  # type: ignore[no-any-return]
