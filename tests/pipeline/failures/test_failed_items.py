@@ -201,7 +201,7 @@ def same(item: int) -> int:
         (_pool.PoolLane, "pass_on", same),
         (_loop_slots.Slots, "claim", same_async),
         (_loop.LoopLane, "_do_as_asked", same_async),
-        (_failures, "describe", refuse),
+        (_failures, "plain_origin", refuse),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
 )

@@ -1,5 +1,6 @@
 """Loading images into a batch in one call."""
 
+import atexit
 import inspect
 from collections.abc import Iterable
 from functools import lru_cache
@@ -371,3 +372,6 @@ def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
         (height, width), resize=LongerSide(), interpolation="bicubic", color=PIX_FMTS[pix_fmt], orient=orient
     )
     return native_transform(fit)
+
+
+atexit.register(_fit.cache_clear)  # as of `native_transform`: nanobind reports what is left at exit
