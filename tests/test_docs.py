@@ -12,6 +12,7 @@ Pages of the cookbook are compiled only: ``tests/cookbook`` runs them.
 import importlib.util
 import re
 import shutil
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,6 +162,23 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
     relative = [target for target in targets if target and not re.match(r"[a-z]+:", target)]
     assert [target for target in relative if not (document.parent / target).exists()] == []
+
+
+def test_installs_name_this_distribution_and_its_extras() -> None:
+    """Wherever a reader is told what to install: ``spdl`` is another project, and pip only warns of unknown extras."""
+    pages = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
+    code = [path for folder in ("src", "examples", "native") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = []
+    for path in [*pages, *(path for path in code if path.suffix in (".py", ".cpp", ".h"))]:
+        text = path.read_text(encoding="utf-8")
+        for match in re.finditer(r"pip install ([^`:\n]*)", text):
+            for name, extras in re.findall(r"(?<![\w.\[])(spdl(?:-\w+)*|\.)(?:\[([\w,-]+)\])?(?![\w])", match[1]):
+                known = set(extras.split(",")) <= {"", *project["optional-dependencies"]}
+                told_not_to = text[match.start() - 3 : match.end() + 3] == "**`pip install spdl` i"
+                if not (known and name in (project["name"], ".")) and not told_not_to:
+                    found.append(f"{path.relative_to(ROOT)}: {match[0]}")
+    assert found == []
 
 
 def test_blocks_keep_their_lines() -> None:

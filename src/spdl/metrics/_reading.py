@@ -34,6 +34,6 @@ def import_extra(module: str, package: str, extra: str) -> ModuleType:
     except ImportError as exc:
         raise ImportError(
             f"spdl.metrics.{extra}() needs the package {package}, which cannot be imported ({exc}): "
-            f'pip install "{package}", or install spdl with its extra "{extra}"',
+            f'pip install "{package}", or install spdl-native with its extra "{extra}"',
             name=exc.name,
         ) from exc
