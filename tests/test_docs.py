@@ -2,25 +2,23 @@
 
 Every block fenced as ``python`` is run, the blocks of one file in order as one program, in a folder that holds nothing
 but ``photos/`` with a few JPEGs and ``clips/`` with ``video.mp4`` (H.264 and AAC), ``speech.wav`` and ``music.flac``,
-two seconds each. A block fenced as ``python no-run`` is only compiled, and a document with blocks fenced as
-``python torch`` is only run where torch is installed. What a block fenced as ``python output`` prints is the block
-fenced as ``text`` behind it. The program keeps the line numbers of the document, so that a
-traceback points into it.
+two seconds each; readers of the site can fetch these. A block fenced as ``python no-run`` is only compiled, and a
+document with blocks fenced as ``python torch`` is only run where torch is installed. What a block fenced as
+``python output`` prints is the block fenced as ``text`` behind it. The program keeps the line numbers of the document,
+so that a traceback points into it.
 Pages of the cookbook are compiled only: ``tests/cookbook`` runs them.
 """
 
 import importlib.util
 import re
-import shutil
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.support.child import run_file
-from tests.support.media import clip, pictures, tones
+from tests.support.sample_media import put_media
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+)(?P<info>.*)$")
@@ -99,22 +97,6 @@ RUNNABLE = [
     for path in DOCUMENTS
     if path.parent.name != "cookbook" and program_of(blocks_of(path.read_text(encoding="utf-8"))).strip()
 ]
-
-
-def put_media(folder: Path) -> None:
-    """What the documents' code reads."""
-    (folder / "photos").mkdir(parents=True)
-    for number in range(40):
-        Image.linear_gradient("L").convert("RGB").resize((60 + number, 80)).save(folder / f"photos/{number}.jpg")
-    made = (
-        clip("video.mp4", *pictures("320x240", "25"), *tones(16000), "-c:v", "libx264", "-g", "12", "-bf", "2",
-             "-pix_fmt", "yuv420p", "-c:a", "aac"),
-        clip("speech.wav", *tones(16000)),
-        clip("music.flac", *tones(44100, expression="sin(440*2*PI*t)|sin(550*2*PI*t)")),
-    )  # fmt: skip
-    (folder / "clips").mkdir()
-    for path in made:
-        shutil.copy(path, folder / "clips")
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.child import run_file
-from tests.test_docs import ROOT, blocks_of, program_of, put_media
+from tests.support.sample_media import put_media
+from tests.test_docs import ROOT, blocks_of, program_of
 
 GUIDE = ROOT / "docs" / "guides" / "hangs.md"
 

@@ -4,6 +4,7 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +47,21 @@ def test_every_link_leads_to_a_page_or_a_file(pages: Path) -> None:
     assert dead == []
     assert (pages / "benchmarking/engine.md").exists() or (pages / "benchmarking/images.md").exists()
     assert (pages / "files/examples/epochs.py.txt").exists()
+
+
+def test_pages_whose_code_reads_files_have_these_files(pages: Path) -> None:
+    """In an archive that readers can fetch: no page needs another one, or our tests, to run its code."""
+    with zipfile.ZipFile(pages / "samples.zip") as archive:
+        assert {"photos/0.jpg", "clips/video.mp4", "clips/speech.wav", "clips/music.flac"} < set(archive.namelist())
+    lacking = []
+    for page in sorted(pages.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        blocks = re.findall(r"^```python(?! no-run)[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+        if any(re.search(r'"(photos|clips)\b', block) for block in blocks) and "samples.zip](" not in text:
+            lacking.append(page.relative_to(pages).as_posix())
+    assert lacking == []
+    assert "samples.zip](../samples.zip)" in (pages / "guides/video.md").read_text(encoding="utf-8")
+    assert "samples.zip" not in (pages / "guides/batching.md").read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_contents(pages: Path) -> None:

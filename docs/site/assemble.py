@@ -1,9 +1,10 @@
 """Assemble the source of the site: the pages of docs/, what lies beside them, and a page for each public module.
 
 Pages may link to any file of the repository, as readers on a code host expect. Here links between pages are made right
-for where the pages are in the site, and other files are copied, so that no link leads out of it.
+for where the pages are in the site, and other files are copied, so that no link leads out of it. The files that the
+code of pages reads are in an archive, to which these pages have a link.
 
-Usage: python docs/site/assemble.py FOLDER
+Usage: PYTHONPATH=. python docs/site/assemble.py FOLDER, at the root of the repository
 """
 
 import inspect
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,6 +45,17 @@ MODULES: Final = (
 KINDS: Final = {"added": "Added", "changed": "Changed", "faster": "Faster", "fixed": "Fixed", "removed": "Removed"}
 _LINK: Final = re.compile(r"(?P<open>\]\()(?P<target>[^)\s]+)(?P<close>[^)]*\))")
 _FENCE: Final = re.compile(r"^ *(```+|~~~+)")
+#: A block of code that opens files of ``photos/`` or ``clips/``.
+_READER: Final = re.compile(
+    r"^```python(?! no-run)[^\n]*\n(?:(?!```)[^\n]*\n)*?(?!```)[^\n]*\"(photos|clips)\b", re.MULTILINE
+)
+_SAMPLES: Final = """\
+:::{{admonition}} Files to try it with
+The code on this page is one program, from top to bottom. It reads files in the folders `photos` and `clips`: unpack
+[{name}]({link}) where you run it, or put files of yours there.
+:::
+
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +133,25 @@ class _Links:
         return place
 
 
+def _with_samples(text: str, page: Page) -> str:
+    """The page, and before its first block of code where the files are that the code reads."""
+    if not _READER.search(text):
+        return text
+    link = Path(os.path.relpath("samples.zip", page.place.parent)).as_posix()
+    start = re.search(r"^```python", text, re.MULTILINE)
+    assert start is not None
+    return text[: start.start()] + _SAMPLES.format(name="samples.zip", link=link) + text[start.start() :]
+
+
+def _put_samples(folder: Path) -> None:
+    """Write ``samples.zip``: what the tests of these pages have."""
+    from tests.support.sample_media import put_media
+
+    with tempfile.TemporaryDirectory() as scratch:
+        put_media(Path(scratch, "samples"))
+        shutil.make_archive(str(folder / "samples"), "zip", Path(scratch, "samples"))
+
+
 def _changelog(text: str) -> str:
     """The changelog with what has changed since the last release."""
     sections: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -188,7 +220,8 @@ def assemble(folder: Path, say: Callable[[str], None] = print) -> None:
             text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
         target = folder / page.place
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(links.rewritten(text, page), encoding="utf-8")
+        target.write_text(_with_samples(links.rewritten(text, page), page), encoding="utf-8")
+    _put_samples(folder)
     shutil.copyfile(ROOT / "docs/site/conf.py", folder / "conf.py")
     (folder / "_static").mkdir()
     shutil.copyfile(ROOT / "docs/site/narrow.css", folder / "_static/narrow.css")
