@@ -27,7 +27,13 @@ def fail(problem: str) -> None:
 
 
 def add_licences(content: Path, licences: Path) -> None:
-    """Copy the licences into the wheel's metadata, and name them there."""
+    """Copy the licences into the wheel's metadata, and name them there. Fail if those of a library are missing."""
+    sources = (licences / "SOURCES.txt").read_text(encoding="utf-8")
+    libraries = re.findall(r"^([a-z][\w.+-]*) \d\S*\n    sha256 ", sources, flags=re.MULTILINE)
+    if "ffmpeg" not in libraries:
+        fail("SOURCES.txt does not name the sources of FFmpeg")
+    if without := [name for name in libraries if not any((licences / name).glob("*"))]:
+        fail(f"there are no licences of {', '.join(without)}")
     (info,) = content.glob("*.dist-info")
     metadata = info / "METADATA"
     text = metadata.read_text(encoding="utf-8")
