@@ -34,6 +34,7 @@ def test_required_figures_name_cases_and_peers_that_take_part() -> None:
 @pytest.mark.skipif(find_missing() is None, reason="there is a GPU")
 def test_without_a_gpu_nothing_is_measured_and_it_says_why() -> None:
     """That is no failure, unless figures are required."""
+    pytest.importorskip("torch")
     for options, returncode in (["--quick"], 0), (["--quick", "--require"], 1):
         done = run_child(f"""
             import runpy, sys

@@ -30,9 +30,9 @@ class Muxer:
 
     Add streams, open, write, close::
 
-        muxer = Muxer("out.mp4")
+        muxer = Muxer("out.mkv")
         config = video_encode_config(height=48, width=64, frame_rate=(25, 1), pix_fmt="yuv444p")
-        encoder = muxer.add_encode_stream(config)
+        encoder = muxer.add_encode_stream(config, encoder="ffv1")  # lossless
         with muxer.open():
             for pts in range(0, 100, 25):
                 pictures = np.full((25, 3, 48, 64), pts, np.uint8)
