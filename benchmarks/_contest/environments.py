@@ -4,6 +4,7 @@ The reference has the same import name as this package, so the two can never sha
 has its own process, so that the imports of one do not slow down the garbage collector of another.
 """
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -51,7 +52,7 @@ class Environment:
     is_optional: bool = False
 
 
-#: This interpreter with the checkout's ``src``.
+#: This interpreter with the checkout's ``src``, or with the package that is installed in its place, such as a wheel.
 CHECKOUT = Environment("checkout")
 #: The released package that SPDL is compared with.
 REFERENCE = Environment("reference", ("numpy", "spdl==0.8.0"))
@@ -109,9 +110,16 @@ def is_made(environment: Environment) -> bool:
 def environ_of(environment: Environment) -> dict[str, str]:
     """This process's variables without those that change how Python or SPDL run; only checkouts see their ``src``."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPDL_"))}
-    if environment.tree is not None or environment.python is not None or environment == CHECKOUT:
+    is_source = environment == CHECKOUT and not _is_installed_apart()
+    if environment.tree is not None or environment.python is not None or is_source:
         environ["PYTHONPATH"] = str((environment.tree or REPOSITORY) / "src")
     return environ
+
+
+def _is_installed_apart() -> bool:
+    """Whether this interpreter has another SPDL than the checkout's ``src``, which need not be built for it then."""
+    found = importlib.util.find_spec("spdl")
+    return found is not None and not Path(found.origin or "").is_relative_to(REPOSITORY / "src")
 
 
 # Written last: it shows that the environment is complete, and its requirements.
