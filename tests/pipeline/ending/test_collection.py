@@ -295,6 +295,38 @@ print(len(others()))
 """).check("0")
 
 
+def test_a_source_that_is_being_collected_cannot_be_woken() -> None:
+    """A collector closes what the source's thread runs, while a stop on another thread wakes that thread."""
+    run_child(f"""{_START}
+from spdl.pipeline._engine._lanes._source import SourceLane
+
+class Source:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+    def close(self):
+        stopper.start()
+        lane.thread.join()
+        print("closed")
+
+pipeline = build(Source())
+pipeline.get_item()
+stopper = threading.Thread(target=pipeline.stop)
+(lane,) = (thing for thing in gc.get_objects() if isinstance(thing, SourceLane))
+while True:
+    try:
+        lane._passes.close()
+        break
+    except ValueError:  # its thread has not filled the pipeline yet
+        pass
+stopper.join()
+print(len(others()))
+""").check("closed 0")
+
+
 def test_collected_by_a_thread_that_is_starting() -> None:
     """The last reference goes in a worker that is not running yet, while the worker that starts it waits for it."""
     run_child(f"""{_START}

@@ -9,6 +9,7 @@ ends the helping.
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Generator, Iterator
 from time import perf_counter
@@ -97,9 +98,14 @@ class SourceLane(Lane):
 
     def _go_on(self, thread: EngineThread) -> bool:
         """Body of the thread. Returns True if there is no room; ``_wake`` is called when there is."""
-        assert self._passes is not None
-        for _ in self._passes:
-            return True
+        passes = self._passes
+        assert passes is not None
+        try:
+            for _ in passes:
+                return True
+        except ValueError:  # it is executing: a collector closes it, while a stop on another thread has woken this one
+            if not (self._is_collected or inspect.getgeneratorstate(passes) == inspect.GEN_RUNNING):
+                raise
         self._passes = None
         return False
 
