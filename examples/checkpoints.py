@@ -1,10 +1,12 @@
 """A training that is killed and goes on exactly: in the end it has the model of a training that nobody has disturbed.
 
-The training runs in a process of its own and saves the model and the position in the data together. It is killed by
-SIGKILL between two checkpoints and started again with the same command. Then two ranks stop in the middle of an epoch,
+The training runs in a process of its own and saves the model and the position in the data together. It dies by SIGKILL
+between two checkpoints, and is started again. Then two ranks stop in the middle of an epoch,
 and four ranks read the rest of it.
 """
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +39,8 @@ def make_pipeline(rank: int = 0, world_size: int = 1) -> Pipeline[list[tuple[flo
     )
 
 
-def train(path: Path) -> None:
-    """Train until the last epoch is over, from the checkpoint if there is one."""
+def train(path: Path, *, kill_at: int = 0) -> None:
+    """Train until the last epoch is over, from the checkpoint if there is one. Die behind the step ``kill_at``."""
     weights, step, epoch = [0.0, 0.0], 0, 0
     pipeline = make_pipeline()
     if path.exists():
@@ -57,21 +59,16 @@ def train(path: Path) -> None:
                     data = pipeline.state_dict()
                     resume.save(path, {"weights": weights, "step": step, "epoch": epoch, "data": data})
                 print(f"step {step}", flush=True)
+                if step == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
             epoch += 1
     print(f"weights {weights}", flush=True)
 
 
-def run(path: Path, *, kill_at: int | None = None) -> list[str]:
-    """Train in a process, which is killed when it has printed that step. Returns what it has printed."""
-    found = []
-    with subprocess.Popen([sys.executable, __file__, str(path)], stdout=subprocess.PIPE, text=True) as training:
-        assert training.stdout is not None
-        for line in training.stdout:
-            found.append(line.strip())
-            if line.strip() == f"step {kill_at}":
-                training.kill()
-                break
-    return found
+def run(path: Path, *, kill_at: int = 0) -> list[str]:
+    """Train in a process, which dies behind that step. Returns what it has printed."""
+    command = [sys.executable, __file__, str(path), str(kill_at)]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=kill_at == 0).stdout.splitlines()
 
 
 def on_other_ranks() -> None:
@@ -110,6 +107,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        train(Path(sys.argv[1]))
+        train(Path(sys.argv[1]), kill_at=int(sys.argv[2]))
     else:
         main()
