@@ -301,6 +301,31 @@ def test_wrong_values_are_refused_at_once(arguments: dict[str, object], message:
         RemoteStore(**arguments)  # type: ignore[arg-type]  # on purpose
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"timeout": True}, "timeout must be a number of seconds"),
+        ({"timeout": "1"}, "timeout must be a number of seconds"),
+        ({"attempts": True}, "attempts must be an integer"),
+        ({"attempts": 1.5}, "attempts must be an integer"),
+        ({"options": ["region"]}, "options must be a dict"),
+    ],
+)
+def test_wrong_types_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    """Before any request."""
+    with pytest.raises(TypeError, match=message):
+        RemoteStore("s3://b/", **options)
+
+
+def test_paths_must_name_objects(tmp_path: Path) -> None:
+    """A number or a slash does not."""
+    store = RemoteStore(tmp_path)
+    with pytest.raises(TypeError, match="path must be str, got int"):
+        store.get(1)  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(RemoteError, match="path must name an object, got '/'"):
+        store.get("/")
+
+
 def test_wrong_option_is_named() -> None:
     """At the first request: making a store loads nothing."""
     store = RemoteStore("s3://bucket/", options={"nonsense": "1"})
