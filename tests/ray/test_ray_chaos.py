@@ -1,5 +1,6 @@
 """What happens to a region on Ray when nodes, actors, memory or the pipeline's own process fail."""
 
+import asyncio
 import os
 import select
 import signal
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,45 @@ def test_a_node_that_is_lost_takes_no_item_along(cluster: Any) -> None:
         for node in nodes:
             cluster.remove_node(node)
         cluster.wait_for_nodes()  # so that Ray places nothing on them
+
+
+class HangsOnce:
+    """An op that never returns for item 0 at the first attempt, and says on which node that is."""
+
+    def __init__(self, told: Path) -> None:
+        self.told = told
+
+    async def __call__(self, item: int) -> int:
+        if item == 0 and not self.told.exists():
+            import ray
+
+            part = self.told.with_suffix(".part")
+            part.write_text(ray.get_runtime_context().get_node_id())
+            part.rename(self.told)
+            await asyncio.Event().wait()
+        return item
+
+
+def test_a_node_that_is_lost_when_the_others_are_done(cluster: Any, tmp_path: Path) -> None:
+    """They take no more items, so they make room for the actor that takes those of the lost one."""
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE, resources={"far": 1}) for _ in range(2)]
+    told = tmp_path / "node"
+    try:
+        target = RayActors(2, num_cpus=0, resources={"far": 1}, restart=True)
+        builder: Any = PipelineBuilder().add_source(range(12)).to(target).pipe(HangsOnce(told), concurrency=12)
+        pipeline = builder.to(MAIN_PROCESS).add_sink(12).build(num_threads=1)
+        with pipeline.auto_stop():
+            found = [pipeline.get_item(timeout=TIMEOUT) for _ in range(11)]
+            lost = next(node for node in nodes if node.node_id == told.read_text())
+            nodes.remove(lost)
+            cluster.remove_node(lost, allow_graceful=False)
+            found.append(pipeline.get_item(timeout=TIMEOUT))
+            assert sorted(found) == list(range(12))
+        check_conserved(pipeline, found, 12)
+    finally:
+        for node in nodes:
+            cluster.remove_node(node)
+        cluster.wait_for_nodes()
 
 
 @pytest.mark.usefixtures("far")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
 from spdl._processes._transport import NOTHING, Encoded, Link, Message
-from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then
+from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._protocol import ToRegionWorker
 from spdl.pipeline._remote._region_talk import RegionTalk
 
@@ -96,7 +96,8 @@ class _Port:
         self.way: _Calls | Link = _Calls(actor, worker, generation, heard)  # the one it has said by that it is ready
         self.place: Place | None = None  # until Ray has started it
         self.is_ready = False
-        self.is_lost = False  # it has died or failed: what else comes of it means nothing
+        self.is_done = False  # it gets nothing more
+        self.is_lost = False  # it has died, failed or was ended: what else comes of it means nothing
         self.deadline = inf  # to be ready
         self.listener: threading.Thread  # to what comes through Ray
         self.link: Link | None = None  # the short way, if it came in by the door
@@ -243,6 +244,9 @@ class RayWorkers:
                 event = self._talk.hear(index, message)
                 if isinstance(event, Ready):
                     self._begin(port, heard.link)
+                elif isinstance(event, Told) and event.then is Then.END:
+                    port.is_done = True
+                    self._make_room()
                 if event is not None:
                     events.append(event)
             return
@@ -260,6 +264,17 @@ class RayWorkers:
             error.__cause__ = what
             events.append(Failed(index, error))
 
+    def _make_room(self) -> None:
+        """End the actors that get nothing more, if another one waits for what they reserve.
+
+        It replaces one that died with items which they do not take any more: they would wait for each other for ever.
+        """
+        if any(not (port.is_ready or port.is_lost or port.is_done) for port in self._ports):
+            for port in self._ports:
+                if port.is_done and not port.is_lost:
+                    port.is_lost, port.deadline = True, inf
+                    self._kill(port)
+
     def _begin(self, port: _Port, link: Link | None) -> None:
         """Begin the conversation with an actor that is ready, on the way by which it has said so."""
         port.is_ready, port.deadline = True, inf
@@ -271,13 +286,16 @@ class RayWorkers:
     def wake(self) -> None:
         self._heard.put(None)
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         port = self._ports[worker]
         self._kill(port)
         port.listener.join(_KILL_TIMEOUT)
         with self._admitting:
             self._ports[worker] = self._start(worker, port.generation + 1)
         port.close()
+        for index in done:
+            self._ports[index].is_done = True
+        self._make_room()
 
     def stop(self, timeout: float) -> list[int]:
         with self._stopping:

@@ -28,7 +28,7 @@ class ScriptedWorkers:
     def start(self) -> None:
         self.events.put(Ready(0))
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         self.start()
 
     def send(

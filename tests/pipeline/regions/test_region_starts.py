@@ -42,7 +42,7 @@ class _Away:
     def wake(self) -> None:
         self.woken.set()
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         raise AssertionError("none has died")
 
     def stop(self, timeout: float) -> Sequence[int]:

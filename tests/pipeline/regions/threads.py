@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +64,7 @@ class ThreadWorkers(LinkedWorkers):
         self.all_ports.append(port)
         return port
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         self.ports[worker].link.close()
         port = self.ports[worker] = self._start(worker)
         self._begin(worker, Slot(self._slots[worker].generation + 1, port))

@@ -147,8 +147,13 @@ class RegionWorkers(Protocol):
     def wake(self) -> None:
         """Make ``wait`` return. Can be called from any thread, also with the engine's lock held."""
 
-    def replace(self, worker: int) -> None:
-        """Start a new process for a worker that died."""
+    def replace(self, worker: int, done: Sequence[int]) -> None:
+        """Start a new process for a worker that died.
+
+        Args:
+            worker: Its index.
+            done: Indices of workers that get nothing more. They may be ended, to make room for it.
+        """
 
     def stop(self, timeout: float) -> Sequence[int]:
         """Stop all workers and wait for their calls to return. Idempotent.

@@ -6,7 +6,7 @@ there within the description: in place of the region's target stands one that kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -164,7 +164,7 @@ class AttachedWorkers(LinkedWorkers):
             port.num_conversations = self.talk.conversation
             self._begin(index, Slot(0, port))
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         raise AssertionError("a worker that another process owns is not replaced")
 
     def stop(self, timeout: float) -> list[int]:

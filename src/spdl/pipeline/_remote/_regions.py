@@ -206,7 +206,7 @@ class ProcessWorkers(LinkedWorkers):
             self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
             self._begin(index, Slot(0, _ChildPort(self._children[index])))
 
-    def replace(self, worker: int) -> None:
+    def replace(self, worker: int, done: Sequence[int]) -> None:
         self._children[worker].stop()
         child = self._children[worker] = start_worker(run_worker, self._spec, worker, mp_context=self._mp_context)
         self._begin(worker, Slot(self._slots[worker].generation + 1, _ChildPort(child)))

@@ -245,10 +245,11 @@ class RegionLane(Lane):
             engine.log.warning("%s of stage %s died: %s; %s dealt again", who, node.info, event.error, items)
         with engine.lock:
             must_replace = node.lose(index, records, perf_counter())
+            done = [other for other, worker in enumerate(node.workers) if worker.ended]
         if not must_replace:
             return
         try:
-            workers.replace(index)
+            workers.replace(index, done)
         except Exception as exc:  # noqa: BLE001 - the system may be out of processes
             with engine.lock:
                 self._fail(exc)
