@@ -78,21 +78,24 @@ def make_cases(folder: Path, is_quick: bool) -> Sequence[Case]:
     num_photos, num_items = (8, 2_000) if is_quick else (128, 20_000)
 
     def photos() -> dict[str, Any]:
-        return {"paths": make_photos("web", num_photos), "num_items": 64 if is_quick else 2048}
+        return {"paths": make_photos("web", num_photos), "num_items": 128 if is_quick else 2048}
 
     return [
         Case("items", "three no-op stages, an item", {"paths": [], "num_items": num_items}, columns=_COLUMNS),
         Case("images", "a call for each photograph, a photograph", photos, columns=_COLUMNS),
         Case("batches", "a call for 32 photographs, a photograph", photos, columns=_COLUMNS),
+        Case("batches-128", "a call for 128 photographs, a photograph", photos, columns=_COLUMNS),
     ]
 
 
 REQUIRED: tuple[Required, ...] = (
     AtMost("items: GIL held, three stages", ("items", GIL, "gil_us"), 15),
-    AtMost("batches: GIL held, a photograph", ("batches", GIL, "gil_us"), 6),
+    AtMost("batches of 32: GIL held, a photograph", ("batches", GIL, "gil_us"), 6),
+    AtMost("batches of 128: GIL held, a photograph", ("batches-128", GIL, "gil_us"), 6),
     Agrees("items", 0.8),
     Agrees("images", 0.8),
     Agrees("batches", 0.8),
+    Agrees("batches-128", 0.8),
 )
 
 _ADAPTER = "benchmarks.scaling._work"

@@ -19,9 +19,14 @@ _LEFT: Final = 70
 _RIGHT: Final = 190  # pixels for the names of the lines
 _TOP: Final = 40
 _BOTTOM: Final = 50
-_NAMES: Final = {"items": "three no-op stages", "batches": "32 photographs a call", "images": "a photograph a call"}
+_NAMES: Final = {
+    "items": "three no-op stages",
+    "batches-128": "128 photographs a call",
+    "batches": "32 photographs a call",
+    "images": "a photograph a call",
+}
 # Of the palette of Okabe and Ito (2008), which people with any colour vision can tell apart.
-_COLOURS: Final = {"items": "#d55e00", "batches": "#009e73", "images": "#56b4e9"}
+_COLOURS: Final = {"items": "#d55e00", "batches-128": "#cc79a7", "batches": "#009e73", "images": "#56b4e9"}
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600 }

@@ -9,9 +9,10 @@ from typing import Any
 from benchmarks._contest.ours import spdl_version
 from spdl.pipeline import Pipeline, PipelineBuilder
 
-__all__ = ["BATCH", "make", "noop", "timed_native_calls", "value_of", "versions"]
+__all__ = ["BATCHES", "make", "noop", "timed_native_calls", "value_of", "versions"]
 
-BATCH = 32
+#: How many photographs a call takes, by case.
+BATCHES = {"batches": 32, "batches-128": 128}
 
 
 def versions() -> dict[str, str]:
@@ -24,7 +25,7 @@ def noop(item: Any) -> Any:
 
 
 def make(case: str, paths: list[str], num_items: int, num_threads: int) -> Pipeline[Any]:
-    """``items``: three no-op stages. ``images``: a call for each photograph. ``batches``: one for each 32 of them."""
+    """``items``: three no-op stages. ``images``: a call for each photograph. ``batches``: one for many of them."""
     if case == "items":
         builder: PipelineBuilder[Any, Any] = PipelineBuilder().add_source(range(num_items))
         for _ in range(3):
@@ -38,8 +39,8 @@ def make(case: str, paths: list[str], num_items: int, num_threads: int) -> Pipel
 
     chosen = [paths[number % len(paths)] for number in range(num_items)]
     builder = PipelineBuilder().add_source(chosen)
-    if case == "batches":
-        builder.aggregate(BATCH).pipe(load, concurrency=num_threads)
+    if case in BATCHES:
+        builder.aggregate(BATCHES[case]).pipe(load, concurrency=num_threads)
     else:
         builder.pipe(lambda path: load([path]), concurrency=num_threads)
     return builder.add_sink(2 * num_threads).build(num_threads=num_threads)
