@@ -16,6 +16,8 @@ import spdl
 pytestmark = pytest.mark.tree
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Packages that write the files of some pages. Where the site is built, they are there.
+OPTIONAL = ("pyarrow", "tokenizers")
 
 
 def load(path: str) -> ModuleType:
@@ -32,7 +34,7 @@ def load(path: str) -> ModuleType:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    load("docs/site/assemble.py").assemble(folder, say=lambda text: None)
+    load("docs/site/assemble.py").assemble(folder, say=lambda text: None, lacking=OPTIONAL)
     return folder
 
 
@@ -62,6 +64,24 @@ def test_pages_whose_code_reads_files_have_these_files(pages: Path) -> None:
     assert lacking == []
     assert "samples.zip](../samples.zip)" in (pages / "guides/video.md").read_text(encoding="utf-8")
     assert "samples.zip" not in (pages / "guides/batching.md").read_text(encoding="utf-8")
+
+
+def test_pages_of_the_cookbook_have_the_files_of_their_script(pages: Path) -> None:
+    """Each page has its own, which are those that its test has."""
+    may_lack = {"hugging-face", "text"} if any(importlib.util.find_spec(name) is None for name in OPTIONAL) else set()
+    for page in sorted((pages / "cookbook").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if "```python script" not in text or page.stem in may_lack:
+            continue
+        before, link, _ = text.partition(f"[{page.stem}.zip]({page.stem}.zip)")
+        assert link, page.stem
+        assert "```python" not in before, page.stem
+    with zipfile.ZipFile(pages / "cookbook/images.zip") as archive:
+        assert len([name for name in archive.namelist() if name.endswith(".jpg")]) == 160
+    with zipfile.ZipFile(pages / "cookbook/webdataset.zip") as archive:
+        assert "train/train-000003.tar" in archive.namelist()
+    with zipfile.ZipFile(pages / "cookbook/downloads.zip") as archive:
+        assert archive.namelist() == ["server.py"]
 
 
 def test_every_page_is_in_the_contents(pages: Path) -> None:

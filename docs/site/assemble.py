@@ -2,7 +2,7 @@
 
 Pages may link to any file of the repository, as readers on a code host expect. Here links between pages are made right
 for where the pages are in the site, and other files are copied, so that no link leads out of it. The files that the
-code of pages reads are in an archive, to which these pages have a link.
+code of pages reads are in archives, to which these pages have links.
 
 Usage: PYTHONPATH=. python docs/site/assemble.py FOLDER, at the root of the repository
 """
@@ -13,8 +13,9 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -53,6 +54,12 @@ _SAMPLES: Final = """\
 :::{{admonition}} Files to try it with
 The code on this page is one program, from top to bottom. It reads files in the folders `photos` and `clips`: unpack
 [{name}]({link}) where you run it, or put files of yours there.
+:::
+
+"""
+_RECIPE_FILES: Final = """\
+:::{{admonition}} Files to try it with
+Unpack [{name}]({link}) where you run the script; then it prints what is shown behind it.{more}
 :::
 
 """
@@ -133,23 +140,55 @@ class _Links:
         return place
 
 
-def _with_samples(text: str, page: Page) -> str:
-    """The page, and before its first block of code where the files are that the code reads."""
-    if not _READER.search(text):
+def _with_samples(text: str, page: Page, recipes: dict[str, str]) -> str:
+    """The page, and before its first block of code where the files are that the code reads.
+
+    ``recipes``: the pages of the cookbook that have files of their own, and what more there is to say of these.
+    """
+    if page.place.parent == Path("cookbook") and page.place.stem in recipes:
+        name = f"{page.place.stem}.zip"
+        note = _RECIPE_FILES.format(name=name, link=name, more=recipes[page.place.stem])
+    elif _READER.search(text):
+        link = Path(os.path.relpath("samples.zip", page.place.parent)).as_posix()
+        note = _SAMPLES.format(name="samples.zip", link=link)
+    else:
         return text
-    link = Path(os.path.relpath("samples.zip", page.place.parent)).as_posix()
     start = re.search(r"^```python", text, re.MULTILINE)
     assert start is not None
-    return text[: start.start()] + _SAMPLES.format(name="samples.zip", link=link) + text[start.start() :]
+    return text[: start.start()] + note + text[start.start() :]
 
 
-def _put_samples(folder: Path) -> None:
-    """Write ``samples.zip``: what the tests of these pages have."""
+def _archive(put: Callable[[Path], None], target: Path) -> None:
+    """Write an archive of what ``put`` puts into a folder."""
+    with tempfile.TemporaryDirectory() as scratch:
+        put(Path(scratch))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.make_archive(str(target.with_suffix("")), "zip", scratch)
+
+
+def _put_samples(folder: Path, lacking: Container[str]) -> dict[str, str]:
+    """Write ``samples.zip`` and an archive for each page of the cookbook: what the tests of these pages have.
+
+    Returns the pages of the cookbook, and what more there is to say of the files of each.
+    """
+    from tests.cookbook import data
     from tests.support.sample_media import put_media
 
-    with tempfile.TemporaryDirectory() as scratch:
-        put_media(Path(scratch, "samples"))
-        shutil.make_archive(str(folder / "samples"), "zip", Path(scratch, "samples"))
+    _archive(put_media, folder / "samples.zip")
+    more = {
+        "downloads": " In another terminal, `python server.py` writes `urls.txt` and serves its files.",
+        "webdataset": f" The shards are in a folder, so replace `{data.BUCKET}` by `{data.LOCAL}`.",
+    }
+    found = {}
+    for page in data.PAGES:
+        try:
+            _archive(partial(data.put, page), folder / "cookbook" / f"{page}.zip")
+        except ModuleNotFoundError as error:
+            if error.name not in lacking:
+                raise
+        else:
+            found[page] = more.get(page, "")
+    return found
 
 
 def _changelog(text: str) -> str:
@@ -206,9 +245,13 @@ def _reference(module: str, homes: dict[int, str]) -> str:
     return "\n".join(lines)
 
 
-def assemble(folder: Path, say: Callable[[str], None] = print) -> None:
-    """Write the source of the site into an empty ``folder``."""
+def assemble(folder: Path, say: Callable[[str], None] = print, *, lacking: Container[str] = ()) -> None:
+    """Write the source of the site into an empty ``folder``.
+
+    ``lacking``: packages that need not be there. Pages whose files are written with them come without these files.
+    """
     pages = _pages()
+    recipes = _put_samples(folder, lacking)
     links = _Links(pages, folder)
     for page in pages:
         text = (ROOT / page.origin).read_text(encoding="utf-8")
@@ -220,8 +263,7 @@ def assemble(folder: Path, say: Callable[[str], None] = print) -> None:
             text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
         target = folder / page.place
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_with_samples(links.rewritten(text, page), page), encoding="utf-8")
-    _put_samples(folder)
+        target.write_text(_with_samples(links.rewritten(text, page), page, recipes), encoding="utf-8")
     shutil.copyfile(ROOT / "docs/site/conf.py", folder / "conf.py")
     (folder / "_static").mkdir()
     shutil.copyfile(ROOT / "docs/site/narrow.css", folder / "_static/narrow.css")

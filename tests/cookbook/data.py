@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import random
+import shutil
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ from PIL import Image
 
 from tests.support.media import clip
 from tests.support.shards import tar_of
+
+__all__ = ["BUCKET", "LOCAL", "PAGES", "put"]
 
 _PICTURES = Path(__file__).parents[2] / "docs" / "guides" / "pictures"
 
@@ -136,11 +140,37 @@ def table_of_images(folder: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "images.parquet", row_group_size=10)
 
 
-#: Downloads that fail at first.
-BUSY, CUT_OFF = {"003.bin", "013.bin", "023.bin"}, {"030.bin"}
+def server(folder: Path) -> None:
+    """``server.py``, which writes ``urls.txt`` and serves what it names."""
+    shutil.copy(Path(__file__).with_name("server.py"), folder)
 
 
-def downloads(*, missing: bool) -> dict[str, bytes]:
-    """Files to download, by name; with those that the server does not have if ``missing``."""
-    gone = (7, 21)
-    return {f"{number:03}.bin": b"%04d" % number * 500 for number in range(40) if missing or number not in gone}
+def folder_of_shards(folder: Path) -> None:
+    """``train/train-<number>.tar``."""
+    (folder / "train").mkdir()
+    for name, content in shards(4, 16).items():
+        (folder / "train" / name).write_bytes(content)
+
+
+#: Where the page on WebDataset has its shards, and how that is written where ``folder_of_shards`` has put them.
+BUCKET, LOCAL = '"s3://bucket/train/"', '"file://" + os.path.abspath("train")'
+
+#: What puts the files that the script of a page reads into a folder.
+_FILES: dict[str, Callable[[Path], None]] = {
+    "downloads": server,
+    "hugging-face": table_of_images,
+    "images": partial(image_folder, count=160, damaged=True),
+    "jax": partial(image_folder, count=160, damaged=False),
+    "speech": sounds,
+    "text": texts,
+    "video": videos,
+    "webdataset": folder_of_shards,
+}
+
+#: The pages that have files.
+PAGES = tuple(_FILES)
+
+
+def put(page: str, folder: Path) -> None:
+    """Put the files that the script of a page reads into an empty folder. The site offers the same to readers."""
+    _FILES[page](folder)

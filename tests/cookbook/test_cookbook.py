@@ -2,8 +2,11 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
@@ -11,6 +14,7 @@ from spdl.pipeline import read_quarantine
 from tests.cookbook import data
 from tests.cookbook.downloads import serve_downloads
 from tests.cookbook.pages import FOLDER, numbers_of, page
+from tests.cookbook.server import BUSY, CUT_OFF, FILES
 from tests.support.child import run_file
 from tests.support.object_server import ObjectServer, serve
 
@@ -39,7 +43,7 @@ def test_images(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    data.image_folder(reader, 160, damaged=True)
+    data.put("images", reader)
     other = reader.with_name("other")
     other.mkdir()
     (other / "train").symlink_to(reader / "train")
@@ -76,8 +80,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
 def test_webdataset(reader: Path, bucket: ObjectServer) -> None:
     """Shards of a bucket are read once, in an order that goes on exactly behind what was saved."""
     pytest.importorskip("torch")
-    for name, content in data.shards(4, 16).items():
-        bucket.objects[f"bucket/train/{name}"] = content
+    shards = reader.with_name("shards")
+    shards.mkdir()
+    data.put("webdataset", shards)
+    for path in shards.rglob("*.tar"):
+        bucket.objects[f"bucket/train/{path.name}"] = path.read_bytes()
     recipe = page("webdataset")
     first = recipe.run(reader).stdout.splitlines()
     assert (
@@ -92,10 +99,20 @@ def test_webdataset(reader: Path, bucket: ObjectServer) -> None:
     assert not [each for each in bucket.requests[requests:] if each.path.endswith(".tar") and "range" in each.headers]
 
 
+def test_webdataset_on_the_disk(reader: Path) -> None:
+    """What the site tells its readers to write for the bucket, with the shards that it offers to them."""
+    pytest.importorskip("obstore")
+    pytest.importorskip("torch")
+    data.put("webdataset", reader)
+    recipe = page("webdataset")
+    assert recipe.script.count(data.BUCKET) == 1
+    replace(recipe, script=recipe.script.replace(data.BUCKET, data.LOCAL)).run(reader)
+
+
 def test_video(reader: Path) -> None:
     """A model learns from clips, and a damaged video is replaced."""
     pytest.importorskip("torch")
-    data.videos(reader)
+    data.put("video", reader)
     printed = page("video").run(reader).stdout
     losses = numbers_of("loss", printed)
     assert min(losses[4:]) < 0.8 * losses[0]
@@ -105,7 +122,7 @@ def test_video(reader: Path) -> None:
 def test_speech(reader: Path) -> None:
     """A model learns from padded batches at one sample rate."""
     pytest.importorskip("torch")
-    data.sounds(reader)
+    data.put("speech", reader)
     losses = numbers_of("loss", page("speech").run(reader).stdout)
     assert losses[-1] < 0.3
 
@@ -114,7 +131,7 @@ def test_text(reader: Path) -> None:
     """Documents of both formats are packed, and packing goes on."""
     pytest.importorskip("tokenizers")
     pytest.importorskip("pyarrow")
-    data.texts(reader)
+    data.put("text", reader)
     page("text").run(reader)
 
 
@@ -124,20 +141,32 @@ def test_downloads(reader: Path) -> None:
         recipe = page("downloads")
         recipe.run(reader)
         files = {path.name: path.read_bytes() for path in (reader / "downloaded").iterdir()}
-        assert files == data.downloads(missing=False)
+        assert files == FILES
         assert {line.error for line in read_quarantine(reader / "failed.jsonl")} == {"HTTPError"}
-        assert {name for name, count in asked.items() if count > 1} >= data.BUSY | data.CUT_OFF
+        assert {name for name, count in asked.items() if count > 1} >= BUSY | CUT_OFF
         asked.clear()
         again = run_file(recipe.save(reader), folder=reader)
         assert (again.returncode, again.stdout) == (0, "0 files, 0 bytes; 0 failed\n"), again
         assert not asked
 
 
+def test_server_of_downloads(reader: Path) -> None:
+    """The file that readers get serves what the page needs."""
+    data.put("downloads", reader)
+    with Popen([sys.executable, "server.py", "0"], cwd=reader, stdout=PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "urls.txt has 40 URLs; serving them until Ctrl-C\n"
+            page("downloads").run(reader)
+        finally:
+            server.terminate()
+
+
 def test_hugging_face(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A data set on the disk and a stream, both resumed."""
     pytest.importorskip("datasets")
     pytest.importorskip("torch")
-    data.table_of_images(reader)
+    data.put("hugging-face", reader)
     monkeypatch.setenv("HF_HOME", str(reader / "home"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     page("hugging-face").run(reader, may_warn="default")
@@ -148,6 +177,6 @@ def test_jax(reader: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
     monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    data.image_folder(reader, 160, damaged=False)
+    data.put("jax", reader)
     losses = numbers_of("loss", page("jax").run(reader, may_warn="default").stdout)
     assert losses[-1] < 0.9 * losses[0]

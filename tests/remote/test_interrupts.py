@@ -37,6 +37,27 @@ def test_errors_of_requests_are_raised_as_they_are() -> None:
 
 
 @pytest.mark.slow
+def test_requests_are_made_where_no_thread_can_be_started() -> None:
+    """From Python 3.12 on none is, once the main thread has ended; a thread that is no daemon may still read."""
+    run_child("""
+        import threading
+        from spdl.remote import RemoteTimeoutError
+        from spdl.remote._interruptible import Interruptible
+
+        def request(limit):
+            if limit == 1.0:
+                raise RemoteTimeoutError("too long")
+            return "done"
+
+        def read():
+            threading.main_thread().join()
+            print(Interruptible().run(request, 30.0))
+
+        threading.Thread(target=read).start()
+    """).check("done")
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_a_read_whose_server_is_silent() -> None:
     """Within a second, not at the time limit of the request."""
     run_child("""

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -79,15 +80,33 @@ def hurry(seconds: float = 0.2) -> None:
         vars(module)["DEFAULT_JOIN_TIMEOUT"] = seconds
 
 
+class _Presser:
+    """A thread that presses Ctrl-C for the main thread. Kept, because at exit Python 3.12 starts none any more."""
+
+    def __init__(self) -> None:
+        self.waits: SimpleQueue[threading.Event] = SimpleQueue()  # for each press, what is set when it was handled
+        threading.Thread(target=self._press, args=(threading.get_ident(),), daemon=True).start()
+
+    def _press(self, main: int) -> None:
+        while True:
+            handled = self.waits.get()
+            signal.pthread_kill(main, signal.SIGINT)
+            while not handled.wait(0.05):
+                signal.pthread_kill(main, signal.SIGINT)
+
+
+_presser: _Presser | None = None
+
+
 def interrupt_when_blocked() -> None:
     """Send Ctrl-C when the main thread, which is the caller, next waits inside the package.
 
     A signal that arrives in the instant before the wait is noticed by the interpreter only after the wait. So it is
-    sent again until it has been handled; once it has, it is never sent again.
+    sent again until it has been handled; once it has, it is never sent again. At exit it can be called again, but not
+    for the first time.
     """
-    main = threading.get_ident()
-    waiting = threading.Lock()
-    waiting.acquire()
+    global _presser
+    _presser = presser = _presser or _Presser()
     handled = threading.Event()
 
     def is_inside(frame: FrameType | None) -> bool:
@@ -100,19 +119,12 @@ def interrupt_when_blocked() -> None:
     def watch(frame: FrameType, event: str, arg: Any) -> None:
         if event == "c_call" and arg.__name__ in ("acquire", "join") and is_inside(frame):
             sys.setprofile(None)
-            waiting.release()
+            presser.waits.put(handled)
 
     def handle(signal_number: int, frame: FrameType | None) -> None:
         if not handled.is_set():
             handled.set()
             raise KeyboardInterrupt
 
-    def send() -> None:
-        waiting.acquire()
-        signal.pthread_kill(main, signal.SIGINT)
-        while not handled.wait(0.05):
-            signal.pthread_kill(main, signal.SIGINT)
-
     signal.signal(signal.SIGINT, handle)
-    threading.Thread(target=send, daemon=True).start()
     sys.setprofile(watch)

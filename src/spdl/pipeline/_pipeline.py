@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from gc import is_finalized
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -73,13 +74,15 @@ class Pipeline(Generic[T]):
         self._beginning = threading.Lock()  # several threads may make the first read; one starts the pipeline
         LIVE.add(self)
 
-    def __del__(self, _abandon: Callable[[Engine], None] = abandon) -> None:  # the name may be gone at exit
+    def __del__(  # the names may be gone at exit
+        self, _abandon: Callable[[Engine, bool], None] = abandon, _is_finalized: Callable[[object], bool] = is_finalized
+    ) -> None:
         # Neither the engine nor its threads refer to the handle, so it can be collected while they run. A
         # ``weakref.finalize`` would keep the engine and the user's ops alive, and these may refer to the handle. At
         # interpreter exit, all engines are stopped together before this is called.
         engine = getattr(self, "_engine", None)
         if engine is not None:
-            _abandon(engine)
+            _abandon(engine, _is_finalized(self))  # so far only if the cycle collector calls this
 
     def __repr__(self) -> str:
         """The graph: a line for the pipeline, and one per stage."""

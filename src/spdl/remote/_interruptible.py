@@ -99,7 +99,11 @@ class Interruptible:
 
         # No daemon: if the interpreter ended first, native code would return to nothing. It ends with its time limit.
         thread = threading.Thread(target=run, name="spdl-remote-request")
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more threads, or the interpreter exits, from Python 3.12 on
+            self._go_on()
+            return call()
         while not is_done.wait(None if self.is_over is None else _PATIENCE):
             self._go_on()
         thread.join()

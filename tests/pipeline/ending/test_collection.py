@@ -327,6 +327,56 @@ print(len(others()))
 """).check("closed 0")
 
 
+def test_collected_by_a_thread_that_leaves_the_stop_to_another_one() -> None:
+    """The collector closes the source before the stop wakes the source's thread, which would be executing it."""
+    run_child(f"""{_START}
+from spdl.pipeline._engine._lanes._source import SourceLane
+gc.disable()
+closing, collected = threading.Event(), threading.Event()
+
+class Source:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+    def close(self):
+        closing.set()
+        if threading.get_ident() != collector:
+            collected.wait()
+        print("closed")
+
+class Between:
+    \"""Is collected after the handle, and before what the source's thread runs.\"""
+    def __del__(self):
+        if any(thread.name == "spdl-reaper" for thread in threading.enumerate()):
+            closing.wait()
+
+class Box: pass
+
+def collect(item):
+    global collector
+    collector = threading.get_ident()
+    box = Box()
+    box.me, box.pipeline = box, PipelineBuilder().add_source(Source()).add_sink(1).build()
+    box.between = Between()
+    box.pipeline.get_item()
+    (lane,) = (thing for thing in gc.get_objects() if isinstance(thing, SourceLane) and "-1-" in thing.thread.name)
+    source = lane.thread
+    while lane.node.waiting is None or lane._passes.gi_running:
+        never.wait(0.001)
+    del lane, box
+    gc.collect()
+    collected.set()
+    source.join()
+
+list(PipelineBuilder().add_source(range(1)).pipe(collect).add_sink().build())
+join_others()
+print(len(others()))
+""").check("closed 0")
+
+
 def test_collected_by_a_thread_that_is_starting() -> None:
     """The last reference goes in a worker that is not running yet, while the worker that starts it waits for it."""
     run_child(f"""{_START}

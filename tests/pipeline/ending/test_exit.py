@@ -174,6 +174,29 @@ threading.Thread(target=lambda: print(len(list(pipeline)))).start()
 """).check("100")
 
 
+def test_generators_whose_worker_is_stuck_are_closed_at_exit() -> None:
+    """Also where no thread can be started for them, from Python 3.12 on; the pipelines after that one end too."""
+    ended = run_child(f"""{_START}
+import logging
+hurry()
+logging.getLogger("spdl.pipeline").addHandler(logging.NullHandler())
+
+def repeat(item):
+    try:
+        while True:
+            yield item
+    finally:
+        print("closed")
+
+stuck = builder(range(1)).pipe(repeat).pipe(block).add_sink().build(num_threads=1)
+stuck.start()
+reach()
+pipeline = builder(endless()).pipe(str).add_sink().build()
+pipeline.get_item()
+""")
+    ended.check("closed")
+
+
 def test_an_exit_handler_made_earlier_can_still_read_the_sink() -> None:
     """Exit handlers run in reverse order: at the user's the pipeline is stopped, and what was in the sink is there."""
     run_child(f"""{_START}

@@ -48,7 +48,7 @@ def _start(method: str, body: Any, arena: Any) -> tuple[Any, Connection]:
 
 
 #: What other programs on the machine, and multiprocessing itself, may make and remove meanwhile.
-_OTHERS = ("sem.", "psm_", "pymp-", "torch_")
+_OTHERS = ("sem.", "psm_", "pymp-", "torch_", "tmp")
 
 
 def _named_memory() -> set[str]:

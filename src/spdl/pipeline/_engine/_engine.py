@@ -284,7 +284,10 @@ class Engine(Core):
             lane.join(joining)
         if self.to_close:  # no worker was left for it; close() is user code: it runs on a thread that can be abandoned
             closer = EngineThread(f"spdl-{self.pipeline_id}-closer", Task(None, lambda _: self.close_generators()))
-            closer.start()
+            try:
+                closer.start()
+            except RuntimeError:  # the system has no more threads, or the interpreter exits, from Python 3.12 on
+                self.close_generators()
             joining.thread(closer)
         return joining.stuck
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -27,22 +30,61 @@ DEFAULT_JOIN_TIMEOUT = 10.0
 _OTHERS_HOLD = 0.5
 
 
-def abandon(engine: Engine) -> None:
+def abandon(engine: Engine, is_collecting: bool) -> None:
     """Stop the engine after its handle was collected, and join within the default timeout.
 
     Garbage collection may run on any thread at any moment, including the engine's own threads while they hold the
     engine's lock, and threads that are just starting. In these cases, a new thread does the stop.
+
+    Args:
+        engine: The engine of the handle.
+        is_collecting: Whether the cycle collector has taken the handle, and not the end of its last reference.
     """
     if engine.is_forked or engine.is_abandoned or engine.started == 0.0 or engine.is_over:
         return
     # Other threads hold the lock for microseconds only.
     if not _may_join() or not engine.lock.acquire(timeout=_OTHERS_HOLD):
-        # No thread can start while the interpreter exits; then the exit hook stops this engine.
-        with suppress(RuntimeError):
-            threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
+        reap = partial(_reap, engine)
+        if is_collecting:
+            # The collector has yet to close what the source's thread runs, and must not find it executing: see below.
+            _AfterCollection.add(reap)
+        else:
+            reap()
         return
     engine.lock.release()
     _stop_abandoned(engine)
+
+
+def _reap(engine: Engine) -> None:
+    # No thread can start while the interpreter exits; then the exit hook stops this engine.
+    with suppress(RuntimeError):
+        threading.Thread(target=_stop_abandoned, args=(engine,), name="spdl-reaper", daemon=True).start()
+
+
+class _AfterCollection:
+    """What is done when the collection that runs on this thread has ended. It keeps the engines meanwhile.
+
+    A stop wakes the source's thread. If the engine is garbage too, the collector closes the generator that this thread
+    runs, and complains on stderr if it is executing.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "stop":
+            gc.callbacks.remove(self)
+            for call in self.calls:
+                call()
+
+    @classmethod
+    def add(cls, call: Callable[[], None]) -> None:
+        # Collections do not overlap, so there is one of these at most.
+        found = [each for each in gc.callbacks if isinstance(each, cls)]
+        if not found:
+            found = [cls()]
+            gc.callbacks.append(found[0])
+        found[0].calls.append(call)
 
 
 def _may_join() -> bool:
