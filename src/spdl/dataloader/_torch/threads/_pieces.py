@@ -215,6 +215,9 @@ class PieceLoader:
         limit: Limit to apply to the calling threads; ``None``: they are not only for loading.
     """
 
+    #: For the engine: ``None`` is no dropped item.
+    spdl_joins_inputs: Final = True
+
     def __init__(self, plan: Plan, limit: IntraOpLimit | None = None) -> None:
         self.plan = plan
         self._limit = limit

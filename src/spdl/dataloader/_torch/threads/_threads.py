@@ -9,7 +9,6 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 import atexit
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any
 
 from spdl.dataloader._torch._fetching import draw_base_seed
@@ -19,6 +18,7 @@ from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
 
+from ._feed import Feed
 from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
@@ -67,7 +67,7 @@ class _Batches(Iterator[Any]):
         self._progress = progress
         self._timeout = plan.timeout or None
         self._budget = plan.prefetch_factor * plan.num_workers
-        self._feed: SimpleQueue[Any] = SimpleQueue()
+        self._feed = Feed()
         self._pipeline: Pipeline[Outcome] | None = None
         self._limit = IntraOpLimit()
         self._stall_timeout = plan.stall_timeout
@@ -219,7 +219,7 @@ class _StreamedBatches(_Batches):
         return outcome.unwrap()
 
 
-def _stream(plan: Plan, progress: Progress, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
+def _stream(plan: Plan, progress: Progress, permits: Feed, limit: IntraOpLimit) -> Iterator[Any]:
     """Yield samples to collate, or an outcome if the dataset failed. Runs in the source's thread."""
     limit.apply()
     skipped = {number - progress.first for number in progress.skipped}  # taken before the epoch was resumed
