@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from typing import Any
 
-__all__ = ["Feed"]
+__all__ = ["Endless", "Feed"]
 
 
 class Feed:
@@ -21,6 +21,9 @@ class Feed:
     def put(self, value: Any) -> None:
         self._queue.put(value)
 
+    def is_empty(self) -> bool:
+        return self._queue.empty()
+
     def get(self) -> Any:
         """Remove the oldest value, and wait for one if there is none. Called by the source, on its thread."""
         try:
@@ -29,3 +32,10 @@ class Feed:
             waiting = getattr(threading.current_thread(), "waiting_for_consumer", nullcontext)
         with waiting():
             return self._queue.get()
+
+
+class Endless(Feed):
+    """Always has ``True``: no batch is waited for. For diagnostic mode, in which nobody takes batches."""
+
+    def get(self) -> bool:
+        return True

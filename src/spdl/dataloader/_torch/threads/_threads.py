@@ -17,8 +17,9 @@ from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
+from spdl.pipeline.config import is_diagnostic_mode_enabled
 
-from ._feed import Feed
+from ._feed import Endless, Feed
 from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
@@ -142,12 +143,13 @@ class _IndexedBatches(_Batches):
         self._num_drawn = 0
         self._num_under_way = 0
         loader = PieceLoader(plan, self._limit)
-        self._splitter = Splitter(loader)
+        is_diagnosed = is_diagnostic_mode_enabled()
+        self._splitter = Splitter(loader, is_whole=is_diagnosed)
         for _ in range(self._budget):
             self._draw()
         builder = (
             PipelineBuilder()
-            .add_source(iter(self._feed.get, None))
+            .add_source(self._all_pieces() if is_diagnosed else iter(self._feed.get, None))
             .pipe(
                 loader,
                 # Calls that wait for an earlier one count too. The number of index batches drawn bounds them.
@@ -159,6 +161,20 @@ class _IndexedBatches(_Batches):
             )
         )
         self._start(builder, plan.num_workers)
+
+    def _all_pieces(self) -> Iterator[Piece]:
+        """The source in diagnostic mode: nobody takes the batches that would let others be drawn.
+
+        Batches are whole, because a piece can be loaded only once, and a profile does it several times.
+        """
+        while True:
+            if self._feed.is_empty():
+                self._draw()
+            if self._feed.is_empty():
+                if self._sampler_error is not None:
+                    raise self._sampler_error
+                return
+            yield self._feed.get()
 
     def _draw(self) -> None:
         """Draw the next index batch and feed it to the pipeline."""
@@ -197,6 +213,8 @@ class _StreamedBatches(_Batches):
     def __init__(self, plan: Plan, progress: Progress) -> None:
         super().__init__(plan, progress)
         progress.open_streams(1)
+        if is_diagnostic_mode_enabled():
+            self._feed = Endless()
         for _ in range(self._budget):
             self._feed.put(True)
         builder = (
