@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe import ItemFailure, PipelineStats, StageStats
 from spdl.pipeline._observe._units import rate, seconds
@@ -273,3 +274,15 @@ def test_table_of_a_new_pipeline_marks_nothing() -> None:
     text = str(pipeline(stage(0, "src", elapsed=0.0), num_items=0, state="new"))
     assert text.startswith("new, 0 s, 2 threads: 0 items")
     assert "->" not in text
+
+
+def test_table_can_be_narrow() -> None:
+    """As many columns as the format says; another format is refused."""
+    pipeline = PipelineBuilder().add_source(range(20)).pipe(str, name="a_stage_with_a_long_name").add_sink().build()
+    assert len(list(pipeline)) == 20
+    stats = pipeline.stats()
+    assert f"{stats}" == str(stats)
+    assert max(map(len, f"{stats:72}".splitlines())) <= 72
+    for spec in ("wide", ">80", "0", "-3"):
+        with pytest.raises(ValueError, match="number of columns"):
+            format(stats, spec)

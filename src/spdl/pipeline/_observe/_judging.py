@@ -156,7 +156,7 @@ def _missing(facts: Facts) -> str:
         return ""
     return (
         f"a verdict needs {MIN_SECONDS:g} s and {MIN_CALLS} calls, or {2 * MIN_SECONDS:g} s; measured are "
-        f"{facts.seconds:.1f} s and {facts.num_calls} calls"
+        f"{facts.seconds:.1f} s and {facts.num_calls} {'call' if facts.num_calls == 1 else 'calls'}"
     )
 
 

@@ -159,7 +159,8 @@ class StageStats:
 class PipelineStats:
     """Statistics of a pipeline, from its start (or that of the interval) until the snapshot.
 
-    ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table.
+    ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table of at most 100 columns,
+    and ``f"{stats:80}"`` a narrower one.
 
     Attributes:
         elapsed: Time since the start, in seconds.
@@ -311,6 +312,16 @@ class PipelineStats:
         from spdl.pipeline._observe._stats_table import stats_table
 
         return stats_table(self)
+
+    def __format__(self, spec: str) -> str:
+        """Return the table with at most so many columns: ``f"{stats:80}"``."""
+        if not spec:
+            return str(self)
+        from spdl.pipeline._observe._stats_table import stats_table
+
+        if not (spec.isascii() and spec.isdecimal() and int(spec) > 0):
+            raise ValueError(f"the format of {type(self).__name__} is a number of columns, as in '80', got {spec!r}")
+        return stats_table(self, int(spec))
 
 
 def _names(stats: PipelineStats) -> str:
