@@ -164,7 +164,9 @@ def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
         for stage in pipeline["stages"]
     )
     whole = {name: pipeline[name] for name in ("elapsed", "state", "num_threads", "num_items", "consumer_wait")}
-    return PipelineStats(stages=stages, **whole)
+    verdict = pipeline["verdict"] or {}
+    blamed = {"consumer": "sink", "unsure": None}.get(verdict.get("cause", "unsure"), verdict.get("stage"))
+    return PipelineStats(stages=stages, explain=lambda stats: (blamed, ""), **whole)
 
 
 def _heading(answer: dict[str, Any], roles: dict[int, str]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe import ItemFailure, PipelineStats, StageStats
+from spdl.pipeline._observe._document import document_of
 from spdl.pipeline._observe._units import rate, seconds
 
 
@@ -195,6 +196,26 @@ def test_table_has_a_line_for_each_stage_and_marks_the_limiting_one() -> None:
     assert " ".join(lines[3].split()) == "-> 0:1:decode 98 3 2 4 200 ms 50% 100% 0% 0% 1/4 9.3"
     assert len({len(line) for line in lines[1:5]}) == 1
     assert lines[5] == "-> limiting stage: 0:1:decode"
+
+
+@pytest.mark.parametrize(
+    ("blamed", "marked"), [("decode", "0:2:decode"), ("fetch", "0:1:fetch"), (None, "0:1:fetch"), ("gone", "0:1:fetch")]
+)
+def test_table_marks_the_stage_that_the_verdict_blames(blamed: str | None, marked: str) -> None:
+    """Not the one that is busy because it waits for the GIL; without a sure verdict, the busiest."""
+    got = pipeline(
+        stage(0, "src"),
+        stage(1, "fetch", busy=9.0, num_calls=100),
+        stage(2, "decode", busy=0.5, starved=9.4, num_calls=100),
+        stage(3, "sink", starved=9.6),
+        consumer_wait=9.3,
+        explain=lambda stats: (blamed, "decode is GIL-bound."),
+    )
+    lines = str(got).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("-> 0")] == [marked]
+    assert lines[-2:] == [f"-> limiting stage: {marked}", "decode is GIL-bound."]
+    assert limiting_name(got) == "fetch"
+    assert document_of(got)["limiting"] == marked.split(":")[1]
 
 
 def test_table_fits_in_100_columns() -> None:

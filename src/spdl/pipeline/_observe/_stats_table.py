@@ -20,7 +20,7 @@ def stats_table(stats: PipelineStats, width: int = WIDTH) -> str:
 
     Below 72 columns or so, columns of numbers no longer fit, and lines are longer than ``width``.
     """
-    limiting = stats.limiting_stage
+    limiting, sentence = stats._explained()
     rows = [(_marker(stage is limiting), stage_cells(stage, stats)) for stage in stats.stages]
     lines = wrap(headline(stats), width, subsequent_indent="   ")
     if rows:
@@ -29,8 +29,7 @@ def stats_table(stats: PipelineStats, width: int = WIDTH) -> str:
         lines += wrap(text, width, subsequent_indent="   ") if (text := stage_losses(stage)) else []
     if limiting is not None:
         lines += wrap(f"-> limiting stage: {_describe(limiting, stats)}", width, subsequent_indent="   ")
-        if stats.explain is not None:
-            lines += wrap(stats.explain(stats), width)
+        lines += wrap(sentence, width)
     return "\n".join(lines)
 
 
