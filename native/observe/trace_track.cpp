@@ -8,8 +8,12 @@
 namespace spdl {
 namespace {
 
+constexpr std::string_view kWait = "wait";
+constexpr std::string_view kMore = " more";
+constexpr std::string_view kAnd = " and ";
 constexpr std::string_view kDuration = R"(,"dur":)";
 constexpr std::string_view kFlow = R"(,"bind_id":"0x)";
+constexpr std::string_view kEnd = "},\n";
 constexpr std::size_t kMostDigits = 24;
 
 void append(std::string& text, auto number, int base = 10) {
@@ -40,19 +44,35 @@ TraceTrack::TraceTrack(std::string head, std::string middle, std::string tail, d
       offset_(offset),
       first_flow_(first_flow) {}
 
-std::string TraceTrack::line(std::int64_t item, double began, double ended) const {
-  std::string text;
-  text.reserve(head_.size() + middle_.size() + tail_.size() + kDuration.size() + kFlow.size() + 4 * kMostDigits);
+void TraceTrack::append_call(std::string& text, std::int64_t item, std::size_t num_more, double began,
+                             double ended) const {
   text += head_;
   append(text, item);
+  if (num_more != 0) {
+    text += kAnd;
+    append(text, num_more);
+    text += kMore;
+  }
+  append_times(text, began, ended);
+  text += kFlow;
+  append(text, first_flow_ + static_cast<std::uint64_t>(item), 16);
+  text += '"';
+  text += tail_;
+  text += kEnd;
+}
+
+void TraceTrack::append_wait(std::string& text, double began, double ended) const {
+  text += head_;
+  text += kWait;
+  append_times(text, began, ended);
+  text += kEnd;
+}
+
+void TraceTrack::append_times(std::string& text, double began, double ended) const {
   text += middle_;
   append_time(text, began * 1e6 + offset_);
   text += kDuration;
   append_time(text, (ended - began) * 1e6);
-  text += kFlow;
-  append(text, first_flow_ + static_cast<std::uint64_t>(item), 16);
-  text += tail_;
-  return text;
 }
 
 }  // namespace spdl

@@ -162,6 +162,48 @@ def test_sentences_are_wrapped() -> None:
     assert " ".join(block.split()).endswith(" ".join(verdict["text"].split()))
 
 
+def test_screen_is_as_wide_as_the_terminal() -> None:
+    """Columns that say least are left out, sentences are wrapped, and rates are always there."""
+    counts = {"num_calls": 10, "num_failures": 1, "num_dropped": 2, "num_in_flight": 3, "wall_time": 1.0}
+    stage = {"id": "1", "name": "decode_and_resize", "concurrency": 4, "elapsed": 9.0, "queue_len": 1, **counts}
+    stage.update(queue_capacity=2, num_success=9, num_emitted=9, busy=1.0, failures=[])
+    sink = {"id": "2", "name": "sink", "concurrency": 1, "elapsed": 9.0, "failures": []}
+    verdict = {"text": f"decode is GIL-bound: {'it waits ' * 20}."}
+    whole = {"elapsed": 9.0, "state": "running", "num_threads": 1, "num_items": 1234567, "consumer_wait": 8.0}
+    pipelines = [{"id": 0, **whole, "verdict": verdict, "stages": [stage, sink]}]
+    answer = {"pid": 1, "argv": ["train.py", "--data"], "pipelines": pipelines}
+    for width in (72, 80, 100):
+        (block,) = _watch.screen([answer], {}, width)
+        assert max(map(len, block.splitlines())) <= width
+        assert "items/s" in block
+        assert "failed" in block
+        assert "the consumer waited 89% of the time" in " ".join(block.split())
+        assert ("dropped" in block) == (width == 100)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "marked"),
+    [
+        ({"cause": "gil", "stage": "decode"}, "0:2:decode"),
+        ({"cause": "consumer", "stage": None}, "0:3:sink"),
+        ({"cause": "unsure", "stage": "decode"}, "0:1:fetch"),
+        (None, "0:1:fetch"),
+    ],
+)
+def test_stage_that_the_verdict_blames_is_marked(verdict: dict[str, Any] | None, marked: str) -> None:
+    """On the screen too, where the text of the verdict stands below."""
+    shares = {"src": (0.0, 0.0), "fetch": (9.0, 0.0), "decode": (0.5, 9.0), "sink": (0.0, 9.0)}
+    stages = [
+        {"id": f"{k}", "name": name, "concurrency": 1, "elapsed": 9.0, "busy": busy, "starved": starved, "failures": []}
+        for k, (name, (busy, starved)) in enumerate(shares.items())
+    ]
+    whole = {"id": 0, "elapsed": 9.0, "state": "running", "num_threads": 2, "num_items": 9, "consumer_wait": 8.0}
+    told = None if verdict is None else {**verdict, "text": "It is so."}
+    (block,) = _watch.screen([{"pid": 1, "argv": [], "pipelines": [{**whole, "verdict": told, "stages": stages}]}], {})
+    assert [line.split()[1] for line in block.splitlines() if line.startswith("-> 0")] == [marked]
+    assert block.endswith("It is so." if told else "-> limiting stage: 0:1:fetch")
+
+
 def test_intervals_are_of_one_pipeline() -> None:
     """The first is the whole; a pipeline with the same number in another process has its own."""
     stage = {"id": "0", "name": "src", "concurrency": 2, "elapsed": 1.0, "num_calls": 10, "failures": []}

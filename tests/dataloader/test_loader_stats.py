@@ -71,6 +71,48 @@ def test_loader_of_torchs_kind_has_statistics(workers: str | None) -> None:
     assert "load" in str(stats)
 
 
+def test_pieces_of_a_batch_are_no_dropped_items() -> None:
+    """Threads load a batch in pieces, and the one that ends last gives the batch: nothing is dropped."""
+    pytest.importorskip("torch")
+    from spdl.dataloader import get_pytorch_dataloader
+
+    loader = get_pytorch_dataloader(list(range(64)), 8, num_workers=4, timeout=0, workers="thread")
+    assert len(list(loader)) == 8
+    load = loader.stats().stages[1]
+    assert (load.num_dropped, load.num_emitted) == (0, 8)
+    assert load.num_calls > 8
+    assert "dropped" not in str(loader.stats())
+
+
+def streamed() -> Any:
+    """An iterable dataset."""
+    from torch.utils.data import IterableDataset
+
+    class Streamed(IterableDataset[int]):
+        def __iter__(self) -> Any:
+            return iter(range(1000))
+
+    return Streamed()
+
+
+@pytest.mark.parametrize("is_iterable", [False, True])
+def test_source_of_a_loader_with_threads_is_not_busy_while_the_consumer_is_away(is_iterable: bool) -> None:
+    """It waits until the consumer has taken a batch, so it is blocked, and the consumer is what limits."""
+    pytest.importorskip("torch")
+    from spdl.dataloader import get_pytorch_dataloader
+
+    dataset = streamed() if is_iterable else list(range(1000))
+    loader = get_pytorch_dataloader(dataset, 4, num_workers=2, timeout=0, workers="thread")
+    iterator = iter(loader)
+    next(iterator)
+    while (source := loader.stats().stages[0]).blocked < 0.8 * source.elapsed:
+        threading.Event().wait(0.001)  # time passes by itself
+    stats = loader.stats()
+    assert stats.stages[0].busy < 0.2 * stats.elapsed
+    assert stats.limiting_stage is stats.stages[-1]
+    del iterator
+
+
 def test_failed_batches_of_a_loader_without_workers_are_counted() -> None:
     """A batch whose exception was raised in the consumer is no item."""
     pytest.importorskip("torch")

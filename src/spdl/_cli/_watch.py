@@ -112,12 +112,15 @@ def _only_process() -> int:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def screen(answers: list[dict[str, Any]], before: dict[tuple[int, int], PipelineStats]) -> list[str]:
+def screen(
+    answers: list[dict[str, Any]], before: dict[tuple[int, int], PipelineStats], width: int = _WIDTH
+) -> list[str]:
     """Return a block of text for each pipeline. Keeps the statistics in ``before``: the next ones are of the interval.
 
     Args:
         answers: What the processes show, the asked one first.
         before: Earlier statistics by pid and number of the pipeline.
+        width: Columns of the terminal.
     """
     blocks = []
     roles = _roles(answers)
@@ -129,11 +132,15 @@ def screen(answers: list[dict[str, Any]], before: dict[tuple[int, int], Pipeline
             stats = _stats_of(pipeline)
             key = answer["pid"], pipeline["id"]
             earlier, before[key] = before.get(key), stats
-            lines = [heading, f"pipeline {pipeline['id']}: {stats if earlier is None else _between(earlier, stats)}"]
+            shown = stats if earlier is None else _between(earlier, stats)
+            headline, table, rest = f"{shown:{width}}".partition("\n   stage ")
+            headline = f"pipeline {pipeline['id']}: {' '.join(headline.split())}"
+            lines = [heading, *wrap(headline, width, subsequent_indent="   ")]
+            lines[-1] += table + rest
             if pipeline["verdict"] is not None:
                 for line in pipeline["verdict"]["text"].splitlines():
-                    lines += wrap(line, _WIDTH, subsequent_indent="   ")
-            lines += _failures(pipeline)
+                    lines += wrap(line, width, subsequent_indent="   ")
+            lines += _failures(pipeline, width)
             blocks.append("\n".join(lines))
     return blocks
 
@@ -157,7 +164,9 @@ def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
         for stage in pipeline["stages"]
     )
     whole = {name: pipeline[name] for name in ("elapsed", "state", "num_threads", "num_items", "consumer_wait")}
-    return PipelineStats(stages=stages, **whole)
+    verdict = pipeline["verdict"] or {}
+    blamed = {"consumer": "sink", "unsure": None}.get(verdict.get("cause", "unsure"), verdict.get("stage"))
+    return PipelineStats(stages=stages, explain=lambda stats: (blamed, ""), **whole)
 
 
 def _heading(answer: dict[str, Any], roles: dict[int, str]) -> str:
@@ -175,12 +184,12 @@ def _roles(answers: list[dict[str, Any]]) -> dict[int, str]:
     }
 
 
-def _failures(pipeline: dict[str, Any]) -> list[str]:
+def _failures(pipeline: dict[str, Any], width: int) -> list[str]:
     lines = []
     for stage in pipeline["stages"]:
         for failure in stage["failures"][-1:]:
             text = f"{stage['name']} failed on {failure['item']}: {failure['error'].splitlines()[0]}"
-            lines.append(f"last failure: {text}"[:_WIDTH])
+            lines.append(f"last failure: {text}"[:width])
     return lines
 
 
@@ -203,14 +212,14 @@ def _top(pid: int) -> int:
             "needs the package rich: pip install 'spdl-native[top]'; `spdl stats` does without", ExitCode.FAILED
         ) from None
     before: dict[tuple[int, int], PipelineStats] = {}
+    console = Console()
 
     def draw() -> Group:
-        blocks = screen(ask_all(pid, "stats"), before)
+        blocks = screen(ask_all(pid, "stats"), before, min(_WIDTH, console.width))
         lines = [line for block in blocks for line in (*block.splitlines(), "")]
         return Group(*(Text(line, style=_style(line), no_wrap=True, overflow="ellipsis") for line in lines))
 
     try:
-        console = Console()
         if not console.is_terminal:  # a file gets one screen after the other
             while True:
                 console.print(draw())

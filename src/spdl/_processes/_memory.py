@@ -10,6 +10,7 @@ from .lib._memory import Area as Area  # noqa: E402  # loaded before
 from .lib._memory import FrameRing as FrameRing  # noqa: E402
 from .lib._memory import Sampler as Sampler  # noqa: E402
 from .lib._memory import Sender as Sender  # noqa: E402
+from .lib._memory import TraceLines as TraceLines  # noqa: E402
 from .lib._memory import TraceTrack as TraceTrack  # noqa: E402
 from .lib._memory import View as View  # noqa: E402
 from .lib._memory import Watchdog as Watchdog  # noqa: E402

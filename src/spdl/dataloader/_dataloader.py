@@ -319,7 +319,7 @@ class DataLoader(Generic[Source, Output]):
         """
         self._is_measured = True
         observer = self._observer or self._build()._observer
-        return observer.verdict(as_timeout("seconds", seconds), ("num_threads", "num_threads"))
+        return observer.verdict(as_timeout("seconds", seconds), "loader")
 
     def __getstate__(self) -> dict[str, Any]:
         own = {key: value for key, value in vars(self).items() if key not in ("state_dict", "load_state_dict")}

@@ -363,12 +363,12 @@ class PyTorchDataLoader(Generic[T], _Attributes):
         seconds = as_timeout("seconds", seconds)
         self._is_measured = True
         if self._observer is not None:
-            return self._observer.verdict(seconds, ("num_workers", "num_workers"))
+            return self._observer.verdict(seconds, "torch")
         stats = self._read_stats()
         if seconds is not None and stats.state == "running":
             threading.Event().wait(seconds)
             stats = self._read_stats() - stats
-        return judged(stats, ("num_workers", "num_workers"))
+        return judged(stats, "torch")
 
     @property
     def choice(self) -> "Choice | None":

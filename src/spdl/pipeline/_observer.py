@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._observe._history import History
     from ._observe._sampling import Sampling
     from ._observe._stats import PipelineStats
+    from ._observe._terms import User
     from ._observe._verdict import Verdict
 
 __all__ = ["Observer", "judged"]
@@ -38,12 +39,12 @@ class Observer:
         found = stats_of(counts) if sampling is None else stats_of(counts, sampling.read(), sampling.since)
         return self._history.extended(found)
 
-    def verdict(self, seconds: float | None = None, arguments: tuple[str, str] | None = None) -> Verdict:
+    def verdict(self, seconds: float | None = None, user: User = "pipeline") -> Verdict:
         """See ``Pipeline.verdict``.
 
         Args:
             seconds: Measure for that long from now.
-            arguments: What the user calls the concurrency of a stage and the number of threads.
+            user: Whose arguments it speaks of.
         """
         if seconds is not None and self._engine.state is EngineState.NEW:
             raise PipelineStateError(
@@ -55,7 +56,7 @@ class Observer:
         if seconds is not None:
             self._engine.stopped.wait(seconds)
             stats = self.stats() - stats
-        return judged(stats, arguments)
+        return judged(stats, user)
 
     def stats_and_verdict(self) -> tuple[PipelineStats, Verdict]:
         """Both, from one reading of the counters."""
@@ -85,8 +86,8 @@ class Observer:
             engine.on_ended.append(self._sampling.end)
 
 
-def judged(stats: PipelineStats, arguments: tuple[str, str] | None = None) -> Verdict:
-    """Return the verdict on statistics."""
-    from ._observe._judging import Terms, judge  # imported late: most pipelines are not observed
+def judged(stats: PipelineStats, user: User = "pipeline") -> Verdict:
+    """Return the verdict on statistics. ``user``: whose arguments it speaks of."""
+    from ._observe._judging import judge  # imported late: most pipelines are not observed
 
-    return judge(stats, Terms(*arguments) if arguments is not None else Terms())
+    return judge(stats, user)

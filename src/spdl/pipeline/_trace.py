@@ -24,7 +24,7 @@ from spdl._reports import log
 from ._engine._traced import Note, Tracer, label_of, root_of
 
 if TYPE_CHECKING:
-    from spdl._processes._memory import TraceTrack
+    from spdl._processes._memory import TraceLines, TraceTrack
 
     from ._engine import Engine
     from ._engine._node import Node
@@ -39,6 +39,8 @@ BASE_PERIOD: Final = 7_889_238
 _INTERVAL: Final = 0.1
 #: Threads of Linux have numbers below 2**22. Tracks begin above, so that a trace of threads can be beside this one.
 _FIRST_TRACK: Final = 1 << 30
+#: How each slice begins.
+_HEAD: Final = '{"ph":"X","name":"'
 
 
 @contextmanager
@@ -81,7 +83,8 @@ class _Writer:
         self.first_track = _FIRST_TRACK + tracer.engine.pipeline_id % 1024 * (1 << 20)
         self.first_flow = (tracer.engine.pipeline_id % 65536 << 48) + 1  # 64 bits; 0 is no flow
         self.num_tracks = 0
-        self.make_native = _native_tracks()
+        #: What makes most lines; ``None`` in a source tree that was not built.
+        self.native = _native_lines([tracks.node for tracks in self.tracks])
         self.filled: dict[Node, int] = {}
         self.thread = threading.Thread(target=self._run, name=f"spdl-{tracer.engine.pipeline_id}-trace", daemon=True)
 
@@ -90,7 +93,9 @@ class _Writer:
 
     def start(self) -> None:
         text = {"base_time_ns": self.base * 10**9, "pipeline": self.tracer.engine.pipeline_id}
-        self._write(f"[\n{self._meta('spdl_clock', 0, text)}{self._meta('process_name', 0, {'name': 'python'})}")
+        self._write(
+            f"[\n{self._meta('spdl_clock', 0, text)}{self._meta('process_name', 0, {'name': 'python'})}".encode()
+        )
         self.thread.start()
 
     def finish(self) -> None:
@@ -102,7 +107,7 @@ class _Writer:
         self.is_over.set()
         self.thread.join()
         self._write_notes()
-        self._write('{"ph":"M","name":"spdl_end","pid":%d,"tid":0,"args":{}}\n]\n' % self.pid)  # noqa: UP031
+        self._write(b'{"ph":"M","name":"spdl_end","pid":%d,"tid":0,"args":{}}\n]\n' % self.pid)
         self.file.close()
 
     def _run(self) -> None:
@@ -113,8 +118,8 @@ class _Writer:
         notes, num_lost = self.tracer.take()
         if self.has_failed:
             return
+        slices = self._slices(notes)
         lines: list[str] = []
-        self._add_all(notes, lines)
         now = time.perf_counter()
         for node, number in self.tracer.fills():
             if self.filled.get(node) != number:
@@ -128,27 +133,28 @@ class _Writer:
             lines.append(
                 f'{{"ph":"i","s":"p","name":{name},"ts":{self._time(now):.3f},"pid":{self.pid},"tid":{self.first_track}}},\n'
             )
-        if lines:
-            self._write("".join(lines))
+        if text := slices + "".join(lines).encode():
+            self._write(text)
 
     def _time(self, seconds: float) -> float:
         return seconds * 1e6 + self.offset
 
-    def _add_all(self, notes: list[Note], lines: list[str]) -> None:
-        of_node = self.of_node
+    def _slices(self, notes: list[Note]) -> bytes:
+        if self.native is not None:
+            return self.native.make(notes, self._begin_native_track, self._slice)
+        lines: list[str] = []
         for note in notes:
-            node, began, ended, origin, error = note
-            tracks = of_node[node]
+            node, began, ended, _, _ = note
+            tracks = self.of_node[node]
             track = tracks.track_for(began, ended)
             if track == len(tracks.numbers):
-                self._begin_track(tracks, lines)
-            if type(origin) is int and error is None and tracks.native:  # most of them
-                lines.append(tracks.native[track].line(origin, began, ended))
-            else:
-                lines.append(self._slice(note, tracks.numbers[track], tracks))
+                lines.append(self._begin_track(tracks))
+            lines.append(self._slice(note, tracks.order, track))
+        return "".join(lines).encode()
 
-    def _slice(self, note: Note, track: int, tracks: _Tracks) -> str:
+    def _slice(self, note: Note, order: int, nth: int) -> str:
         _, began, ended, origin, error = note
+        tracks = self.tracks[order]
         name, more = "wait", ""
         if origin is not None:
             name = label_of(origin)
@@ -157,29 +163,33 @@ class _Writer:
         if error is not None:
             more += f',"cname":"terrible","args":{{"error":{json.dumps(error)}}}'
         return (
-            f'{{"ph":"X","name":"{name}","cat":{tracks.category},"pid":{self.pid},"tid":{track},'
+            f'{_HEAD}{name}","cat":{tracks.category},"pid":{self.pid},"tid":{tracks.numbers[nth]},'
             f'"ts":{began * 1e6 + self.offset:.3f},"dur":{(ended - began) * 1e6:.3f}{more}}},\n'
         )
 
-    def _begin_track(self, tracks: _Tracks, lines: list[str]) -> None:
+    def _begin_track(self, tracks: _Tracks) -> str:
         number = self.first_track + self.num_tracks
         self.num_tracks += 1
         nth = len(tracks.numbers)
         tracks.numbers.append(number)
-        if self.make_native is not None:
-            head = '{"ph":"X","name":"'
-            middle = f'","cat":{tracks.category},"pid":{self.pid},"tid":{number},"ts":'
-            tail = f'"{tracks.ways}}},\n'
-            tracks.native.append(self.make_native(head, middle, tail, self.offset, self.first_flow))
         name = tracks.name if nth == 0 else f"{tracks.name} #{nth + 1}"
-        lines.append(self._meta("thread_name", number, {"name": name}))
-        lines.append(self._meta("thread_sort_index", number, {"sort_index": tracks.order * 4096 + nth}))
+        return self._meta("thread_name", number, {"name": name}) + self._meta(
+            "thread_sort_index", number, {"sort_index": tracks.order * 4096 + nth}
+        )
+
+    def _begin_native_track(self, order: int) -> tuple[str, TraceTrack]:
+        from spdl._processes._memory import TraceTrack
+
+        tracks = self.tracks[order]
+        text = self._begin_track(tracks)
+        middle = f'","cat":{tracks.category},"pid":{self.pid},"tid":{tracks.numbers[-1]},"ts":'
+        return text, TraceTrack(_HEAD, middle, tracks.ways, self.offset, self.first_flow)
 
     def _meta(self, name: str, track: int, args: dict[str, Any]) -> str:
         return f'{{"ph":"M","name":"{name}","pid":{self.pid},"tid":{track},"args":{json.dumps(args)}}},\n'
 
-    def _write(self, text: str) -> None:
-        data = memoryview(text.encode())
+    def _write(self, text: bytes) -> None:
+        data = memoryview(text)
         try:
             while data and not self.has_failed:
                 data = data[self.file.write(data) :]
@@ -201,7 +211,6 @@ class _Tracks:
         inward, outward = (',"flow_in":true' if node.inboxes else ""), (',"flow_out":true' if node.outs else "")
         self.ways = inward + outward
         self.numbers: list[int] = []  # of the tracks
-        self.native: list[TraceTrack] = []  # what makes the lines of each; none in a source tree that was not built
         self.ends: list[float] = []  # of the newest slice of each
 
     def track_for(self, began: float, ended: float) -> int:
@@ -225,13 +234,13 @@ class _Tracks:
         return best
 
 
-def _native_tracks() -> type[TraceTrack] | None:
+def _native_lines(nodes: list[Node]) -> TraceLines | None:
     # Imported late: most pipelines are not traced, and the extension is not needed otherwise.
     try:
-        from spdl._processes._memory import TraceTrack
+        from spdl._processes._memory import TraceLines
     except ImportError:  # a source tree that was not built
         return None
-    return TraceTrack
+    return TraceLines(nodes)
 
 
 def _unix_time_of_zero() -> float:

@@ -5,11 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from spdl.pipeline import Pipeline, PipelineStats
+from spdl.pipeline._engine._counts import take_calls
 from tests.support.running import TIMEOUT, await_event, build_of
 
 
@@ -102,3 +104,57 @@ def test_a_source_that_waits_for_room_is_not_busy() -> None:
         pipeline.get_item(timeout=TIMEOUT)
         stats = until(pipeline, lambda now: now.stages[0].blocked > 0.8 * now.elapsed)
         assert stats.stages[0].busy < 0.2 * stats.elapsed
+
+
+class Fed:
+    """A source that gives an item for each permit, and ends at ``None``."""
+
+    def __init__(self) -> None:
+        self.permits: SimpleQueue[int | None] = SimpleQueue()
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            with threading.current_thread().waiting_for_consumer():  # type: ignore[attr-defined] # a thread of the engine
+                item = self.permits.get()
+            if item is None:
+                return
+            yield item
+
+
+def test_a_source_that_waits_for_the_consumer_has_no_room() -> None:
+    """Its time in next() is then neither busy nor that of a call in flight, and it does not limit."""
+    source = Fed()
+    pipeline = build_of(source, lambda b: b.pipe(lambda item: item, name="op")).build(num_threads=1)
+    with pipeline.auto_stop():
+        source.permits.put(7)
+        assert pipeline.get_item(timeout=TIMEOUT) == 7
+        stats = until(pipeline, lambda now: now.stages[0].blocked > 0.8 * now.elapsed)
+        assert stats.stages[0].busy < 0.2 * stats.elapsed
+        assert stats.limiting_stage is not stats.stages[0]
+        assert take_calls(pipeline._engine) == ()
+        source.permits.put(8)
+        assert pipeline.get_item(timeout=TIMEOUT) == 8
+        later = until(pipeline, lambda now: now.elapsed > 2 * stats.elapsed)
+        assert later.stages[0].busy >= stats.stages[0].busy
+        source.permits.put(None)
+        assert list(pipeline) == []
+    ended = pipeline.stats().stages[0]
+    assert 0 <= ended.busy < 0.2 * ended.elapsed
+    assert later.stages[0].blocked <= ended.blocked <= ended.elapsed
+
+
+def test_a_source_that_waits_for_the_consumer_can_be_stopped() -> None:
+    """What it does after the stop is no longer counted."""
+    source = Fed()
+    pipeline = build_of(source, lambda b: b.pipe(lambda item: item, name="op")).build(num_threads=1)
+    pipeline.start()
+    until(pipeline, lambda now: now.stages[0].blocked > 0)
+    stopping = threading.Thread(target=pipeline.stop)
+    stopping.start()
+    until(pipeline, lambda now: now.state == "stopping")
+    before = pipeline.stats().stages[0]
+    source.permits.put(None)
+    stopping.join(TIMEOUT)
+    after = pipeline.stats().stages[0]
+    assert after.blocked == before.blocked
+    assert after.busy < 0.5 * after.elapsed

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from spdl.pipeline import PipelineBuilder
 from spdl.pipeline._info import StageInfo
 from spdl.pipeline._observe import ItemFailure, PipelineStats, StageStats
+from spdl.pipeline._observe._document import document_of
 from spdl.pipeline._observe._units import rate, seconds
 
 
@@ -196,6 +198,26 @@ def test_table_has_a_line_for_each_stage_and_marks_the_limiting_one() -> None:
     assert lines[5] == "-> limiting stage: 0:1:decode"
 
 
+@pytest.mark.parametrize(
+    ("blamed", "marked"), [("decode", "0:2:decode"), ("fetch", "0:1:fetch"), (None, "0:1:fetch"), ("gone", "0:1:fetch")]
+)
+def test_table_marks_the_stage_that_the_verdict_blames(blamed: str | None, marked: str) -> None:
+    """Not the one that is busy because it waits for the GIL; without a sure verdict, the busiest."""
+    got = pipeline(
+        stage(0, "src"),
+        stage(1, "fetch", busy=9.0, num_calls=100),
+        stage(2, "decode", busy=0.5, starved=9.4, num_calls=100),
+        stage(3, "sink", starved=9.6),
+        consumer_wait=9.3,
+        explain=lambda stats: (blamed, "decode is GIL-bound."),
+    )
+    lines = str(got).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("-> 0")] == [marked]
+    assert lines[-2:] == [f"-> limiting stage: {marked}", "decode is GIL-bound."]
+    assert limiting_name(got) == "fetch"
+    assert document_of(got)["limiting"] == marked.split(":")[1]
+
+
 def test_table_fits_in_100_columns() -> None:
     """Long names are cut in the middle, so that numbered stages can be told apart, and large numbers are rounded."""
     got = pipeline(
@@ -273,3 +295,15 @@ def test_table_of_a_new_pipeline_marks_nothing() -> None:
     text = str(pipeline(stage(0, "src", elapsed=0.0), num_items=0, state="new"))
     assert text.startswith("new, 0 s, 2 threads: 0 items")
     assert "->" not in text
+
+
+def test_table_can_be_narrow() -> None:
+    """As many columns as the format says; another format is refused."""
+    pipeline = PipelineBuilder().add_source(range(20)).pipe(str, name="a_stage_with_a_long_name").add_sink().build()
+    assert len(list(pipeline)) == 20
+    stats = pipeline.stats()
+    assert f"{stats}" == str(stats)
+    assert max(map(len, f"{stats:72}".splitlines())) <= 72
+    for spec in ("wide", ">80", "0", "-3"):
+        with pytest.raises(ValueError, match="number of columns"):
+            format(stats, spec)

@@ -10,6 +10,7 @@ import pytest
 from spdl.pipeline._observe._facts import Facts, StageFacts
 from spdl.pipeline._observe._judging import decide, verdict_of
 from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._terms import TERMS, User
 from spdl.pipeline._observe._verdict import StageShares
 
 
@@ -314,3 +315,52 @@ def test_quota_that_is_used_up_is_named() -> None:
     """Not CPUs are missing, but what the control group allows."""
     throttled = facts(stage(limit=1, cpu=0.5, queue=0.5), cpus=0.5, cpus_used=0.5, throttled=0.97)
     assert "quota of its control group is used up in 97 % of the periods" in verdict_of(throttled).reason
+
+
+IN_ALL_SLOTS = facts(stage("load", limit=4), num_threads=4)
+IN_ALL_THREADS = facts(stage("load", limit=32, fill=0.125), num_threads=4)
+PYTHON = facts(stage("load", limit=4, fill=0.25, cpu=1.0, held=1.0), cpus=2.0, cpus_used=1.0, num_threads=4)
+CROWDED = facts(stage("load", limit=16, cpu=0.5, queue=0.5), cpus_used=7.9)
+LOOP = facts(stage(gil=0.5), gil_held=0.9, gil_elsewhere=0.8)
+SOURCE = facts(stage("src", runs_on="source", limit=1), WAITING)
+MEMORY = facts(stage("load", cpu=0.9, slowdown=1.5))
+
+
+@pytest.mark.parametrize(
+    ("user", "given", "part", "arguments"),
+    [
+        ("pipeline", IN_ALL_SLOTS, "concurrency=16 (now 4) for load, num_threads=16 (now 4)", None),
+        ("loader", IN_ALL_SLOTS, "num_threads=16 (now 4)", {"num_threads": 16}),
+        ("torch", IN_ALL_SLOTS, "num_workers=16 (now 4)", {"num_workers": 16}),
+        ("pipeline", IN_ALL_THREADS, "num_threads=16 (now 4)", {"num_threads": 16}),
+        ("loader", IN_ALL_THREADS, "num_threads=16 (now 4)", {"num_threads": 16}),
+        ("torch", IN_ALL_THREADS, "num_workers=16 (now 4)", {"num_workers": 16}),
+        ("loader", PYTHON, "build a pipeline in place of the loader, and run load in processes: pipe(load, ", {}),
+        ("torch", PYTHON, "load in processes: workers='process', num_workers=2; or call native", {"num_workers": 2}),
+        ("loader", CROWDED, "num_threads=8, one thread for each CPU", {"num_threads": 8}),
+        ("torch", CROWDED, "num_workers=8, one thread for each CPU", {"num_workers": 8}),
+        ("loader", LOOP, "iterate_in_subprocess(): Python code outside", {}),
+        ("torch", LOOP, "workers='process': Python code outside", {}),
+        ("loader", SOURCE, "read in the preprocessor, of which several calls run at once", {}),
+        ("torch", SOURCE, "read in collate_fn, of which several calls run at once", {}),
+        ("loader", MEMORY, "lower the num_threads: calls of load slow each other down", {}),
+        ("torch", MEMORY, "lower the num_workers: calls of load slow each other down", {}),
+    ],
+)
+def test_advice_names_the_arguments_that_the_user_has(
+    user: User, given: Facts, part: str, arguments: dict[str, int] | None
+) -> None:
+    """Loaders have one number, of threads; how many calls a stage of theirs may run is nothing that they show."""
+    verdict = verdict_of(given, TERMS[user])
+    assert part in verdict.advice
+    assert verdict.arguments == (arguments if arguments is not None else {"concurrency": 16, "num_threads": 16})
+    if user != "pipeline":
+        for word in ("build(", "(now 32)", "for load"):
+            assert word not in verdict.advice
+
+
+def test_bounds_are_in_the_words_of_the_user() -> None:
+    """The number of threads is that of workers to whoever uses torch's arguments."""
+    given = facts(stage(limit=8, fill=0.5), wait=0.0, num_threads=4)
+    assert verdict_of(given, TERMS["torch"]).next_bound == "num_workers, 4, at 100/s"
+    assert verdict_of(given).next_bound == "num_threads, 4, at 100/s"

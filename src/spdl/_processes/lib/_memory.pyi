@@ -2,7 +2,8 @@
 Native part of spdl.pipeline: memory that two processes share, and what threads are doing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from typing_extensions import Buffer
 
@@ -465,7 +466,7 @@ class TraceTrack:
     Makes the lines of a trace for the calls on one track.
 
     Args:
-        head: What stands before the number of the item.
+        head: What stands before the name.
         middle: What stands between it and the time.
         tail: What stands after the number of the flow.
         offset: Microseconds to add to the times of beginnings.
@@ -473,5 +474,30 @@ class TraceTrack:
     """
 
     def __init__(self, head: str, middle: str, tail: str, offset: float, first_flow: int) -> None: ...
-    def line(self, item: int, began: float, ended: float) -> str:
-        """Return the line of a call on this item. Times in seconds."""
+
+class TraceLines:
+    """
+    Makes the lines of a trace for all stages of a pipeline. Not thread-safe.
+
+    Args:
+        nodes: The stages. They are compared by identity, and must live longer.
+    """
+
+    def __init__(self, nodes: list[Any]) -> None: ...
+    def make(
+        self,
+        notes: list[Any],
+        begin_track: Callable[[int], tuple[str, TraceTrack]],
+        other: Callable[[Any, int, int], str],
+    ) -> bytes:
+        """
+        Return the lines of calls and waits, as UTF-8.
+
+        Args:
+            notes: What happened, in the order of the ends: a stage, the times of begin and end in seconds, the item, and the
+                class of an exception. No item: the stage waited.
+            begin_track: Called with the number of a stage that needs another track. Returns the lines that go before the
+                track's own, and the track.
+            other: Makes the line of a note that is none of the frequent kinds, from the note and the numbers of its stage and
+                of its track in the stage.
+        """

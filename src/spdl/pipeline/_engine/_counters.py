@@ -1,7 +1,8 @@
 """Counters of one stage, guarded by the engine's lock, which is held anyway where they are updated.
 
 ``starved`` is time with a free slot and no input; ``blocked`` is time with a finished result and no room for it. Each
-is stored as a sum plus the start of the current period (``*_since``), so nothing is computed while a state lasts.
+is stored as a sum plus the start of the current period (``*_since``), so nothing is computed while a state lasts. A
+source that waits until the consumer lets it go on is ``paused``, which counts as blocked.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Counters:
         "num_starved",
         "num_substituted",
         "other_time",
+        "paused_since",
         "recent",
         "recent_blocked",
         "recent_starved",
@@ -71,6 +73,7 @@ class Counters:
         self.blocked = 0.0
         self.blocked_since: float | None = None
         self.blocked_seen = 0.0
+        self.paused_since: float | None = None
         self.num_blocked = 0
         self.recent_blocked: deque[float] = deque(maxlen=_RECENT)
 
@@ -108,10 +111,24 @@ class Counters:
         if self.blocked_since is not None:
             waited = now - self.blocked_since
             self.blocked_since = None
-            self.blocked += waited
-            if waited > SHORT_WAIT:
-                self.recent_blocked.append(waited)
-                self.num_blocked += 1
+            self._add_blocked(waited)
+
+    def pause(self, now: float) -> None:
+        """The source waits until the consumer lets it go on."""
+        self.end_blocked(now)
+        self.paused_since = now
+
+    def end_pause(self, now: float) -> None:
+        if self.paused_since is not None:
+            waited = now - self.paused_since
+            self.paused_since = None
+            self._add_blocked(waited)
+
+    def _add_blocked(self, waited: float) -> None:
+        self.blocked += waited
+        if waited > SHORT_WAIT:
+            self.recent_blocked.append(waited)
+            self.num_blocked += 1
 
     # A period may be closed with a time read slightly before a reader's time. To keep the values monotonic, the largest
     # value returned so far is a lower bound.
@@ -127,7 +144,8 @@ class Counters:
         return self.starved_seen
 
     def blocked_until(self, now: float) -> float:
-        total = self.blocked + (now - self.blocked_since if self.blocked_since is not None else 0.0)
+        since = self.blocked_since if self.paused_since is None else self.paused_since
+        total = self.blocked + (now - since if since is not None else 0.0)
         self.blocked_seen = max(total, self.blocked_seen)
         return self.blocked_seen
 
@@ -135,6 +153,7 @@ class Counters:
         """Close the current periods when the stage has ended."""
         self.end_starved(now)
         self.end_blocked(now)
+        self.end_pause(now)
 
     def counts(self) -> CallCounts:
         return CallCounts(self.num_calls, self.num_failures, self.success_time, tuple(self.recent))

@@ -108,7 +108,7 @@ def _counts_of(node: Node, now: float, engine: Engine, open_time: float) -> Node
         info=node.info,
         num_calls=num_calls,
         num_failures=counters.num_failures,
-        num_dropped=counters.num_dropped,
+        num_dropped=node.num_dropped,
         num_in_flight=node.num_in_flight,
         num_emitted=num_emitted,
         num_substituted=counters.num_substituted,

@@ -142,6 +142,11 @@ class Node:
         counts = counters.num_calls + counters.num_failures + counters.num_dropped + counters.num_emitted
         return counts + (self.num_issued or 0) + sum(channel.num_get + len(channel.items) for channel in self.outs)
 
+    @property
+    def num_dropped(self) -> int:
+        """Number of items of which nothing goes on."""
+        return self.counters.num_dropped
+
     def error_if_only_failed(self) -> Exception | None:
         """Return the error of a stage of which every call has failed."""
         return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakMethod
 
 from ._lock import new_wake_up
 
@@ -34,6 +36,9 @@ class EngineThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.ticket: Ticket | None = None
         self.in_source = False  # inside the source's iterator
+        #: Of the thread of a source: returns what counts a time as one in which the source waits for the consumer. A
+        #: weak reference, because a sleeping thread holds none to its engine.
+        self.pausing: WeakMethod[Callable[[], AbstractContextManager[None]]] | None = None
         self.task: Task | None = task
         self.wake_up = new_wake_up()
 
@@ -50,6 +55,18 @@ class EngineThread(threading.Thread):
         ticket = self.ticket
         if ticket is not None:
             ticket.stage.note_lost(number)
+
+    @contextmanager
+    def waiting_for_consumer(self) -> Iterator[None]:
+        """The time of the body is no work of the source: it counts as lack of room.
+
+        For sources that go on when the consumer has taken something. Code below the pipeline finds this by the current
+        thread, as it does ``note_lost``.
+        """
+        pausing = None if self.pausing is None else self.pausing()
+        with nullcontext() if pausing is None else pausing():
+            pausing = None
+            yield
 
     def run(self) -> None:
         wake_up = self.wake_up

@@ -123,9 +123,6 @@ class Tracer:
         return not isinstance(origin, int) or origin % self.every == 0
 
     def add_call(self, node: Node, ticket: Ticket, now: float) -> None:
-        if ticket.error is None and ticket.fatal is None and self.every == 1 and len(self.notes) < _MOST_NOTES:
-            self.notes.append((node, ticket.started, now, ticket.origin, None))  # ``add`` is inlined
-            return
         failure = ticket.fatal if ticket.error is None else ticket.error.error
         self.add(node, ticket.started, now, ticket.origin, None if failure is None else name_of(failure))
 
@@ -141,16 +138,28 @@ class Tracer:
 
 
 def _of_calls(cls: type[CallStage]) -> dict[str, Any]:
+    untraced_hand_on, untraced_finish = cls.hand_on, cls.finish
+
+    # The hot path: ``Tracer.add`` and ``Tracer.add_call`` are inlined for most calls.
+
     def hand_on(self: CallStage, ticket: Ticket, now: float, min_score: int) -> bool:
         began = ticket.started
-        if not cls.hand_on(self, ticket, now, min_score):
+        if self.next_call is None or not untraced_hand_on(self, ticket, now, min_score):
             return False  # and ``finish`` follows
-        self.engine.tracer.add(self, began, now, ticket.origin)
+        tracer = self.engine.tracer
+        if tracer.every == 1 and len(tracer.notes) < _MOST_NOTES:
+            tracer.notes.append((self, began, now, ticket.origin, None))
+        else:
+            tracer.add(self, began, now, ticket.origin)
         return True
 
     def finish(self: CallStage, ticket: Ticket, now: float) -> None:
-        self.engine.tracer.add_call(self, ticket, now)
-        cls.finish(self, ticket, now)
+        tracer = self.engine.tracer
+        if tracer.every == 1 and ticket.error is None and ticket.fatal is None and len(tracer.notes) < _MOST_NOTES:
+            tracer.notes.append((self, ticket.started, now, ticket.origin, None))
+        else:
+            tracer.add_call(self, ticket, now)
+        untraced_finish(self, ticket, now)
 
     return {"hand_on": hand_on, "finish": finish}
 

@@ -29,11 +29,12 @@ class Bound(NamedTuple):
     rate: float
 
 
-def bounds_of(facts: Facts, without_gil: StageFacts | None = None) -> list[Bound]:
+def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFacts | None = None) -> list[Bound]:
     """Return all bounds.
 
     Args:
         facts: The pipeline.
+        threads: What the user calls the number of threads.
         without_gil: A stage that would no longer need the GIL.
     """
     rate = facts.rate
@@ -52,7 +53,7 @@ def bounds_of(facts: Facts, without_gil: StageFacts | None = None) -> list[Bound
         what = "the source" if stage.runs_on == "source" else f"{stage.name}, {stage.limit} at once"
         found.append(Bound(stage.name, what, _over(rate, stage.own_load / stage.limit)))
     pool = sum(stage.own_load for stage in facts.pool if stage is not without_gil)
-    found.append(Bound("pool", f"num_threads, {facts.num_threads}", _over(rate, pool / max(1, facts.num_threads))))
+    found.append(Bound("pool", f"{threads}, {facts.num_threads}", _over(rate, pool / max(1, facts.num_threads))))
     return found
 
 

@@ -19,8 +19,7 @@ VERSION: Final = 1
 
 def document_of(stats: Any) -> dict[str, Any]:
     """Return names and plain values."""
-    limiting = stats.limiting_stage
-    explain = getattr(stats, "explain", None)
+    limiting, sentence = stats._explained()
     return {
         "spdl_stats": VERSION,
         "time": time.time(),
@@ -31,7 +30,7 @@ def document_of(stats: Any) -> dict[str, Any]:
         "num_items": stats.num_items,
         "consumer_wait": stats.consumer_wait,
         "limiting": None if limiting is None else limiting.info.stage_id,
-        "verdict": None if explain is None else str(explain(stats)),
+        "verdict": sentence or None,
         "stages": [_stage(stage) for stage in stats.stages],
         "history": [[*moment[:3], list(moment[3])] for moment in stats.history],
     }

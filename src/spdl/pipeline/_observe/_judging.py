@@ -13,9 +13,10 @@ from typing import NamedTuple
 from spdl.pipeline._observe._bounds import Bound, bounds_of, lowest
 from spdl.pipeline._observe._facts import CPUS_USED, THROTTLED, Facts, StageFacts, facts_of
 from spdl.pipeline._observe._stats import PipelineStats
+from spdl.pipeline._observe._terms import TERMS, Terms, User
 from spdl.pipeline._observe._verdict import Cause, Verdict, as_rate
 
-__all__ = ["Found", "Terms", "decide", "judge", "verdict_of"]
+__all__ = ["Found", "decide", "judge", "verdict_of"]
 
 #: A verdict needs that long a measurement, in seconds, and as many calls of one stage, or twice the time.
 MIN_SECONDS = 5.0
@@ -36,16 +37,6 @@ _MOST = 4
 _WORTH_IT = 1.1
 
 
-class Terms(NamedTuple):
-    """What the user calls the arguments of a pipeline."""
-
-    concurrency: str = "concurrency"
-    num_threads: str = "num_threads"
-
-    def of_pool(self, number: int) -> str:
-        return f"{self.num_threads}={number}"
-
-
 class Found(NamedTuple):
     """A cause and the stage that has it; ``missing`` says why it is unknown."""
 
@@ -54,17 +45,22 @@ class Found(NamedTuple):
     missing: str = ""
 
 
-def judge(stats: PipelineStats, terms: Terms = Terms()) -> Verdict:  # noqa: B008 # immutable
-    """Return the verdict on a pipeline. Without measured samples it is estimated from CPU times."""
+def judge(stats: PipelineStats, user: User = "pipeline") -> Verdict:
+    """Return the verdict on a pipeline. Without measured samples it is estimated from CPU times.
+
+    Args:
+        stats: The statistics.
+        user: Whose arguments the advice names.
+    """
     measured = stats.measured
     if measured is not None and stats.since is not None and measured.seconds < MIN_SECONDS <= stats.elapsed:
         # An estimate of the whole run, until the measurement is long enough. What CPUs are used for is known sooner.
         known = replace(measured, num_looks=0) if measured.seconds >= _MIN_CPU_SECONDS else None
         stats = replace(stats, measured=known, since=None)
-    return verdict_of(facts_of(stats), terms)
+    return verdict_of(facts_of(stats), TERMS[user])
 
 
-def verdict_of(facts: Facts, terms: Terms = Terms()) -> Verdict:  # noqa: B008
+def verdict_of(facts: Facts, terms: Terms = TERMS["pipeline"]) -> Verdict:
     """Return the verdict on facts."""
     found = decide(facts)
     stage, cause = found.stage, found.cause
@@ -160,7 +156,7 @@ def _missing(facts: Facts) -> str:
         return ""
     return (
         f"a verdict needs {MIN_SECONDS:g} s and {MIN_CALLS} calls, or {2 * MIN_SECONDS:g} s; measured are "
-        f"{facts.seconds:.1f} s and {facts.num_calls} calls"
+        f"{facts.seconds:.1f} s and {facts.num_calls} {'call' if facts.num_calls == 1 else 'calls'}"
     )
 
 
@@ -208,7 +204,7 @@ class _Change(NamedTuple):
 
 
 def _change(facts: Facts, found: Found, terms: Terms) -> _Change:
-    bounds = bounds_of(facts)
+    bounds = bounds_of(facts, terms.num_threads)
     cause, stage = found.cause, found.stage
     if cause == "consumer":
         bound = lowest(bounds, "consumer")
@@ -221,19 +217,20 @@ def _change(facts: Facts, found: Found, terms: Terms) -> _Change:
     assert stage is not None
     if cause == "oversubscribed":
         number = max(1, ceil(facts.cpus))
-        advice = f"build(num_threads={number}), one thread for each CPU: {stage.name} needs CPU time, not more threads"
-        advice = advice.replace("build(num_threads=", f"build({terms.num_threads}=")
+        advice = f"{terms.threads.format(number=number)}, one thread for each CPU: {stage.name} needs CPU time, not "
+        advice += "more threads"
         return _Change(advice, facts.rate, _name(lowest(bounds, "pool", stage.name)), {terms.num_threads: number})
     if cause in ("cpu", "memory"):
         advice = f"make {stage.name} cheaper, or use more CPUs or machines: no argument gives more CPU time"
         if cause == "memory":
-            advice = f"lower the {terms.concurrency} of {stage.name}: its calls slow each other down"
+            whose = "" if terms.has_one_number else f" of {stage.name}"
+            advice = f"lower the {terms.concurrency}{whose}: calls of {stage.name} slow each other down"
         return _Change(advice, facts.rate, _name(lowest(bounds, "cpu", "pool", stage.name)))
     if cause == "source":
         bound = lowest(bounds, stage.name)
         advice = (
-            "make the source cheaper: let it give positions or paths, and read in a stage, where several calls run at "
-            "once"
+            f"make the source cheaper: let it give positions or paths, and read in {terms.function}, of which several "
+            "calls run at once"
         )
         return _Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
     return _with_more_calls(facts, stage, bounds, terms)
@@ -263,9 +260,11 @@ def _with_more_calls(facts: Facts, stage: StageFacts, bounds: list[Bound], terms
         if needed > facts.num_threads:
             arguments[terms.num_threads] = needed
     words = []
-    if terms.concurrency in arguments:
+    if terms.has_one_number:
+        words = [f"{name}={number} (now {facts.num_threads})" for name, number in arguments.items()]
+    elif terms.concurrency in arguments:
         words.append(f"{terms.concurrency}={limit} (now {stage.limit}) for {stage.name}")
-    if terms.num_threads in arguments and terms.num_threads != terms.concurrency:
+    if terms.num_threads in arguments and not terms.has_one_number:
         words.append(f"{terms.num_threads}={arguments[terms.num_threads]} (now {facts.num_threads})")
     if stage.runs_on == "process":
         words.append("with as many worker processes")
@@ -278,12 +277,12 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     """Move the stage that holds the GIL to other processes."""
     if stage is None:
         advice = (
-            "run_pipeline_in_subprocess(): Python code outside of the pipeline, such as the training loop, holds the "
-            "GIL, and the pipeline waits for it"
+            f"{terms.away}: Python code outside of the pipeline, such as the training loop, holds the GIL, and the "
+            "pipeline waits for it"
         )
-        bound = lowest(bounds_of(facts), "gil")
+        bound = lowest(bounds_of(facts, terms.num_threads), "gil")
         return _Change(advice, facts.rate if bound is None else max(facts.rate, bound.rate), _name(bound))
-    bounds = bounds_of(facts, without_gil=stage)
+    bounds = bounds_of(facts, terms.num_threads, without_gil=stage)
     number = max(2, ceil(facts.cpus))
     bounds = [bound for bound in bounds if bound.kind != stage.name]
     if stage.own_load > 0:
@@ -292,16 +291,14 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     predicted = facts.rate if bound is None else max(facts.rate, bound.rate)
     native = f"call native code in {stage.name} that releases the GIL"
     if stage.runs_on == "source":
-        advice = "do less in the source: let it give positions or paths, and do the work in a stage"
+        advice = f"do less in the source: let it give positions or paths, and do the work in {terms.function}"
         return _Change(advice, predicted, _name(bound))
     if predicted < _WORTH_IT * facts.rate and not facts.is_loaded:
         advice = f"{native}, or give it more at once: its calls are too short for other processes"
         return _Change(advice, facts.rate, _name(bound))
-    advice = (
-        f"run {stage.name} in processes: pipe({stage.name}, executor=ProcessPoolExecutor({number}), "
-        f"{terms.concurrency}={number}); or {native}"
-    )
-    return _Change(advice, predicted, _name(bound), {terms.concurrency: number})
+    advice = f"{terms.processes.format(stage=stage.name, number=number)}; or {native}"
+    arguments = {} if terms.num_processes is None else {terms.num_processes: number}
+    return _Change(advice, predicted, _name(bound), arguments)
 
 
 def _way_to_know(facts: Facts, found: Found) -> str:

@@ -20,14 +20,17 @@ def stats_of(
         stages=tuple(_stage(node, counts.elapsed) for node in counts.nodes),
         measured=measured,
         since=since,
-        explain=_sentence,
+        explain=_explained,
     )
 
 
-def _sentence(stats: PipelineStats) -> str:
+def _explained(stats: PipelineStats) -> tuple[str | None, str]:
     from spdl.pipeline._observe._judging import judge  # imported late: few statistics are printed
 
-    return judge(stats).sentence
+    verdict = judge(stats)
+    if verdict.cause == "consumer":
+        return stats.stages[-1].info.stage_name, verdict.sentence
+    return None if verdict.cause == "unsure" else verdict.stage, verdict.sentence
 
 
 def _stage(node: NodeCounts, elapsed: float) -> StageStats:

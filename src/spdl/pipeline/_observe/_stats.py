@@ -159,7 +159,8 @@ class StageStats:
 class PipelineStats:
     """Statistics of a pipeline, from its start (or that of the interval) until the snapshot.
 
-    ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table.
+    ``later - earlier`` of one pipeline gives the interval between them; ``str()`` gives a table of at most 100 columns,
+    and ``f"{stats:80}"`` a narrower one.
 
     Attributes:
         elapsed: Time since the start, in seconds.
@@ -170,7 +171,8 @@ class PipelineStats:
         stages: Statistics of every stage, in order of stage id.
         measured: What :meth:`Pipeline.verdict` has measured so far; ``None`` before its first call.
         since: Statistics of the moment when the measurement began; ``None``: it is that of the interval.
-        explain: Returns the sentence under the table; ``None``: there is none.
+        explain: Returns the name of the stage that the verdict blames, or ``None`` if it blames none or is unsure, and
+            the sentence under the table. ``None``: there is no verdict.
         history: What earlier calls of ``stats()`` and reports found, at most 512 moments; for rates over time.
     """
 
@@ -182,7 +184,7 @@ class PipelineStats:
     stages: tuple[StageStats, ...]
     measured: Measured | None = field(default=None, repr=False, compare=False)
     since: "PipelineStats | None" = field(default=None, repr=False, compare=False)
-    explain: "Callable[[PipelineStats], str] | None" = field(default=None, repr=False, compare=False)
+    explain: "Callable[[PipelineStats], tuple[str | None, str]] | None" = field(default=None, repr=False, compare=False)
     history: tuple[Moment, ...] = field(default=(), repr=False, compare=False)
 
     def __sub__(self, earlier: "PipelineStats") -> "PipelineStats":
@@ -231,6 +233,9 @@ class PipelineStats:
 
         If no score is above 0.5, as when the last call does not return and its stage has free slots, the result is the
         stage whose calls ran longest, those that have not returned included.
+
+        A stage can look busy because it waits for the GIL, which another one holds. So what is printed marks the stage
+        that :meth:`Pipeline.verdict` blames, if that is known.
         """
         if self.elapsed <= 0 or not self.stages:
             return None
@@ -243,6 +248,15 @@ class PipelineStats:
         if self._score(at) < 0.5:
             at = max(range(last + 1), key=lambda k: (min(self._busy(k), self.elapsed), self._busy(k)))
         return self.stages[at]
+
+    def _explained(self) -> tuple[StageStats | None, str]:
+        """Return the stage to mark, and the sentence about it: those of the verdict, if it knows."""
+        limiting = self.limiting_stage
+        name, sentence = (None, "") if self.explain is None else self.explain(self)
+        if limiting is None:
+            return None, sentence
+        named = [stage for stage in self.stages if stage.info.stage_name == name]
+        return max(named, key=lambda stage: (stage is limiting, stage.busy), default=limiting), sentence
 
     def _busy(self, index: int) -> float:
         if index == len(self.stages) - 1:
@@ -311,6 +325,16 @@ class PipelineStats:
         from spdl.pipeline._observe._stats_table import stats_table
 
         return stats_table(self)
+
+    def __format__(self, spec: str) -> str:
+        """Return the table with at most so many columns: ``f"{stats:80}"``."""
+        if not spec:
+            return str(self)
+        from spdl.pipeline._observe._stats_table import stats_table
+
+        if not (spec.isascii() and spec.isdecimal() and int(spec) > 0):
+            raise ValueError(f"the format of {type(self).__name__} is a number of columns, as in '80', got {spec!r}")
+        return stats_table(self, int(spec))
 
 
 def _names(stats: PipelineStats) -> str:

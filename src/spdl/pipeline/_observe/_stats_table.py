@@ -1,32 +1,35 @@
-"""Formats ``PipelineStats`` as a table of at most 100 columns: one line for the pipeline and one per stage."""
+"""Formats ``PipelineStats`` as a table of at most 100 columns, or fewer: a line for the pipeline, and one per stage."""
 
 from textwrap import wrap
 
 from spdl.pipeline._observe._stats import PipelineStats, StageStats
 from spdl.pipeline._observe._units import count, rate, seconds, share
 
-__all__ = ["headline", "stage_cells", "stage_losses", "stats_table"]
+__all__ = ["WIDTH", "headline", "stage_cells", "stage_losses", "stats_table"]
 
-_WIDTH = 100
+#: Most columns of the terminal.
+WIDTH = 100
 #: The column of names gives way to the others, but not more than this.
 _NAME = 16
 #: Left out, in this order, where there is no room.
-_OPTIONAL = ("full", "CPU", "dropped")
+_OPTIONAL = ("full", "CPU", "dropped", "running", "mean", "calls")
 
 
-def stats_table(stats: PipelineStats) -> str:
-    """Return the table that ``str(stats)`` shows; ``->`` marks the limiting stage."""
-    limiting = stats.limiting_stage
+def stats_table(stats: PipelineStats, width: int = WIDTH) -> str:
+    """Return the table that ``str(stats)`` shows; ``->`` marks the limiting stage.
+
+    Below 72 columns or so, columns of numbers no longer fit, and lines are longer than ``width``.
+    """
+    limiting, sentence = stats._explained()
     rows = [(_marker(stage is limiting), stage_cells(stage, stats)) for stage in stats.stages]
-    lines = [headline(stats)]
+    lines = wrap(headline(stats), width, subsequent_indent="   ")
     if rows:
-        lines += _table(rows)
+        lines += _table(rows, width)
     for stage in stats.stages:
-        lines += wrap(text, _WIDTH, subsequent_indent="   ") if (text := stage_losses(stage)) else []
+        lines += wrap(text, width, subsequent_indent="   ") if (text := stage_losses(stage)) else []
     if limiting is not None:
-        lines.append(f"-> limiting stage: {_describe(limiting, stats)}")
-        if stats.explain is not None:
-            lines += wrap(stats.explain(stats), _WIDTH)
+        lines += wrap(f"-> limiting stage: {_describe(limiting, stats)}", width, subsequent_indent="   ")
+        lines += wrap(sentence, width)
     return "\n".join(lines)
 
 
@@ -94,14 +97,14 @@ def _marker(is_limiting: bool) -> str:
     return "->" if is_limiting else ""
 
 
-def _table(rows: list[tuple[str, dict[str, str]]]) -> list[str]:
+def _table(rows: list[tuple[str, dict[str, str]]], width: int) -> list[str]:
     columns = [
         name for name in rows[0][1] if name not in ("failed", "dropped") or any(cells[name] for _, cells in rows)
     ]
     for optional in ("", *_OPTIONAL):
         columns = [name for name in columns if name != optional]
         widths = {name: max(len(name), *(len(cells[name]) for _, cells in rows)) for name in columns}
-        room = _WIDTH - 3 - sum(widths[name] + 2 for name in columns[1:])
+        room = width - 3 - sum(widths[name] + 2 for name in columns[1:])
         if room >= min(_NAME, widths["stage"]):
             break
     widths["stage"] = min(widths["stage"], max(room, _NAME))

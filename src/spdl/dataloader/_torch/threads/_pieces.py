@@ -163,11 +163,17 @@ class Piece:
 
 
 class Splitter:
-    """Splits index batches into pieces. Used in the consumer's thread."""
+    """Splits index batches into pieces. Used in the consumer's thread.
 
-    def __init__(self, loader: "PieceLoader") -> None:
+    Args:
+        loader: What loads the pieces.
+        is_whole: Do not split.
+    """
+
+    def __init__(self, loader: "PieceLoader", *, is_whole: bool = False) -> None:
         plan = loader.plan
         self._loader = loader
+        self._is_whole = is_whole
         #: Maximum number of pieces of one batch.
         self.most_pieces = plan.num_workers if plan.is_batched and may_split(plan.dataset) else 1
         self._is_by_sample = plan.call_timeout is not None
@@ -179,6 +185,8 @@ class Splitter:
 
         With ``call_timeout``, a piece for each sample.
         """
+        if self._is_whole:
+            return [Piece(indices, number)]
         if self._is_by_sample:
             return split_into_samples(self._loader.plan, indices, number)
         num_pieces = self.most_pieces
@@ -214,6 +222,9 @@ class PieceLoader:
         plan: Plan with a map-style dataset.
         limit: Limit to apply to the calling threads; ``None``: they are not only for loading.
     """
+
+    #: For the engine: ``None`` is no dropped item.
+    spdl_joins_inputs: Final = True
 
     def __init__(self, plan: Plan, limit: IntraOpLimit | None = None) -> None:
         self.plan = plan

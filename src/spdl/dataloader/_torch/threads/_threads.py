@@ -9,7 +9,6 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 import atexit
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any
 
 from spdl.dataloader._torch._fetching import draw_base_seed
@@ -18,7 +17,9 @@ from spdl.dataloader._torch.resuming._progress import Progress
 from spdl.dataloader._torch.resuming._streams import DatasetStates, Stream
 from spdl.pipeline import AsyncQueue, Pipeline, PipelineBuilder, WorkerTimeoutError
 from spdl.pipeline._observer import Observer
+from spdl.pipeline.config import is_diagnostic_mode_enabled
 
+from ._feed import Endless, Feed
 from ._intra_op import IntraOpLimit
 from ._pieces import Outcome, Piece, PieceLoader, SampleLoader, Splitter
 
@@ -67,7 +68,7 @@ class _Batches(Iterator[Any]):
         self._progress = progress
         self._timeout = plan.timeout or None
         self._budget = plan.prefetch_factor * plan.num_workers
-        self._feed: SimpleQueue[Any] = SimpleQueue()
+        self._feed = Feed()
         self._pipeline: Pipeline[Outcome] | None = None
         self._limit = IntraOpLimit()
         self._stall_timeout = plan.stall_timeout
@@ -142,12 +143,13 @@ class _IndexedBatches(_Batches):
         self._num_drawn = 0
         self._num_under_way = 0
         loader = PieceLoader(plan, self._limit)
-        self._splitter = Splitter(loader)
+        is_diagnosed = is_diagnostic_mode_enabled()
+        self._splitter = Splitter(loader, is_whole=is_diagnosed)
         for _ in range(self._budget):
             self._draw()
         builder = (
             PipelineBuilder()
-            .add_source(iter(self._feed.get, None))
+            .add_source(self._all_pieces() if is_diagnosed else iter(self._feed.get, None))
             .pipe(
                 loader,
                 # Calls that wait for an earlier one count too. The number of index batches drawn bounds them.
@@ -159,6 +161,20 @@ class _IndexedBatches(_Batches):
             )
         )
         self._start(builder, plan.num_workers)
+
+    def _all_pieces(self) -> Iterator[Piece]:
+        """The source in diagnostic mode: nobody takes the batches that would let others be drawn.
+
+        Batches are whole, because a piece can be loaded only once, and a profile does it several times.
+        """
+        while True:
+            if self._feed.is_empty():
+                self._draw()
+            if self._feed.is_empty():
+                if self._sampler_error is not None:
+                    raise self._sampler_error
+                return
+            yield self._feed.get()
 
     def _draw(self) -> None:
         """Draw the next index batch and feed it to the pipeline."""
@@ -197,6 +213,8 @@ class _StreamedBatches(_Batches):
     def __init__(self, plan: Plan, progress: Progress) -> None:
         super().__init__(plan, progress)
         progress.open_streams(1)
+        if is_diagnostic_mode_enabled():
+            self._feed = Endless()
         for _ in range(self._budget):
             self._feed.put(True)
         builder = (
@@ -219,7 +237,7 @@ class _StreamedBatches(_Batches):
         return outcome.unwrap()
 
 
-def _stream(plan: Plan, progress: Progress, permits: "SimpleQueue[Any]", limit: IntraOpLimit) -> Iterator[Any]:
+def _stream(plan: Plan, progress: Progress, permits: Feed, limit: IntraOpLimit) -> Iterator[Any]:
     """Yield samples to collate, or an outcome if the dataset failed. Runs in the source's thread."""
     limit.apply()
     skipped = {number - progress.first for number in progress.skipped}  # taken before the epoch was resumed

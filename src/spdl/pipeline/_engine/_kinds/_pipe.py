@@ -52,6 +52,8 @@ def add_pipe(graph: GraphBuilder, config: PipeConfig[Any, Any], tail: Channel, o
     stage.may_all_fail = may_all_fail(config, graph.options.max_failures)
     stage.raises = config._on_error == "raise"
     stage.substitute = config._on_error if callable(config._on_error) else None
+    # Of the class, because an op may have any attribute. Only our own ops have this one.
+    stage.joins_inputs = getattr(type(config._op), "spdl_joins_inputs", False) is True
     graph.add(stage, [tail], [out], wiring)
 
 

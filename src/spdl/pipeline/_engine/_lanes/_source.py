@@ -12,8 +12,10 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakMethod
 
 from spdl._reports import log
 from spdl.pipeline._engine._failures import as_stage_failure
@@ -57,6 +59,7 @@ class SourceLane(Lane):
     def start(self) -> None:
         suffix = f"-{self.node.number}" if self.node.shares_ledger else ""
         thread = EngineThread(f"spdl-{self.engine.pipeline_id}-source{suffix}", self._work)
+        thread.pausing = WeakMethod(self._paused)
         self._passes = self._iterate(thread)
         self.thread = thread
         thread.start()
@@ -76,7 +79,7 @@ class SourceLane(Lane):
 
     def reading(self) -> list[RunningCall]:
         thread = self.thread
-        if thread is None or not thread.in_source:
+        if thread is None or not thread.in_source or self.node.counters.paused_since is not None:
             return []
         position = f"(the next one, number {self.node.positions.num_issued})"
         return [RunningCall(str(self.node.info), position, thread_id=thread.ident)]
@@ -90,7 +93,7 @@ class SourceLane(Lane):
         thread, node = self.thread, self.node
         if thread is None or node.ended:
             return []
-        if (helped := super().open_times(now)) or not thread.in_source:
+        if (helped := super().open_times(now)) or not thread.in_source or node.counters.paused_since is not None:
             return helped
         longest = now - self.engine.started - node.counters.busy - node.counters.blocked_until(now)
         since = node.out.consumer.counters.starved_since
@@ -108,6 +111,22 @@ class SourceLane(Lane):
                 raise
         self._passes = None
         return False
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """The iterator waits until the consumer lets it go on. On its thread, inside ``next``."""
+        lock, counters = self.engine.lock, self.node.counters
+        began = perf_counter()
+        with lock:
+            if not self.node.ended:
+                counters.pause(began)
+        try:
+            yield
+        finally:
+            now = perf_counter()
+            with lock:
+                counters.end_pause(now)
+                counters.other_time -= now - began  # ``next`` adds it when it returns
 
     def _wake(self) -> None:
         """Under the lock."""

@@ -53,6 +53,7 @@ class CallStage(Node):
         "cpu_countdown",
         "in_items",
         "inbox",
+        "joins_inputs",
         "lane",
         "limit",
         "location",
@@ -88,6 +89,7 @@ class CallStage(Node):
             None  # calls that succeeded and failed before the epoch; ``None``: the first
         )
         self.next_call: CallStage | None = None  # the next stage, if results may be passed to it directly
+        self.joins_inputs = False  # a call without an output leaves its input to another call: it drops nothing
         self.running = 0
         self.cheap_score = 0
         self.cpu_countdown = 0
@@ -387,6 +389,10 @@ class CallStage(Node):
             error.__cause__ = crossing.error
         self.engine.fail(self, error, now)
         return True
+
+    @property
+    def num_dropped(self) -> int:
+        return 0 if self.joins_inputs else self.counters.num_dropped
 
     @property
     def num_counted_calls(self) -> int:

@@ -1,0 +1,63 @@
+"""The words of advice: what the user calls the arguments of a pipeline or a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+__all__ = ["TERMS", "Terms", "User"]
+
+#: Whose arguments a verdict names: those of ``build`` and ``pipe``, of ``DataLoader``, or of torch's loader.
+User: TypeAlias = Literal["pipeline", "loader", "torch"]
+
+
+class Terms(NamedTuple):
+    """Names of arguments, and texts to format.
+
+    Attributes:
+        concurrency: Argument for the number of calls of a stage at once.
+        num_threads: Argument for the number of threads.
+        threads: How to give a number of threads.
+        processes: How to run a stage in a number of processes.
+        num_processes: Argument for their number; ``None``: it has none.
+        away: How to run all of it in another process.
+        function: Where several calls run at once.
+    """
+
+    concurrency: str = "concurrency"
+    num_threads: str = "num_threads"
+    threads: str = "build(num_threads={number})"
+    processes: str = (
+        "run {stage} in processes: pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={number})"
+    )
+    num_processes: str | None = "concurrency"
+    away: str = "run_pipeline_in_subprocess()"
+    function: str = "a stage"
+
+    @property
+    def has_one_number(self) -> bool:
+        """Whether one argument stands for the number of calls and for that of threads."""
+        return self.concurrency == self.num_threads
+
+
+TERMS: Final[Mapping[User, Terms]] = {
+    "pipeline": Terms(),
+    "loader": Terms(
+        concurrency="num_threads",
+        threads="num_threads={number}",
+        processes="build a pipeline in place of the loader, and run {stage} in processes: "
+        "pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={number})",
+        num_processes=None,
+        away="iterate_in_subprocess()",
+        function="the preprocessor",
+    ),
+    "torch": Terms(
+        concurrency="num_workers",
+        num_threads="num_workers",
+        threads="num_workers={number}",
+        processes="load in processes: workers='process', num_workers={number}",
+        num_processes="num_workers",
+        away="workers='process'",
+        function="collate_fn",
+    ),
+}
