@@ -57,6 +57,32 @@ def npz(*, is_deflated: bool = False, comment: bytes = b"") -> bytes:
     return stream.getvalue()
 
 
+def ogg(num_pages: int, *, per_page: int, size: int) -> bytes:
+    """Packets that last as long as their first byte says; those of more than 255 bytes go on in the next page."""
+    pages, time, lengths, body, is_continued = [page(0, 0, b"head", [4])], 0, [], b"", False
+    for number in range(num_pages * per_page):
+        data = bytes([number % 5 + 1]) * size
+        time += number % 5 + 1
+        segments = [255] * (size // 255) + [size % 255]
+        if number % per_page < per_page - 1:
+            lengths, body = lengths + segments, body + data
+            continue
+        # The last segment of the last packet is in the next page, if the packet has several.
+        kept, split = (segments[:-1], size - segments[-1]) if len(segments) > 1 else (segments, size)
+        ends = time if len(segments) == 1 else time - (number % 5 + 1)
+        pages.append(page(ends, len(pages), body + data[:split], lengths + kept, is_continued=is_continued))
+        lengths, body, is_continued = segments[len(kept) :], data[split:], len(segments) > 1
+    pages.append(page(time, len(pages), body, lengths, is_continued=is_continued, is_last=True))
+    return b"\0\x30\0\xff" + b"".join(pages)
+
+
+def page(
+    granule: int, number: int, body: bytes, lengths: list[int], *, is_continued: bool = False, is_last: bool = False
+) -> bytes:
+    flags = is_continued | (number == 0) << 1 | is_last << 2
+    return b"OggS\0" + struct.pack("<BqIIIB", flags, granule, 7, number, 0, len(lengths)) + bytes(lengths) + body
+
+
 def wav(width: int, num_channels: int) -> bytes:
     stream = io.BytesIO()
     with wave.open(stream, "wb") as file:
@@ -219,6 +245,8 @@ FILES = {
     "tar/ustar_prefix": tar(tarfile.USTAR_FORMAT, "folder/" * 20 + "name"),
     "mp3/all_rates": mp3_frames(),
     "mp3/tagged": mp3_frames()[:1000] + b"TAG".ljust(128, b"\0"),
+    "ogg/long_packets": ogg(9, per_page=3, size=300),
+    "ogg/short_packets": ogg(12, per_page=4, size=20),
     "npy/fortran": npy(np.asfortranarray(np.zeros((2, 3), ">f4"))),
     "npy/scalar": npy(np.float64(1)),
     "npy/time": npy(np.zeros(2, "M8[25s]")),

@@ -8,6 +8,7 @@
 #include "av/compat.h"
 #include "media/bsf.h"
 #include "media/flac_window.h"
+#include "media/ogg_window.h"
 #include "media/window.h"
 
 namespace spdl {
@@ -359,6 +360,10 @@ void Demuxer::demux_window(Packets& into, SoundUse use) {
     if (auto found = read_flac_window(input_, into.stream_index, {window.start - before, window.end})) {
       into.packets = std::move(*found);
       into.is_checked = true;
+      return;
+    }
+    if (auto found = read_ogg_window(input_, into.stream_index, window, preroll, packet_length)) {
+      into.packets = std::move(*found);
       return;
     }
   }

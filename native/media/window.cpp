@@ -162,6 +162,9 @@ Preroll preroll_of(const AVCodecParameters& parameters, SoundUse use) noexcept {
   const bool is_stateless = std::string_view(avcodec_get_name(parameters.codec_id)).starts_with("pcm_") ||
                             parameters.codec_id == AV_CODEC_ID_FLAC || parameters.codec_id == AV_CODEC_ID_ALAC;
   preroll.num_packets = is_stateless && use == SoundUse::kExactly ? 1 : 10;
+  if (parameters.codec_id == AV_CODEC_ID_VORBIS && use == SoundUse::kExactly) {
+    preroll.num_packets = 2;  // a packet is added to the end of the one before it (Vorbis I, section 1.3.2), and to no other
+  }
   if (parameters.codec_id == AV_CODEC_ID_OPUS) {
     preroll.seconds = 1.3;
   }

@@ -65,11 +65,11 @@ class Client(Protocol):
         """
         ...
 
-    def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
+    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         """The bytes of an object of any version, at the least cost. ``None``: it has more than ``most``."""
         ...
 
-    def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
+    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         """The bytes of a range of any version, at the least cost."""
         ...
 

@@ -115,14 +115,14 @@ class FsspecClient:
             return self.fetch(path, (0, min(count, info.size)), etag=etag, unless=unless, most=0, seconds=seconds)
         return Fetched(self._read(path, 0, min(count, info.size)), info.size, info.etag)
 
-    def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
+    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         try:
             data: bytes = self._system.cat_file(self._full(path))
         except Exception as exc:  # of any package
             raise self._translated(exc, "read", path) from exc
         return data
 
-    def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
+    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         return self._read(path, *span)
 
     def head(self, path: str, *, seconds: float) -> ObjectInfo:

@@ -129,9 +129,10 @@ class ObstoreClient:
             raise self._incomplete(path, len(data), expected)
         return Fetched(data, size, found)
 
-    def fetch_whole(self, path: str, *, most: int, seconds: float) -> "Buffer | None":
+    def fetch_whole(self, path: str, most: int, seconds: float) -> "Buffer | None":
         try:
-            result = self._library.get(self._store_for(seconds), path)
+            limit, store = self._usual
+            result = self._library.get(store if seconds == limit else self._store_for(seconds), path)
             size = result.range[1]  # cheaper than `meta`
             if size > most:
                 return None
@@ -142,10 +143,12 @@ class ObstoreClient:
             raise self._incomplete(path, len(data), size)  # type: ignore[arg-type]
         return data
 
-    def fetch_range(self, path: str, span: tuple[int, int], *, seconds: float) -> "Buffer":
+    def fetch_range(self, path: str, span: tuple[int, int], seconds: float) -> "Buffer":
         start, stop = span
         try:
-            data: Buffer = self._library.get_range(self._store_for(seconds), path, start=start, end=stop)
+            limit, store = self._usual
+            store = store if seconds == limit else self._store_for(seconds)
+            data: Buffer = self._library.get_range(store, path, start=start, end=stop)
         except Exception as exc:  # see fetch
             raise self._translated(exc, "read", path) from exc
         if len(data) == stop - start:  # type: ignore[arg-type]  # obstore's buffers have a length

@@ -1,8 +1,8 @@
 """``RemoteStore``: objects in a bucket, on a web server or in a folder."""
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ._attempts import Attempts
@@ -14,6 +14,7 @@ from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
 from ._obstore import ObstoreClient
 from ._patterns import compile_pattern, fixed_prefix
+from ._process import CURRENT
 from ._ranges import coalesce
 from ._reader import open_reader
 from ._urls import OBSTORE_SCHEMES, as_root
@@ -103,7 +104,7 @@ class RemoteStore:
         self._key = f"{self._options.get('endpoint', '')}|{self._url}"
         self._main_thread = Interruptible()
         self._interruptible: Interruptible | None = None
-        self._pid, self._made = 0, None
+        self._process, self._made = 0, None
         # Versions that this process has seen, so that a cached object is validated once per process.
         self._versions: dict[str, ObjectInfo] = {}
 
@@ -273,13 +274,13 @@ class RemoteStore:
 
     def _client(self) -> Client:
         """The connections of this process."""
-        pid = os.getpid()
+        process = CURRENT.number
         made = self._made
-        if made is None or self._pid != pid:
+        if made is None or self._process != process:
             made = self._make_client()
-            if self._pid not in (0, pid):
+            if self._process not in (0, process):
                 _INHERITED.append(self._made)
-            self._made, self._pid = made, pid
+            self._made, self._process = made, process
         return made
 
     def _make_client(self) -> Client:
@@ -299,21 +300,54 @@ class RemoteStore:
             lambda client, seconds: client.fetch(path, span, etag=etag, unless=unless, most=PART, seconds=seconds)
         )
 
+    # These two are what a loop over small objects or parts consists of, so they make the first attempt themselves. Each
+    # call in between costs as much as a hundredth of a request, and more where many threads wait for the interpreter.
+
+    def _fetch_whole(self, path: str) -> "Buffer | None":
+        """A whole object of any version. ``None``: it takes several requests."""
+        made = self._made
+        if made is None or self._process != CURRENT.number or self._must_be_interruptible():
+            return self._request(lambda client, seconds: client.fetch_whole(path, PART, seconds))
+        attempts = self._attempts
+        start = attempts.clock()
+        try:
+            return made.fetch_whole(path, PART, attempts.first_limit)
+        except RemoteError as error:
+            return self._again(lambda client, seconds: client.fetch_whole(path, PART, seconds), start, error)
+
+    def _fetch_range(self, path: str, span: tuple[int, int]) -> "Buffer":
+        """A range of any version, of at most ``PART`` bytes."""
+        made = self._made
+        if made is None or self._process != CURRENT.number or self._must_be_interruptible():
+            return self._request(lambda client, seconds: client.fetch_range(path, span, seconds))
+        attempts = self._attempts
+        start = attempts.clock()
+        try:
+            return made.fetch_range(path, span, attempts.first_limit)
+        except RemoteError as error:
+            return self._again(lambda client, seconds: client.fetch_range(path, span, seconds), start, error)
+
+    def _must_be_interruptible(self) -> bool:
+        return self._interruptible is not None or get_ident() == CURRENT.main_thread
+
+    def _again(self, request: Callable[[Client, float], T], start: float, failure: RemoteError) -> T:
+        client = self._client()
+        return self._attempts.run(lambda seconds: request(client, seconds), start=start, failure=failure)
+
     def _request(self, request: Callable[[Client, float], T]) -> T:
         """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
-        # The first attempt is made here: each call in between costs as much as a hundredth of a request for 100 kB.
         client = self._client()
         attempts = self._attempts
         start = attempts.clock()
         first = attempts.first_limit
         failure = None
         how = self._interruptible
-        if how is None and threading.get_ident() != threading.main_thread().ident:
+        if not self._must_be_interruptible():
             try:
                 return request(client, first)
             except RemoteError as error:
                 failure = error
-            return attempts.run(lambda seconds: request(client, seconds), start=start, failure=failure)
+            return self._again(request, start, failure)
         how = how or self._main_thread
         short = how.short_limit(start, first)
         if short is not None:
@@ -340,7 +374,7 @@ class RemoteStore:
     def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
         """A range of any size, which is not empty."""
         if stop - start <= PART and etag is None:
-            return self._request(lambda client, seconds: client.fetch_range(path, (start, stop), seconds=seconds))
+            return self._fetch_range(path, (start, stop))
         if stop - start <= PART:
             return self._data(self._fetch(path, (start, stop), etag))
         whole = bytearray(stop - start)
@@ -366,7 +400,7 @@ class RemoteStore:
                     return data
             return self._unchanged(path, etag, lambda: self._get_cached(cache, path, etag))
         if etag is None:
-            whole = self._request(lambda client, seconds: client.fetch_whole(path, most=PART, seconds=seconds))
+            whole = self._fetch_whole(path)
             if whole is not None:
                 return whole
         return self._unchanged(path, etag, lambda: self._get_plainly(path, etag))
@@ -402,6 +436,8 @@ class RemoteStore:
         if start == stop:
             return b""
         cache = self._cache
+        if cache is None and etag is None and stop - start <= PART:
+            return self._fetch_range(path, (start, stop))
 
         def read() -> "Buffer":
             if cache is None:

@@ -325,12 +325,17 @@ def _plan(number: int, source: _Source, epoch: dict[str, Any]) -> Plan:
 
 
 def _warn_if_it_takes_long(source: _Source, plans: list[Plan]) -> None:
-    if source.node.passes.kind == "indexed":
+    passes = source.node.passes
+    if passes.kind == "indexed":
         return
-    num = sum(plan.high - (0 if plan.iterator is None else plan.iterator[0]) for plan in plans if plan.iterator is None)
-    if num:
-        warnings.warn(
-            f"source {name_of(source.node.iterable)} has neither __len__ and __getitem__ nor state_dict() and "
-            f"load_state_dict(): to resume, it is iterated from its beginning, past {num} items",
-            stacklevel=4,
-        )
+    # Those that are read and dropped, and not those that are issued again.
+    num = sum(plan.high - sum(map(len, plan.holes)) for plan in plans if plan.iterator is None)
+    if not num:
+        return
+    name = name_of(source.node.iterable)
+    reason = (
+        f"no state of source {name} was saved before its oldest item in flight"
+        if passes.kind == "stateful"
+        else f"source {name} has neither __len__ and __getitem__ nor state_dict() and load_state_dict()"
+    )
+    warnings.warn(f"{reason}: to resume, it is iterated from its beginning, past {num} items", stacklevel=4)

@@ -7,9 +7,8 @@ import os
 import warnings
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
-from operator import index as as_index
 from typing import Any, Final
 from zlib import crc32
 
@@ -19,6 +18,8 @@ from spdl.source._index_file import as_column, decode_index, encode_index
 from spdl.source._stores import FilePart, LocalFiles, RangeStore, StoredFile, list_named
 from spdl.source._urls import is_url, store_of
 
+from ._rows import Rows
+
 __all__ = ["JsonLines"]
 
 _KIND: Final = "lines"
@@ -27,7 +28,7 @@ _BLOCK: Final = 8 << 20
 _COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
-class JsonLines(Sequence[Any]):
+class JsonLines(Rows[Any]):
     """The lines of text files, each of which is a JSON document: ``rows[number]`` reads and parses one.
 
     Where the lines begin is looked up once, in one pass over the files, and saved beside each as ``.NAME.spdl-lines``.
@@ -90,23 +91,6 @@ class JsonLines(Sequence[Any]):
         for starts in self._starts:
             value = crc32(memoryview(starts), value)
         return value
-
-    def locate(self, number: int) -> int:
-        """What ``ShardOrder`` gives for a row: its number."""
-        return number
-
-    def __len__(self) -> int:
-        return self._firsts[-1]
-
-    def __getitem__(self, number: Any) -> Any:
-        """Read the row of a number; for a slice, a list of rows."""
-        if isinstance(number, slice):
-            return [self._row(each) for each in range(len(self))[number]]
-        given = as_index(number)
-        row = given + len(self) if given < 0 else given
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {given} is out of range for {len(self)} rows")
-        return self._row(row)
 
     def __iter__(self) -> Iterator[Any]:
         return map(self._row, range(len(self)))

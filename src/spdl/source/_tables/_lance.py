@@ -5,17 +5,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from operator import index as as_index
 from threading import Lock
 from typing import Any
 from zlib import crc32
 
 from spdl.source._errors import ShardError
 
+from ._rows import Rows
+
 __all__ = ["LanceRows"]
 
 
-class LanceRows(Sequence[dict[str, Any]]):
+class LanceRows(Rows[dict[str, Any]]):
     """The rows of a Lance data set: ``rows[number]`` is a dictionary by column. Needs pylance (``spdl-native[lance]``).
 
     Lance finds single rows fast, so any order will do; with ``ShardOrder``, each fragment is a shard. The version of
@@ -81,10 +82,6 @@ class LanceRows(Sequence[dict[str, Any]]):
         """The same for data sets with fragments of the same sizes."""
         return crc32(repr(self._sizes).encode())
 
-    def locate(self, number: int) -> int:
-        """What ``ShardOrder`` gives for a row: its number."""
-        return number
-
     def fragment_of(self, number: int) -> int:
         """The fragment that a row is in."""
         return bisect_right(self._firsts, number) - 1
@@ -99,27 +96,18 @@ class LanceRows(Sequence[dict[str, Any]]):
         try:
             found: list[dict[str, Any]] = dataset.take(list(numbers), columns=self._columns).to_pylist()
         except (OSError, RuntimeError, ValueError) as error:
-            raise ShardError(
-                f"cannot read rows of the Lance data set {self._uri!r}: {error}", shard=self._uri
-            ) from error
+            raise self._error("read rows of", error) from error
         return found
-
-    def __len__(self) -> int:
-        return self._firsts[-1]
-
-    def __getitem__(self, number: Any) -> Any:
-        """The row of a number; for a slice, a list of rows."""
-        if isinstance(number, slice):
-            return self.take(range(len(self))[number])
-        given = as_index(number)
-        row = given + len(self) if given < 0 else given
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {given} is out of range for {len(self)} rows")
-        return self.take([row])[0]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self._opened().to_batches(columns=self._columns):
             yield from batch.to_pylist()
+
+    def _row(self, number: int) -> dict[str, Any]:
+        return self.take([number])[0]
+
+    def _rows(self, numbers: range) -> list[dict[str, Any]]:
+        return self.take(numbers)
 
     def _opened(self) -> Any:
         with self._lock:
@@ -130,9 +118,7 @@ class LanceRows(Sequence[dict[str, Any]]):
                         self._uri, version=self._version, storage_options=self._storage_options
                     )
                 except (OSError, RuntimeError, ValueError) as error:
-                    raise ShardError(
-                        f"cannot open the Lance data set {self._uri!r}: {error}", shard=self._uri
-                    ) from error
+                    raise self._error("open", error) from error
             return self._dataset
 
     def _error(self, action: str, error: Exception) -> ShardError:

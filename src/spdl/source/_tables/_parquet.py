@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
-from operator import index as as_index
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -18,6 +17,8 @@ from spdl.source._braces import expand_braces
 from spdl.source._errors import ShardError
 from spdl.source._stores import LocalFiles, list_named
 from spdl.source._urls import is_url, open_object, store_of
+
+from ._rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ class _Group(NamedTuple):
     num_rows: int
 
 
-class ParquetRows(Sequence[dict[str, Any]]):
+class ParquetRows(Rows[dict[str, Any]]):
     """The rows of Parquet files: ``rows[number]`` is a dictionary by column. Needs pyarrow (``spdl-native[parquet]``).
 
     Parquet is read by row group, so a row costs little only if others of its group are read soon. The groups used last
@@ -112,10 +113,6 @@ class ParquetRows(Sequence[dict[str, Any]]):
         """The same for tables with row groups of the same sizes."""
         return crc32(repr(self.shard_sizes).encode())
 
-    def locate(self, number: int) -> int:
-        """What ``ShardOrder`` gives for a row: its number."""
-        return number
-
     def read_group(self, number: int) -> pa.Table:
         """All rows of a row group, as a table. It is kept, as for single rows."""
         with self._lock:
@@ -130,19 +127,6 @@ class ParquetRows(Sequence[dict[str, Any]]):
                     read = self._attempt(group.path, partial(file.read_row_group, group.number, columns=self._columns))
                     kept.table = read.combine_chunks()
             return kept.table
-
-    def __len__(self) -> int:
-        return self._firsts[-1]
-
-    def __getitem__(self, number: Any) -> Any:
-        """The row of a number; for a slice, a list of rows."""
-        if isinstance(number, slice):
-            return [self._row(each) for each in range(len(self))[number]]
-        given = as_index(number)
-        row = given + len(self) if given < 0 else given
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {given} is out of range for {len(self)} rows")
-        return self._row(row)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for number in range(len(self._groups)):

@@ -1,0 +1,89 @@
+// Pages of an Ogg file, and the packets in them (RFC 3533).
+//
+// A page says when the last packet that ends in it ends (its granule position), and has a number, but does not say where
+// others are. So the page before a time is found by bisection: a page begins with "OggS", and another one of the same
+// stream follows it. Whatever does not fit is not found, so that the caller reads the file in another way: damage, pages
+// that are missing, other streams in between or behind.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "media/block_reader.h"
+
+namespace spdl {
+
+inline constexpr std::int64_t kNoGranule = -1;  // of a page in which no packet ends
+
+struct OggPage {
+  std::int64_t position = 0;
+  std::size_t num_header_bytes = 0;
+  std::size_t num_bytes = 0;  // all of it
+  std::int64_t granule = kNoGranule;
+  std::uint32_t serial = 0;
+  std::uint32_t number = 0;
+  std::uint32_t checksum = 0;
+  bool is_continued = false;  // it begins with the rest of a packet
+  bool is_last = false;       // of the stream
+
+  std::int64_t end() const noexcept { return position + static_cast<std::int64_t>(num_bytes); }
+};
+
+// None if no page begins there.
+std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes_at);
+
+// The last page of the stream that begins the file whose granule position is at most that. `last_granule`: about that of
+// the end of the file. None if it cannot be found, or would be the first page.
+std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granule, std::int64_t last_granule,
+                                     const BytesAt& bytes_at);
+
+struct OggPacket {
+  std::vector<std::uint8_t> bytes;
+  std::int64_t position = 0;  // of the page that it begins in
+  std::int64_t first = 0;     // granule position at its start
+  std::int64_t duration = 0;
+  std::int64_t num_unwanted = 0;  // of the duration, at its end: the stream ends before
+};
+
+// The packets behind a page of a stream without gaps. One thread per object.
+class OggPackets {
+ public:
+  // The duration of a packet, in granules; none if it has none. It is given the packets in order; the first one, which
+  // is that before the packets that come out, only so that it is known.
+  using DurationOf = std::function<std::optional<std::int64_t>(std::span<const std::uint8_t> packet)>;
+
+  // `page`: the one before; it must have a granule position. All must outlive the object.
+  OggPackets(const OggPage& page, std::int64_t file_size, const BytesAt& bytes_at, const DurationOf& duration_of)
+      : page_(page), file_size_(file_size), bytes_at_(bytes_at), duration_of_(duration_of), time_(page.granule) {}
+
+  // The next packet; none at the end of the file, or if something is not as it should be.
+  std::optional<OggPacket> next();
+  // Whether something was not as it should be. The packets of the page before it are still right.
+  bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  bool read_first();
+  bool read_page();
+  bool divide(bool is_first);
+  bool fail() noexcept;
+
+  OggPage page_;
+  std::int64_t file_size_;
+  const BytesAt& bytes_at_;
+  const DurationOf& duration_of_;
+  std::int64_t time_;
+  bool has_begun_ = false;
+  bool has_failed_ = false;
+  std::vector<std::uint8_t> bytes_;   // of the page
+  OggPacket rest_;                    // of a packet that goes on in the next page
+  bool has_rest_ = false;
+  std::vector<OggPacket> packets_;    // of the page
+  std::size_t num_taken_ = 0;         // of packets_
+};
+
+}  // namespace spdl
