@@ -1,5 +1,6 @@
 """The Ray that the tests of a process share, and the ways to its actors."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -14,9 +15,7 @@ def cluster(ray_cluster: Any) -> Any:
 @pytest.fixture
 def ray(ray_cluster: Any) -> Any:
     """The module."""
-    import ray
-
-    return ray
+    return import_module("ray")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Ray has threads, processes and connections, which come and go as it likes.
 """
 
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -38,10 +39,8 @@ def ray_last(items: list[pytest.Item]) -> None:
 def shut_down_before(item: pytest.Item | None) -> None:
     """Shut the cluster down unless ``item``, the next test, needs it."""
     if _running and (item is None or not _needs_ray(item)):
-        import ray
-
         cluster = _running.pop()
-        ray.shutdown()
+        import_module("ray").shutdown()
         cluster.shutdown()
 
 
@@ -55,11 +54,10 @@ def _is_installed() -> bool:
 
 
 def _start() -> Any:
-    import ray
-    from ray.cluster_utils import Cluster
-
+    ray: Any = import_module("ray")
+    cluster_utils: Any = import_module("ray.cluster_utils")
     head = {"num_cpus": 4, "object_store_memory": _STORE, "include_dashboard": False, "_system_config": _CONFIG}
-    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+    cluster: Any = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
     try:
         ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
     except BaseException:

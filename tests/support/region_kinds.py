@@ -18,7 +18,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.pipeline.defs import ExecutorConfig, ProcessPoolExecutorConfig
 from tests.support.regions import Add, region, with_region
 
-__all__ = ["IN_ACTORS", "IN_PROCESSES", "NOT_IN_ACTORS", "RegionKind", "kind"]
+__all__ = ["IN_ACTORS", "IN_PROCESSES", "NOT_IN_ACTORS", "KindName", "RegionKind", "kinds_with", "of_kind", "kind"]
 
 KindName = Literal["threads", "processes", "actors", "far-actors"]
 
@@ -72,13 +72,26 @@ _OF_RAY: Final = (
     pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
     pytest.mark.filterwarnings("default"),  # Ray's own
 )
-_THREADS: Final = pytest.param("threads", id="threads")
-_PROCESSES: Final = pytest.param("processes", id="processes")
-_ACTORS: Final = [pytest.param(name, id=name, marks=_OF_RAY) for name in ("actors", "far-actors")]
+
+
+def of_kind(name: KindName, *values: Any) -> Any:
+    """Return a parameter of a test for one kind; ``values`` are those of other arguments: see ``kinds_with``."""
+    marks = _OF_RAY if name.endswith("actors") else ()
+    return pytest.param(name, *values, id="-".join(map(str, (name, *values))), marks=marks)
+
+
+def kinds_with(names: str, params: list[Any]) -> Callable[[Any], Any]:
+    """Decorate a test that takes ``kind`` and the arguments of these names, with what ``of_kind`` has made."""
+    return pytest.mark.parametrize(("kind", *names.split()), params, indirect=["kind"])
 
 
 def _only(params: list[Any]) -> Callable[[Any], Any]:
-    return pytest.mark.parametrize("kind", params, indirect=True)
+    return kinds_with("", params)
+
+
+_THREADS: Final = of_kind("threads")
+_PROCESSES: Final = of_kind("processes")
+_ACTORS: Final = [of_kind("actors"), of_kind("far-actors")]
 
 
 IN_PROCESSES: Final = _only([_PROCESSES, *_ACTORS])

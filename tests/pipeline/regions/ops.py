@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from spdl.pipeline.defs import Aggregator
@@ -153,6 +154,15 @@ def stuck_but_for_zero(item: int) -> int:
     if item:
         threading.Event().wait()
     return item
+
+
+def block_one_and_die(note: Path, item: int) -> None:
+    """One process never returns from its first item; the other one kills itself."""
+    try:
+        note.touch(exist_ok=False)
+    except FileExistsError:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Event().wait()
 
 
 class Epochs:

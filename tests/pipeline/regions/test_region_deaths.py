@@ -5,17 +5,26 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, WorkerDiedError
+from tests.pipeline.regions import ops as region_ops
 from tests.support import ops, remote
-from tests.support.region_kinds import IN_PROCESSES, RegionKind
+from tests.support.region_kinds import IN_PROCESSES, RegionKind, kinds_with, of_kind
 from tests.support.regions import counts
 from tests.support.running import TIMEOUT, drain, fail, run
 
-ENDS = [0, 3, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT]
+ENDS = kinds_with(
+    "how",
+    [
+        *[of_kind("processes", how) for how in (0, 3, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT)],
+        *[of_kind("actors", how) for how in (0, -signal.SIGSEGV)],
+        *[of_kind("far-actors", how) for how in (3, -signal.SIGKILL)],
+    ],
+)
 
 
 def check_how(kind: RegionKind, error: WorkerDiedError, how: int) -> None:
@@ -28,8 +37,7 @@ def check_how(kind: RegionKind, error: WorkerDiedError, how: int) -> None:
         assert remote.name_of(how) in str(error)
 
 
-@IN_PROCESSES
-@pytest.mark.parametrize("how", ENDS)
+@ENDS
 def test_a_worker_that_dies_fails_the_region(kind: RegionKind, how: int) -> None:
     """WorkerDiedError with the exit code, or the signal by name; what came before is delivered."""
     builder = kind.with_region(range(50), lambda b: b.pipe(partial(ops.die, at=6, how=how)))
@@ -42,17 +50,16 @@ def test_a_worker_that_dies_fails_the_region(kind: RegionKind, how: int) -> None
 
 
 @IN_PROCESSES
-def test_the_other_workers_are_stopped_when_one_dies(kind: RegionKind) -> None:
+def test_the_other_workers_are_stopped_when_one_dies(kind: RegionKind, tmp_path: Path) -> None:
     """Also those that are stuck in an op for ever."""
-    builder = kind.with_region([0, 1], lambda b: b.pipe(ops.block_or_die), workers=2)
-    items, error = fail(builder)
+    op = partial(region_ops.block_one_and_die, tmp_path / "note")
+    items, error = fail(kind.with_region(range(4), lambda b: b.pipe(op), workers=2))
     assert items == []
     assert isinstance(error, WorkerDiedError)
     assert error.exit_code == -signal.SIGKILL
 
 
-@IN_PROCESSES
-@pytest.mark.parametrize("how", ENDS)
+@ENDS
 def test_a_worker_that_dies_at_its_start_fails_the_region(kind: RegionKind, how: int) -> None:
     """In its initializer."""
     builder = kind.with_region(range(5), lambda b: b.pipe(ops.same), initializer=remote.break_down, initargs=(how,))
