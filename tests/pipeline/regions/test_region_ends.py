@@ -91,6 +91,7 @@ def test_a_call_that_does_not_return_is_named(kind: RegionKind) -> None:
     assert not lane.collector.is_alive()
 
 
+@IN_PROCESSES
 def test_ops_are_let_go_of_at_the_end(kind: RegionKind) -> None:
     """Though the pipeline is still there to be asked for its statistics."""
     op = partial(ops.with_pid)
