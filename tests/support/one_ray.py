@@ -45,7 +45,7 @@ def shut_down_before(item: pytest.Item | None) -> None:
 
 
 def _needs_ray(item: pytest.Item) -> bool:
-    return item.get_closest_marker("ray") is not None
+    return item.get_closest_marker("ray") is not None or "ray_cluster" in getattr(item, "fixturenames", ())
 
 
 @cache
