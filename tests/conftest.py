@@ -4,14 +4,16 @@ import gc
 import logging
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from spdl.pipeline._cpus import usable_cpus
 from tests.strategies import profiles as profiles  # makes hypothesis' settings those of this run
-from tests.support import components, soak, spread
+from tests.support import components, one_ray, soak, spread
 from tests.support.leaks import Snapshot, TaskComplaints, find_leaks
+from tests.support.one_ray import ray_cluster as ray_cluster  # a fixture
+from tests.support.region_kinds import kind as kind  # another
 
 #: What the fork server imports, which each worker process of a test would import otherwise. It has what the package
 #: asks for too: a test of ``multiprocessing`` alone may be what starts the server, and then the package is not asked.
@@ -48,12 +50,13 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is for ``make soak`` alone; in a soak, what is not part of it. Put long tests first."""
+    """Deselect what is for ``make soak`` alone; in a soak, what is not part of it. Put long tests first, Ray's last."""
     if unstable := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         # The processes that a run is spread over compare the names of their tests.
         raise pytest.UsageError(f"names of tests must not have addresses in them: {unstable}")
     if left_out := soak.select(items):
         config.hook.pytest_deselected(items=left_out)
+    one_ray.ray_last(items)
     spread.long_first(config, items)
 
 
@@ -64,6 +67,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     components.skip_without(item)
     if (number := getattr(getattr(item, "obj", None), "num_cases", None)) is not None:
         item.user_properties.append(("num_cases", number))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Shut Ray down after the last test that needs it."""
+    try:
+        return (yield)
+    finally:
+        one_ray.shut_down_before(nextitem)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -176,6 +176,7 @@ RULES = [
     Rule(f"{C}._protocol"),
     Rule(f"{C}._unpicklable"),
     Rule(f"{C}._stacks"),
+    Rule(f"{C}._elsewhere"),
     Rule(f"{C}._transport", allows=(f"{C}._memory", "spdl._errors")),
     Rule(f"{C}._remote_failure", allows=("spdl._errors",)),
     Rule(f"{C}._start", allows=(f"{C}._main_module", f"{C}._preload", "spdl._errors")),
@@ -311,6 +312,7 @@ SHARED = {
         ("spdl.ray", each): "its actors are workers of regions, and its messages theirs"
         for each in (f"{P}._remote", f"{P}._engine", C, "spdl._errors")
     },
+    ("spdl.ray", f"{P}._monitoring"): "what its actors show, wherever they run",
     ("spdl.metrics", f"{P}._live"): "all pipelines of the process are exported",
     ("spdl.dataloader._torch", f"{P}._limits"): "how many batches may fail, as how many calls of a stage",
     ("spdl.dataloader._torch", f"{P}._cpus"): "as many workers as there are CPUs to use",

@@ -23,7 +23,7 @@ def dump() -> str:
     """Return what ``spdl dump`` shows of this process.
 
     For each pipeline: its statistics with the fill of the buffers, and the calls in flight with item and age. Then the
-    stacks of all threads that are not idle, and of child processes.
+    stacks of all threads that are not idle, of child processes and of Ray actors.
     """
     from spdl.pipeline._monitoring import dump_text  # imported late: it needs the engine
 

@@ -15,6 +15,7 @@ import pytest
 
 from spdl._cli import _watch, main
 from spdl._monitor import _places
+from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl.pipeline import Pipeline, PipelineBuilder
 from tests.support.child import run_child
 from tests.support.running import await_event
@@ -212,7 +213,7 @@ def test_intervals_are_of_one_pipeline() -> None:
     later = json.loads(json.dumps(answer))
     later["pipelines"][0].update(elapsed=3.0, num_items=14)
     later["pipelines"][0]["stages"][0].update(elapsed=3.0)
-    before: dict[tuple[int, int], Any] = {}
+    before: dict[tuple[str | None, int, int], Any] = {}
     assert "10 items, 10.0/s" in _watch.screen([answer], before)[0]
     (block,) = _watch.screen([later], before)
     assert block.startswith("process 1: train.py\npipeline 0: running, 2.00 s" if "2.00" in block else "process 1")
@@ -255,6 +256,53 @@ def test_several_processes_are_listed(
     error = capsys.readouterr().err
     assert "several processes are monitored; say which one:" in error
     assert f"{os.getpid()}  train.py --epochs 3" in error
+
+
+class Actors:
+    """Two workers that are no children: one on this machine, which answers, and one on another, which does not."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        here, there = WorkerElsewhere(4711, None, "actor 0 of a"), WorkerElsewhere(4711, "node-7", "actor 1 of a")
+        self.answers = [(here, answer), (there, None)]
+
+    def workers(self) -> list[WorkerElsewhere]:
+        return [worker for worker, _ in self.answers]
+
+    def ask(self, view: str, timeout: float) -> list[tuple[WorkerElsewhere, Any]]:
+        return self.answers
+
+
+def test_workers_that_are_no_children_are_part_of_the_picture(
+    pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the host, if that is another one. They are not asked themselves: what they show comes from their owner."""
+    actors = Actors({"pid": 4711, "argv": ["worker"], "children": [], "pipelines": [], "text": "nothing to do"})
+    ELSEWHERE.add(actors)
+    mine = f", of process {os.getpid()}"
+    assert main(["stats"]) == 0
+    _, *blocks = capsys.readouterr().out.strip().split("\n\n")
+    assert blocks == [
+        f"process 4711: actor 0 of a{mine}\nno pipeline has been started",
+        f"process 4711 on node-7: actor 1 of a{mine}\nit does not answer",
+    ]
+    assert main(["stats", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["pid"], each["host"]) for each in told["processes"]] == [(4711, None), (4711, "node-7")]
+    assert main(["dump"]) == 0
+    text = capsys.readouterr().out
+    assert "process 4711 on node-7, actor 1 of a:\n  (its stacks are not available)" in text
+    assert text.endswith(f"{mine}\nnothing to do\n\nprocess 4711 on node-7: actor 1 of a{mine}\nit does not answer\n")
+
+
+def test_the_owner_of_a_monitored_worker_is_the_one_to_look_at(
+    pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workers may have sockets of their own."""
+    owner = Actors({"pid": 4711, "argv": ["worker"], "pipelines": []})
+    ELSEWHERE.add(owner)
+    monkeypatch.setattr(_watch, "living", lambda: [os.getpid(), 4711])
+    assert main(["stats"]) == 0
+    assert capsys.readouterr().out.startswith(f"process {os.getpid()}: ")
 
 
 @pytest.mark.slow

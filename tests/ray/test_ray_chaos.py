@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ import numpy as np
 import pytest
 
 from spdl.pipeline import PipelineBuilder
+from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline.defs import MAIN_PROCESS
 from spdl.ray import RayActors
 from spdl.ray._messages import to_wire
+from spdl.ray._workers import _Heard
 from tests.pipeline.regions import ops
 from tests.support.running import TIMEOUT
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.slow,
     pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
     pytest.mark.filterwarnings("default"),  # Ray's own
@@ -167,6 +171,59 @@ def test_more_than_the_object_store_holds_arrives(way: str) -> None:
     assert sum(array.nbytes for array in kept) > 1.4 * (200 << 20)
     assert sorted(int(array[0]) for array in kept) == list(range(250))
     assert all((array == array[0]).all() for array in kept)
+
+
+def test_a_store_without_room_fails_the_pipeline() -> None:
+    """With Ray's error, if it cannot put anything on disk either: another actor would do no better."""
+    done = run_apart("tests.ray.full_store")
+    assert "WorkerError: actor 0 (pid " in done
+    assert "ray.exceptions.OutOfDiskError" in done
+    assert done.endswith("kept True True\nthe actor has ended: True\n")
+
+
+def run_apart(module: str) -> str:
+    """Run a module of the tests in a process of its own, and return what it prints."""
+    ended = subprocess.run(
+        [sys.executable, "-m", module], capture_output=True, text=True, timeout=2 * TIMEOUT, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def wait_once(gate: Path, note: Path, item: int) -> tuple[int, int]:
+    """Waits at item 3 until somebody opens the gate for writing, unless a process has done so before."""
+    if item == 3:
+        with suppress(FileExistsError):
+            note.touch(exist_ok=False)
+            gate.read_bytes()
+    return item, os.getpid()
+
+
+@pytest.mark.usefixtures("way")
+def test_an_actor_that_was_taken_for_dead_is_not_heard_any_more(
+    ray: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the network stalls, Ray may give up an actor that goes on: what it still sends must not come twice."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    pipeline = build(partial(wait_once, gate, tmp_path / "note"), range(40), RayActors(1, restart=True))
+    with pipeline.auto_stop():
+        (lane,) = [each for each in pipeline._engine.lanes if isinstance(each, RegionLane)]
+        workers: Any = lane.workers
+        items = [pipeline.get_item(timeout=TIMEOUT) for _ in range(3)]
+        given_up = workers._ports[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(workers, "_kill", lambda port: None)  # nobody reaches it
+            workers._heard.put(_Heard(0, 0, ray.exceptions.ActorDiedError()))
+            items.append(pipeline.get_item(timeout=TIMEOUT))
+        assert [item for item, _ in items] == [0, 1, 2, 3]
+        assert items[3][1] != items[0][1]
+        gate.open("w").close()
+        items += pipeline
+        workers._kill(given_up)
+    found = [item for item, _ in items]
+    assert sorted(found) == list(range(40))
+    check_conserved(pipeline, found, 40)
 
 
 def test_actors_end_with_the_process_of_their_pipeline(cluster: Any) -> None:

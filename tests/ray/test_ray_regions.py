@@ -1,10 +1,6 @@
 """Regions whose workers are Ray actors."""
 
 import os
-import select
-import signal
-from collections import Counter
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,6 @@ from spdl.pipeline import (
     PipelineBuilder,
     PipelineFailure,
     RemoteOpError,
-    WorkerDiedError,
     WorkerError,
     run_pipeline_in_subprocess,
 )
@@ -24,11 +19,11 @@ from spdl.pipeline.defs import MAIN_PROCESS
 from spdl.ray import RayActors
 from spdl.ray._messages import to_wire
 from tests.pipeline.regions import ops
-from tests.pipeline.regions.test_region_laws import expected, region
-from tests.pipeline.regions.test_region_redealt import die_once
+from tests.pipeline.regions.test_region_laws import region
 from tests.support.running import TIMEOUT
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.slow,
     pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
     pytest.mark.filterwarnings("default"),  # Ray's own
@@ -39,18 +34,6 @@ pytestmark = [
 def build(op: Any, source: Any, target: RayActors, size: int = 1, **options: Any) -> Any:
     builder: Any = PipelineBuilder().add_source(source).to(target, buffer_size=size).pipe(op, **options)
     return builder.to(MAIN_PROCESS, buffer_size=size).add_sink().build(num_threads=1)
-
-
-@pytest.mark.parametrize("names", [["double", "odd"], ["failing", "async"], ["generator"], ["lists", "double"]])
-@pytest.mark.parametrize("restart", [False, True])
-def test_stages_give_what_they_give_elsewhere(names: list[str], restart: bool) -> None:
-    """Each item comes out or is counted, and an epoch's end is a barrier."""
-    pipeline = region(names, RayActors(2, restart=restart), 3, 2, ops.Epochs(20, 0, 7), continuous=True)
-    with pipeline.auto_stop():
-        for number, num_items in enumerate((20, 0, 7)):
-            items = range(100 * number, 100 * number + num_items)
-            assert Counter(pipeline) == Counter(each for item in items for each in expected(names, item))
-    assert pipeline.stats().stages[1].num_calls == 27
 
 
 def large(item: int) -> dict[str, Any]:
@@ -86,15 +69,6 @@ def test_a_failure_names_the_stage_and_the_position() -> None:
     assert any("in actor 0 (pid" in note for note in failures[0].error.__notes__)
 
 
-def test_an_initializer_that_fails_fails_the_pipeline() -> None:
-    """With its error."""
-    pipeline = build(ops.same, range(3), RayActors(1, initializer=ops.fail_to_start))
-    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
-        list(pipeline)
-    assert isinstance(info.value.exceptions[0], WorkerError)
-    assert "no such model" in str(info.value.exceptions[0])
-
-
 def with_cluster(item: int) -> tuple[int, str]:
     import ray
 
@@ -108,26 +82,6 @@ def test_a_pipeline_in_a_subprocess_has_its_actors_in_the_same_cluster(ray: Any)
     config = builder.to(MAIN_PROCESS).add_sink().get_config()
     address = str(ray.get_runtime_context().gcs_address)
     assert sorted(run_pipeline_in_subprocess(config, num_threads=1)) == [(item, address) for item in range(4)]
-
-
-def test_an_actor_that_dies_fails_the_pipeline() -> None:
-    """Unless it is to be replaced."""
-    pipeline = build(ops.die, range(10), RayActors(1))
-    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
-        list(pipeline)
-    (error,) = info.value.exceptions
-    assert isinstance(error, WorkerDiedError)
-    assert "actor 0" in str(error)
-
-
-def test_items_of_a_dead_actor_are_dealt_again(tmp_path: Path) -> None:
-    """To the actor that replaces it, or to another; nothing is lost, and nothing comes twice."""
-    pipeline = build(partial(die_once, tmp_path / "note", 5), range(20), RayActors(2, restart=True), size=3)
-    with pipeline.auto_stop():
-        assert sorted(pipeline) == list(range(20))
-    stage = pipeline.stats().stages[1]
-    assert (stage.num_calls, stage.num_failures) == (20, 0)
-    assert stage.num_redealt >= 1
 
 
 def test_an_actor_without_room_fails_the_pipeline() -> None:
@@ -160,14 +114,6 @@ class Tenant:
 
     def stay(self) -> None:
         pass
-
-
-def test_an_actor_that_dies_whenever_it_starts_is_not_replaced_for_ever() -> None:
-    """The pipeline fails with its death."""
-    pipeline = build(ops.same, range(3), RayActors(1, restart=True, initializer=os._exit, initargs=(1,)))
-    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
-        list(pipeline)
-    assert isinstance(info.value.exceptions[0], WorkerDiedError)
 
 
 def die_once_at_start(note: Path) -> None:
@@ -206,32 +152,3 @@ def test_items_that_ray_does_not_take_fail_the_pipeline(monkeypatch: pytest.Monk
     assert isinstance(error, WorkerError)
     assert "the store is full" in str(error)
     assert isinstance(error.__cause__, MemoryError)
-
-
-def test_actors_end_with_their_pipeline() -> None:
-    """Soon after it is stopped, also before its end."""
-    pipeline = build(ops.with_pid, range(10**6), RayActors(1))
-    with pipeline.auto_stop():
-        _, pid = pipeline.get_item(timeout=TIMEOUT)
-        process = os.pidfd_open(pid)
-    try:
-        assert select.select([process], [], [], TIMEOUT)[0]
-    finally:
-        os.close(process)
-
-
-def test_items_are_conserved_when_actors_are_killed() -> None:
-    """At any moment, by a signal from outside."""
-    pipeline = build(ops.with_pid, range(60), RayActors(2, restart=True), size=2)
-    found: list[int] = []
-    killed: set[int] = set()
-    with pipeline.auto_stop():
-        for item, pid in pipeline:
-            found.append(item)
-            if len(found) in (5, 20) and pid not in killed:
-                killed.add(pid)
-                os.kill(pid, signal.SIGKILL)
-    stage = pipeline.stats().stages[1]
-    assert len(set(found)) == len(found) == stage.num_emitted
-    assert stage.num_calls == 60 == stage.num_emitted + stage.num_failures
-    assert pipeline._engine.ledger.sources[0].num_consumed == 60

@@ -9,6 +9,7 @@ from spdl.pipeline import PipelineBuilder
 from spdl.ray import RaySource
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.slow,
     pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
     pytest.mark.filterwarnings("default"),  # Ray's own

@@ -206,14 +206,6 @@ def second(item: tuple[int, int]) -> int:
     return item[1]
 
 
-def block_or_die(item: int) -> int:
-    """One never returns; the other kills its process."""
-    if item == 1:
-        break_down(-signal.SIGKILL)
-    threading.Event().wait()
-    return item
-
-
 def wait_at(at: int, gate: Path, item: int) -> int:
     """Holds one item until somebody opens the pipe for writing."""
     if item == at:

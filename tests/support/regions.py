@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spdl.pipeline import PipelineBuilder
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS, ExecutorConfig, ProcessPoolExecutorConfig
 
 __all__ = ["Add", "counts", "region", "with_region"]
 
@@ -12,10 +12,22 @@ Add = Callable[[PipelineBuilder[Any, Any]], Any]
 
 
 def region(
-    builder: PipelineBuilder[Any, Any], *stages: Add, workers: int = 1, inputs: int = 1, outputs: int = 1, **config: Any
+    builder: PipelineBuilder[Any, Any],
+    *stages: Add,
+    workers: int = 1,
+    inputs: int = 1,
+    outputs: int = 1,
+    target: ExecutorConfig | None = None,
+    **config: Any,
 ) -> None:
-    """Add a region with what each of ``stages`` adds; ``config`` is that of its workers."""
-    builder.to(ProcessPoolExecutorConfig(max_workers=workers, **config), buffer_size=inputs)
+    """Add a region with what each of ``stages`` adds; ``config`` is that of its worker processes.
+
+    Args:
+        target: Its workers, if they are no processes, or are made elsewhere.
+    """
+    if target is None:
+        target = ProcessPoolExecutorConfig(max_workers=workers, **config)
+    builder.to(target, buffer_size=inputs)
     for add in stages:
         add(builder)
     builder.to(MAIN_PROCESS, buffer_size=outputs)

@@ -33,20 +33,27 @@ def long_first(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let each of several processes begin with its share of the slow tests.
 
     Short ones are left for the end, which they fill: a process without work takes over some of another's, but no test
-    that has begun. The shares are those that ``--dist worksteal`` gives out first.
+    that has begun. The shares are those that ``--dist worksteal`` gives out first. The last process begins with the
+    tests that need Ray, so that hardly another one has to start it.
     """
     _, count = _place(config)
     if count < 2:
         return
-    is_slow = [item.get_closest_marker("slow") is not None for item in items]
-    slow = [item for item, slow in zip(items, is_slow, strict=True) if slow]
-    others = [item for item, slow in zip(items, is_slow, strict=True) if not slow]
-    rest = iter(others)
+    of_ray = [item for item in items if _has(item, "ray")]
+    slow = [item for item in items if _has(item, "slow") and not _has(item, "ray")]
+    rest = iter([item for item in items if not (_has(item, "slow") or _has(item, "ray"))])
     arranged: list[pytest.Item] = []
-    for of_slow, of_all in zip(_shares(len(slow), count), _shares(len(items), count), strict=True):
+    for number, (of_slow, of_all) in enumerate(
+        zip(_shares(len(slow), count), _shares(len(items), count), strict=True), 1
+    ):
+        arranged += of_ray if number == count else []
         arranged += slow[of_slow]
-        arranged += islice(rest, of_all.stop - len(arranged))
+        arranged += islice(rest, max(0, of_all.stop - len(arranged)))
     items[:] = arranged
+
+
+def _has(item: pytest.Item, marker: str) -> bool:
+    return item.get_closest_marker(marker) is not None
 
 
 def _place(config: pytest.Config) -> tuple[int, int]:

@@ -14,13 +14,13 @@ _MODULE = "import pathlib\npathlib.Path(__file__).with_suffix('.seen').touch()\n
 
 
 class Named:
-    """A test, as far as order goes: a capital letter is a slow one."""
+    """A test, as far as order goes: a capital letter is a slow one, a digit one that needs Ray."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def get_closest_marker(self, name: str) -> bool | None:
-        return True if name == "slow" and self.name.isupper() else None
+        return True if {"slow": self.name.isupper, "ray": self.name.isdigit}[name]() else None
 
 
 @pytest.fixture
@@ -39,7 +39,10 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 @pytest.mark.parametrize(
     ("names", "count", "arranged"),
-    [("abCDef", 1, "abCDef"), ("abCDef", 2, "CabDef"), ("aBcdeFG", 3, "BaFcGde"), ("ABC", 2, "ABC"), ("ab", 4, "ab")],
+    [
+        *[("abCDef", 1, "abCDef"), ("abCDef", 2, "CabDef"), ("aBcdeFG", 3, "BaFcGde"), ("ABC", 2, "ABC")],
+        *[("ab", 4, "ab"), ("a1bC2d", 2, "abd12C"), ("12a", 2, "a12"), ("1a2b", 1, "1a2b")],
+    ],
 )
 def test_each_process_begins_with_slow_tests(
     names: str, count: int, arranged: str, configured: Callable[..., Any]

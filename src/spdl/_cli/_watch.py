@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spdl._cli._exits import CommandError, ExitCode
 from spdl._monitor._client import Connection, connect, living
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
     SubParsers = argparse._SubParsersAction[argparse.ArgumentParser]  # argparse has no public name for it
 
+#: Statistics by host (``None``: this one), pid and number of the pipeline.
+Shown: TypeAlias = "dict[tuple[str | None, int, int], PipelineStats]"
+
 __all__ = ["add_parsers", "ask_all", "screen", "watch"]
 
 _HOW = """\
 The process must have been started with SPDL_MONITOR=1 in its environment, or must have called pipeline.monitor().
 Processes of other users cannot be looked at. Nothing in the process changes.
 """
+_SILENT = "it does not answer"
 _INTERVAL = 1.0  # s between two screens
 _WIDTH = 100  # of the table, too
 
@@ -72,7 +76,7 @@ def watch(arguments: argparse.Namespace) -> int:
 
 
 def ask_all(pid: int, view: str) -> list[dict[str, Any]]:
-    """Return what a process shows, and those of its children that are monitored too."""
+    """Return what a process shows, those of its children that are monitored too, and its workers elsewhere."""
     with ExitStack() as stack:
         return list(_ask(stack.enter_context(connect(pid)), view, lambda child: stack.enter_context(connect(child))))
 
@@ -85,6 +89,18 @@ def _ask(connection: Connection, view: str, reach: Callable[[int], Connection]) 
             yield from _ask(reach(child["pid"]), view, reach)
         except MonitorError:  # it has no pipeline, or has ended
             continue
+    yield from _elsewhere(answer)
+
+
+def _elsewhere(answer: dict[str, Any], host: str | None = None) -> Iterator[dict[str, Any]]:
+    """What the workers of a process on ``host`` show; they are not asked themselves, as they may be on others."""
+    for worker in answer.get("elsewhere", ()):
+        found = worker.pop("answer")
+        if found is None:
+            found = {"pid": worker["pid"], "argv": [], "pipelines": None, "text": _SILENT}
+        where = worker["host"] or host
+        yield {**found, "host": where}
+        yield from _elsewhere(found, where)
 
 
 def _only_process() -> int:
@@ -102,6 +118,7 @@ def _only_process() -> int:
         except MonitorError:
             continue
         roots -= {child["pid"] for child in answer["children"]}
+        roots -= {worker["pid"] for worker in answer.get("elsewhere", ()) if worker["host"] is None}
         lines.append((pid, f"  {pid}  {' '.join(answer['argv'])[:80]}"))
     shown = [text for pid, text in lines if pid in roots]
     if len(shown) == 1:
@@ -112,25 +129,24 @@ def _only_process() -> int:
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def screen(
-    answers: list[dict[str, Any]], before: dict[tuple[int, int], PipelineStats], width: int = _WIDTH
-) -> list[str]:
+def screen(answers: list[dict[str, Any]], before: Shown, width: int = _WIDTH) -> list[str]:
     """Return a block of text for each pipeline. Keeps the statistics in ``before``: the next ones are of the interval.
 
     Args:
         answers: What the processes show, the asked one first.
-        before: Earlier statistics by pid and number of the pipeline.
+        before: Earlier statistics.
         width: Columns of the terminal.
     """
     blocks = []
     roles = _roles(answers)
     for answer in answers:
         heading = _heading(answer, roles)
-        if not answer["pipelines"]:
-            blocks.append(f"{heading}\nno pipeline has been started")
-        for pipeline in answer["pipelines"]:
+        pipelines = answer["pipelines"]
+        if not pipelines:
+            blocks.append(f"{heading}\n{_SILENT if pipelines is None else 'no pipeline has been started'}")
+        for pipeline in pipelines or ():
             stats = _stats_of(pipeline)
-            key = answer["pid"], pipeline["id"]
+            key = answer.get("host"), answer["pid"], pipeline["id"]
             earlier, before[key] = before.get(key), stats
             shown = stats if earlier is None else _between(earlier, stats)
             headline, table, rest = f"{shown:{width}}".partition("\n   stage ")
@@ -169,18 +185,21 @@ def _stats_of(pipeline: dict[str, Any]) -> PipelineStats:
     return PipelineStats(stages=stages, explain=lambda stats: (blamed, ""), **whole)
 
 
-def _heading(answer: dict[str, Any], roles: dict[int, str]) -> str:
+def _heading(answer: dict[str, Any], roles: dict[tuple[str | None, int], str]) -> str:
     """The program, or what a child does for its parent."""
-    what = roles.get(answer["pid"]) or " ".join(answer["argv"])
-    return f"process {answer['pid']}: {what[:80]}".rstrip(": ")
+    host, pid = answer.get("host"), answer["pid"]
+    what = roles.get((host, pid)) or " ".join(answer["argv"])
+    return f"process {pid}{f' on {host}' if host else ''}: {what[:80]}".rstrip(": ")
 
 
-def _roles(answers: list[dict[str, Any]]) -> dict[int, str]:
-    """What the children do, by pid, in the words of their parents."""
+def _roles(answers: list[dict[str, Any]]) -> dict[tuple[str | None, int], str]:
+    """What the children do, by host and pid, in the words of their parents."""
     return {
-        child["pid"]: f"{child['what'][:1].lower()}{child['what'][1:]}, of process {answer['pid']}"
+        (child.get("host"), child["pid"]): (
+            f"{child['what'][:1].lower()}{child['what'][1:]}, of process {answer['pid']}"
+        )
         for answer in answers
-        for child in answer.get("children", ())
+        for child in (*answer.get("children", ()), *answer.get("elsewhere", ()))
     }
 
 
@@ -211,7 +230,7 @@ def _top(pid: int) -> int:
         raise CommandError(
             "needs the package rich: pip install 'spdl-native[top]'; `spdl stats` does without", ExitCode.FAILED
         ) from None
-    before: dict[tuple[int, int], PipelineStats] = {}
+    before: Shown = {}
     console = Console()
 
     def draw() -> Group:

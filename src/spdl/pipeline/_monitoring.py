@@ -11,15 +11,17 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from multiprocessing.util import Finalize
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spdl._monitor._places import MonitorError
 from spdl._monitor._server import Server
 from spdl._processes._child import living_children
+from spdl._processes._elsewhere import ELSEWHERE
 from spdl._reports import describe_exception, log, shown
 
 from ._live import LIVE
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from ._observe._dump import Moment
     from ._observe._verdict import Verdict
 
-__all__ = ["Monitor", "dump_text", "monitor", "monitor_for_ever"]
+__all__ = ["VIEWS", "Monitor", "dump_text", "monitor", "monitor_for_ever"]
 
 _LOG = logging.getLogger("spdl.monitor")
 #: Versions of the answers, for readers of another release.
@@ -88,7 +90,7 @@ class _Shared:
     def enter(self, *, for_ever: bool = False) -> str:
         with self._lock:
             if self._server is None:
-                self._server = Server({"stats": _stats_view, "dump": _dump_view})
+                self._server = Server(VIEWS)
                 self._add_exit_hook()
             self._num_users += not for_ever
             self._is_for_ever = self._is_for_ever or for_ever
@@ -143,19 +145,25 @@ def dump_text() -> str:
 
 def _dump_view() -> dict[str, Any]:
     dump = dump_as_json(_moments())
-    return {**_process(), **dump, "text": text_of_dump(dump)}
+    return {**_process("dump"), **dump, "text": text_of_dump(dump)}
 
 
 def _stats_view() -> dict[str, Any]:
-    return {**_process(), "pipelines": [_pipeline_as_json(pipeline) for pipeline in _shown()]}
+    return {**_process("stats"), "pipelines": [_pipeline_as_json(pipeline) for pipeline in _shown()]}
 
 
-def _process() -> dict[str, Any]:
+#: What readers can ask for.
+VIEWS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {"stats": _stats_view, "dump": _dump_view}
+
+
+def _process(view: str) -> dict[str, Any]:
+    """This process, its children, and the workers that are none, with their answers to the same question."""
     return {
         "v": _VERSION,
         "pid": os.getpid(),
         "argv": [shown(arg, str) for arg in sys.argv],
         "children": [{"pid": pid, "what": what} for pid, what in living_children()],
+        "elsewhere": [{**worker._asdict(), "answer": answer} for worker, answer in ELSEWHERE.ask(view)],
     }
 
 

@@ -10,11 +10,14 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from spdl._processes._elsewhere import pid_space
+from spdl._processes._stacks import offer_stacks
 from spdl._processes._transport import NOTHING, Encoded
 from spdl.pipeline._remote._region_main import serve
 
 from ._door import DoorAddress, enter
 from ._library import import_ray
+from ._looking import show
 from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
 if TYPE_CHECKING:
@@ -85,7 +88,7 @@ class _Connection(PayloadEncoder):
 
 
 class RegionActor:
-    """Made by Ray, with one thread for calls of ``receive`` and ``close``, and one for ``outputs``.
+    """Made by Ray, with one thread for calls of ``receive`` and ``close``, one for ``outputs``, and one for ``look``.
 
     Args:
         spec: What it works at.
@@ -95,6 +98,7 @@ class RegionActor:
     """
 
     def __init__(self, spec: RegionSpec, index: int, generation: int = 0, door: DoorAddress | None = None) -> None:
+        offer_stacks()
         self._connection = _Connection()
         self._error: BaseException | None = None
         self._thread = threading.Thread(
@@ -122,9 +126,13 @@ class RegionActor:
     def close(self) -> None:
         self._connection.end()
 
+    def look(self, view: str) -> Any:
+        """Return what it shows to ``spdl stats`` and ``spdl dump``."""
+        return show(view)
+
     def outputs(self) -> Iterator[Wire | Place]:
         """Yield where the actor runs, then everything that is sent through Ray, until the actor is closed."""
-        yield Place(socket.gethostname(), os.getpid())
+        yield Place(socket.gethostname(), os.getpid(), pid_space())
         yield from self._connection.sent()
         if self._error is not None:
             raise self._error

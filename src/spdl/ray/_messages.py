@@ -24,6 +24,7 @@ class Place(NamedTuple):
 
     host: str
     pid: int
+    space: str = ""  #: see ``pid_space``
 
 
 class PayloadEncoder:

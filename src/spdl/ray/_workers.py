@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
+from spdl._processes._elsewhere import ELSEWHERE
 from spdl._processes._transport import NOTHING, Encoded, Link, Message
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._protocol import ToRegionWorker
@@ -21,6 +22,7 @@ from spdl.pipeline._remote._region_talk import RegionTalk
 from ._actor import RegionActor
 from ._door import Door, open_door
 from ._library import import_ray
+from ._looking import GROUP, Looking
 from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["RayWorkers"]
 
 _LOG: Final = logging.getLogger("spdl.pipeline")
-_GROUPS: Final = {"in": 1, "out": 1}
+_GROUPS: Final = {"in": 1, "out": 1, GROUP: 1}
 #: How long a thread that listens may take to see that its actor was killed, in seconds.
 _KILL_TIMEOUT: Final = 2.0
 
@@ -121,6 +123,7 @@ class RayWorkers:
         self._config = config
         self._talk = RegionTalk(self.num_workers)
         self._ports: list[_Port] = []
+        self._looking = Looking(self._stage, self._ports)
         self._heard: SimpleQueue[_Heard | None] = SimpleQueue()
         self._stopping = threading.Lock()
         self._is_stopped = False
@@ -133,6 +136,7 @@ class RayWorkers:
             ray.init(address=self._config._address)
         self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
         self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
+        ELSEWHERE.add(self._looking)
         with self._admitting:  # only when they are all known
             for index in range(self.num_workers):
                 self._ports.append(self._start(index, 0))
@@ -320,6 +324,7 @@ class RayWorkers:
                 port.close()
             if self._door is not None:
                 self._door.close()
+            ELSEWHERE.discard(self._looking)
             self._spec = None
             return killed
 

@@ -9,7 +9,7 @@ from spdl.pipeline import Pipeline
 from spdl.pipeline.batching import CostBudget, LengthBuckets, ManualClock, MaxWait, PackSequences
 from tests.support.gated import Gated
 from tests.support.leaving import run_apart
-from tests.support.regions import with_region
+from tests.support.region_kinds import RegionKind
 from tests.support.running import TIMEOUT, build_of, run
 
 from .aggregators import AtOnce, Copies, Grouped
@@ -21,7 +21,7 @@ def plain_rows(rows: list[Any]) -> list[Any]:
     return [[part.tolist() if isinstance(part, np.ndarray) else part for part in row] for row in rows]
 
 
-@pytest.mark.parametrize(
+AGGREGATORS = pytest.mark.parametrize(
     ("make", "items"),
     [
         (lambda: CostBudget(8, oversized="alone"), WORDS),
@@ -31,26 +31,35 @@ def plain_rows(rows: list[Any]) -> list[Any]:
         (lambda: Copies(3), [2, 0, 7]),
     ],
 )
-def test_outputs_are_the_same_elsewhere(make: Any, items: list[Any]) -> None:
-    """In a region of one worker, and in a subprocess, every aggregator gives what it gives here."""
+
+
+@AGGREGATORS
+def test_outputs_are_the_same_in_a_region(kind: RegionKind, make: Any, items: list[Any]) -> None:
+    """Of one worker: every aggregator gives what it gives here."""
     here = run(build_of(items, lambda b: b.aggregate(make())))
-    assert run(with_region(items, lambda b: b.aggregate(make()), inputs=2, outputs=3)) == here
+    assert run(kind.with_region(items, lambda b: b.aggregate(make()), inputs=2, outputs=3)) == here
+
+
+@AGGREGATORS
+def test_outputs_are_the_same_in_a_subprocess(make: Any, items: list[Any]) -> None:
+    """The same."""
+    here = run(build_of(items, lambda b: b.aggregate(make())))
     assert list(run_apart(build_of(items, lambda b: b.aggregate(make())))) == here
 
 
-def test_rows_of_arrays_cross() -> None:
+def test_rows_of_arrays_cross(kind: RegionKind) -> None:
     """With their dtypes."""
     items = [np.arange(n, dtype=np.uint16) for n in (3, 1, 4, 1, 5)]
     here = run(build_of(items, lambda b: b.aggregate(PackSequences(6))))
-    there = run(with_region(items, lambda b: b.aggregate(PackSequences(6))))
+    there = run(kind.with_region(items, lambda b: b.aggregate(PackSequences(6))))
     assert plain_rows(there) == plain_rows(here)
     assert [part.dtype for row in there for part in row] == [np.uint16, np.int32, np.int32, np.int32] * len(here)
 
 
-def test_a_deadline_passes_in_a_region_too() -> None:
+def test_a_deadline_passes_in_a_region_too(kind: RegionKind) -> None:
     """What is flushed there arrives although the source gives no more, also if transfers hold several outputs."""
     source = Gated(2)
-    pipeline: Pipeline[Any] = with_region(source, lambda b: b.aggregate(AtOnce()), outputs=4).build(num_threads=2)
+    pipeline: Pipeline[Any] = kind.with_region(source, lambda b: b.aggregate(AtOnce()), outputs=4).build(num_threads=2)
     with pipeline.auto_stop():
         for number in range(2):
             source.open(number)
@@ -59,9 +68,9 @@ def test_a_deadline_passes_in_a_region_too() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_epochs_of_a_region_with_several_outputs(workers: int) -> None:
+def test_epochs_of_a_region_with_several_outputs(kind: RegionKind, workers: int) -> None:
     """Nothing crosses an epoch's end; positions are consumed when all outputs that they may be in are."""
-    builder = with_region(range(5), lambda b: b.aggregate(Grouped(3)), continuous=True, workers=workers)
+    builder = kind.with_region(range(5), lambda b: b.aggregate(Grouped(3)), continuous=True, workers=workers)
     pipeline: Pipeline[Any] = builder.build(num_threads=2)
     with pipeline.auto_stop():
         for _ in range(3):

@@ -21,10 +21,10 @@ from spdl.pipeline.defs import (
     Merge,
     Pipe,
     PipelineConfig,
-    ProcessPoolExecutorConfig,
     SinkConfig,
     SourceConfig,
 )
+from tests.support.region_kinds import IN_PROCESSES, RegionKind
 from tests.support.running import TIMEOUT, build_of, drain, fail, refuse, run
 
 
@@ -202,11 +202,11 @@ def refuse_but_nine(item: int) -> int:
 
 
 @pytest.mark.slow
-def test_regions_are_judged_over_all_of_their_workers() -> None:
+def test_regions_are_judged_over_all_of_their_workers(kind: RegionKind) -> None:
     """A worker that had only bad items is no failure; a region in which nothing worked is."""
 
     def build(source: Any) -> Any:
-        builder = PipelineBuilder().add_source(source).to(ProcessPoolExecutorConfig(max_workers=2))
+        builder = PipelineBuilder().add_source(source).to(kind.workers(2))
         return builder.pipe(refuse_but_nine).to(MAIN_PROCESS).add_sink()
 
     assert run(build(range(10))) == [9]
@@ -221,11 +221,12 @@ def die(item: int) -> int:
 
 
 @pytest.mark.slow
-def test_calls_that_end_their_workers_are_no_success() -> None:
+@IN_PROCESSES
+def test_calls_that_end_their_workers_are_no_success(kind: RegionKind) -> None:
     """Although no worker could tell how they ended."""
 
     def build(**options: Any) -> Any:
-        builder = PipelineBuilder().add_source(range(3)).to(ProcessPoolExecutorConfig(max_workers=1, restart=True))
+        builder = PipelineBuilder().add_source(range(3)).to(kind.workers(1, restart=True))
         return builder.pipe(die, **options).to(MAIN_PROCESS).add_sink()
 
     _, error = fail(build())

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, StageTimeoutError, TaskHook
-from spdl.pipeline.defs import MAIN_PROCESS, Pipe, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS, Pipe
+from tests.support.region_kinds import RegionKind
 from tests.support.running import TIMEOUT, build_of, drain, fail, run, running
 
 
@@ -176,13 +177,18 @@ def test_executors_and_timeouts_have_substitutes() -> None:
 
 
 @pytest.mark.slow
-def test_isolated_stages_and_regions_have_substitutes() -> None:
-    """Of an isolated stage in this process, of a region's stage in its worker."""
+def test_isolated_stages_have_substitutes() -> None:
+    """Made in this process."""
     builder = build_of(range(6), lambda b: b.pipe(odd_fails, isolate=True, on_error=lambda item, error: -item))
     with running(builder) as pipeline:
         assert list(pipeline) == [0, -1, 2, -3, 4, -5]
     assert pipeline.stats().stages[1].num_substituted == 3
-    builder = PipelineBuilder().add_source(range(6)).to(ProcessPoolExecutorConfig(max_workers=1))
+
+
+@pytest.mark.slow
+def test_regions_have_substitutes(kind: RegionKind) -> None:
+    """Made in their workers."""
+    builder = PipelineBuilder().add_source(range(6)).to(kind.workers(1))
     builder.pipe(odd_fails, on_error=negative).to(MAIN_PROCESS).add_sink()
     with running(builder) as pipeline:
         assert list(pipeline) == [0, -1, 2, -3, 4, -5]

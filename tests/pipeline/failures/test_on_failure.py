@@ -14,11 +14,11 @@ from spdl.pipeline.defs import (
     Merge,
     Pipe,
     PipelineConfig,
-    ProcessPoolExecutorConfig,
     Retry,
     SinkConfig,
     SourceConfig,
 )
+from tests.support.region_kinds import RegionKind
 from tests.support.running import TIMEOUT, build_of, run, running
 
 
@@ -139,15 +139,20 @@ def test_what_is_no_function_is_refused(given: Any) -> None:
 
 
 @pytest.mark.slow
-def test_regions_and_isolated_stages_tell_too() -> None:
-    """In this process; the item of a region stays in its worker."""
+def test_isolated_stages_tell_too() -> None:
+    """In this process."""
     got: list[FailureEvent] = []
     builder = build_of("0123", lambda b: b.pipe(odd_fails, isolate=True, retry=Retry(2, delay=0)))
     assert run(builder, on_failure=got.append) == ["0", "2"]
     assert [(event.item, event.attempts) for event in got] == [("1", 2), ("3", 2)]
     assert isinstance(got[0].error, RemoteOpError)
-    got.clear()
-    builder = PipelineBuilder().add_source("0123").to(ProcessPoolExecutorConfig(max_workers=1))
+
+
+@pytest.mark.slow
+def test_regions_tell_too(kind: RegionKind) -> None:
+    """In this process; the item of a region stays in its worker."""
+    got: list[FailureEvent] = []
+    builder = PipelineBuilder().add_source("0123").to(kind.workers(1))
     builder.pipe(odd_fails, retry=Retry(2, delay=0)).to(MAIN_PROCESS).add_sink()
     assert run(builder, on_failure=got.append) == ["0", "2"]
     assert [(event.item, event.item_repr, event.attempts, event.stage) for event in got] == [
@@ -155,7 +160,7 @@ def test_regions_and_isolated_stages_tell_too() -> None:
         (None, "'3'", 2, "odd_fails"),
     ]
     assert [event.origin.keys for event in got if event.origin is not None] == [("1",), ("3",)]
-    assert "pid" in got[0].worker
+    assert ("pid" in got[0].worker) == (kind.name != "threads")
 
 
 def log_it(event: FailureEvent) -> None:

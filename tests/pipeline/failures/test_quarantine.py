@@ -14,8 +14,9 @@ import pytest
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
 from spdl.pipeline._quarantine import read_quarantine
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig, Retry, SourceConfig
+from spdl.pipeline.defs import MAIN_PROCESS, Retry, SourceConfig
 from tests.support.child import run_child
+from tests.support.region_kinds import RegionKind
 from tests.support.running import TIMEOUT, await_event, build_of, run, running
 
 FIELDS = ["v", "time", "run", "rank", "epoch", "position", "key", "stage", "item", "error", "message", "attempts"]
@@ -372,10 +373,10 @@ def test_what_cannot_exclude_is_refused(given: Any) -> None:
 
 
 @pytest.mark.slow
-def test_regions_and_subprocesses_write_to_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_regions_write_to_the_file(kind: RegionKind, tmp_path: Path) -> None:
     """With the keys of this process's source, and the stack of the worker."""
     path = tmp_path / "bad.jsonl"
-    builder = PipelineBuilder().add_source("0123").to(ProcessPoolExecutorConfig(max_workers=2))
+    builder = PipelineBuilder().add_source("0123").to(kind.workers(2))
     builder.pipe(odd_fails).to(MAIN_PROCESS).add_sink()
     assert sorted(run(builder, quarantine=path)) == ["0", "2"]
     lines = lines_of(path)
@@ -383,6 +384,13 @@ def test_regions_and_subprocesses_write_to_the_file(tmp_path: Path, caplog: pyte
     assert {line["stage"] for line in lines} == {"odd_fails"}
     assert {line["error"] for line in lines} == {"ValueError"}
     assert any("odd_fails" in frame for frame in lines[0]["stack"])
+
+
+@pytest.mark.slow
+def test_subprocesses_write_to_the_file(tmp_path: Path) -> None:
+    """They append to what is there, with the keys of their source."""
+    path = tmp_path / "bad.jsonl"
+    run(build_of("0123", lambda b: b.pipe(odd_fails)), quarantine=path)
     builder = PipelineBuilder().add_source("4567", exclude=path).pipe(odd_fails).add_sink()
     assert list(run_pipeline_in_subprocess(builder, quarantine=path, timeout=TIMEOUT)) == ["4", "6"]
     assert sorted(line["key"] for line in lines_of(path)) == ["1", "3", "5", "7"]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import FailureLimitError, PipelineBuilder, Rate, run_pipeline_in_subprocess
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS
+from tests.support.region_kinds import RegionKind
 from tests.support.running import TIMEOUT, build_of, fail, run
 
 
@@ -127,12 +128,17 @@ def test_what_is_no_rate_is_refused(share: Any, per: Any, kind: type[Exception])
 
 
 @pytest.mark.slow
-def test_regions_and_subprocesses_have_it() -> None:
+def test_regions_have_it(kind: RegionKind) -> None:
     """It goes along."""
-    builder = PipelineBuilder().add_source(range(40)).to(ProcessPoolExecutorConfig(max_workers=1))
+    builder = PipelineBuilder().add_source(range(40)).to(kind.workers(1))
     builder.pipe(FailsAt(3, 5, 7)).to(MAIN_PROCESS).add_sink()
     _, error = fail(builder, max_failures=Rate(0.1, per=10))
     assert "of the newest 10 calls" in str(error)
+
+
+@pytest.mark.slow
+def test_subprocesses_have_it() -> None:
+    """The same."""
     builder = PipelineBuilder().add_source(range(40)).pipe(FailsAt(3, 5, 7)).add_sink()
     with pytest.raises(RuntimeError, match="of the newest 10 calls"):
         list(run_pipeline_in_subprocess(builder, max_failures=Rate(0.1, per=10), timeout=TIMEOUT))

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, run_pipeline_in_subprocess
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS, ExecutorConfig, ProcessPoolExecutorConfig
 from tests.support.child import run_child
+from tests.support.region_kinds import IN_ACTORS, RegionKind
 
 from . import ops
 from .running import TIMEOUT, run
@@ -64,8 +65,18 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_in_a_worker_of_a_region(method: str) -> None:
     """A crash costs an item of that worker, which goes on."""
+    check_in_a_worker(ProcessPoolExecutorConfig(max_workers=1, mp_context=method))
+
+
+@IN_ACTORS
+def test_in_an_actor(kind: RegionKind) -> None:
+    """The same."""
+    check_in_a_worker(kind.workers(1))
+
+
+def check_in_a_worker(workers: ExecutorConfig) -> None:
     builder = PipelineBuilder[Any, Any]().add_source([1, "exit", 3, 4])
-    builder.to(ProcessPoolExecutorConfig(max_workers=1, mp_context=method)).pipe(ops.die_or_double, isolate=True)
+    builder.to(workers).pipe(ops.die_or_double, isolate=True)
     pipeline = builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)
     with pipeline.auto_stop():
         assert list(pipeline.get_iterator(timeout=TIMEOUT)) == [2, 6, 8]

@@ -2,9 +2,11 @@
 
 import os
 import sys
+from typing import Any
 
 import pytest
 
+from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl.pipeline._observe import _machine
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
@@ -36,3 +38,32 @@ def test_children_count(error: OSError | None, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_machine, "_descendants", lambda *args: [1, 2])
     monkeypatch.setattr(_machine, "_cpu_of", lambda folder: 1e6 * int(folder.rpartition("/")[2]))
     assert 3e6 < _machine.read_cpu().own < 4e6
+
+
+class Workers:
+    """Owns workers that are no children."""
+
+    def __init__(self, *workers: WorkerElsewhere) -> None:
+        self.found = list(workers)
+
+    def workers(self) -> list[WorkerElsewhere]:
+        return self.found
+
+    def ask(self, view: str, timeout: float) -> list[tuple[WorkerElsewhere, Any]]:
+        raise AssertionError("nobody has to be asked")
+
+
+def test_workers_on_this_machine_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and what they have used stays when they have ended. Those on other machines do not."""
+    times = {"1": 1e6, "7": 7e6, "8": 8e6}
+    monkeypatch.setattr(_machine, "_OTHERS", _machine._Others())
+    monkeypatch.setattr(_machine, "_has_children", lambda: True)
+    monkeypatch.setattr(_machine, "_descendants", lambda *args: [1])
+    monkeypatch.setattr(_machine, "_cpu_of", lambda folder: times.get(folder.rpartition("/")[2], 0.0))
+    workers = Workers(WorkerElsewhere(1, None, "a"), WorkerElsewhere(7, None, "b"), WorkerElsewhere(8, "node-7", "c"))
+    ELSEWHERE.add(workers)
+    assert 8e6 < _machine.read_cpu().own < 9e6
+    del times["7"]
+    assert 8e6 < _machine.read_cpu().own < 9e6
+    workers.found.clear()
+    assert 8e6 < _machine.read_cpu().own < 9e6

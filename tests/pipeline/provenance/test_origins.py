@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from spdl.pipeline import PipelineBuilder, PipelineStateError, build_pipeline
-from spdl.pipeline.defs import MAIN_PROCESS, Merge, PipelineConfig, ProcessPoolExecutorConfig, SinkConfig, SourceConfig
+from spdl.pipeline.defs import MAIN_PROCESS, Merge, PipelineConfig, SinkConfig, SourceConfig
 from spdl.source import DistributedKeyedSampler
 from tests.support.ops import double
+from tests.support.region_kinds import RegionKind
 from tests.support.timeouts import TIMEOUT
 
 
@@ -82,9 +83,9 @@ def test_failures_of_the_same_positions_are_told() -> None:
     assert [str(failed.error) for failed in origin.failures] == ["no second half"]
 
 
-def test_regions_keep_positions() -> None:
+def test_regions_keep_positions(kind: RegionKind) -> None:
     """Outputs of a region have the positions of their inputs."""
-    builder = PipelineBuilder().add_source(range(6)).to(ProcessPoolExecutorConfig(max_workers=2), buffer_size=2)
+    builder = PipelineBuilder().add_source(range(6)).to(kind.workers(2), buffer_size=2)
     found = origins(builder.pipe(double).to(MAIN_PROCESS).add_sink())
     assert sorted((item, origin.keys) for item, origin in found) == [(2 * key, (key,)) for key in range(6)]
 

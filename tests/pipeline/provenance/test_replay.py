@@ -15,15 +15,16 @@ from spdl.pipeline.defs import (
     MAIN_PROCESS,
     Aggregate,
     Aggregator,
+    ExecutorConfig,
     Merge,
     Pipe,
     PipelineConfig,
-    ProcessPoolExecutorConfig,
     SinkConfig,
     SourceConfig,
 )
 from spdl.resume import ResumeError, gather, replay
 from spdl.source import DistributedKeyedSampler
+from tests.support.region_kinds import RegionKind
 from tests.support.rng_ops import adraw, draw, draw_first, draw_twice
 from tests.support.timeouts import TIMEOUT
 
@@ -103,8 +104,8 @@ def _batched_paths() -> Any:
     return builder.path_variants(route, [[*path, Pipe(list)] for path in paths], batched=True).add_sink()
 
 
-def _region() -> Any:
-    builder = PipelineBuilder().add_source(range(20)).to(ProcessPoolExecutorConfig(max_workers=2), buffer_size=2)
+def _region(workers: ExecutorConfig) -> Any:
+    builder = PipelineBuilder().add_source(range(20)).to(workers, buffer_size=2)
     return builder.pipe(draw, rng=True, concurrency=2).to(MAIN_PROCESS).aggregate(3).add_sink()
 
 
@@ -122,7 +123,6 @@ BUILDERS = [
     _bucketed,
     _paths,
     _batched_paths,
-    _region,
     _iterable,
 ]
 
@@ -134,6 +134,13 @@ def test_batches_are_made_again(make: Callable[[], Any], tmp_path: Path) -> None
     batches = logged(make(), log)
     assert batches
     assert replayed(make(), log, len(batches)) == batches
+
+
+def test_batches_of_regions_are_made_again(kind: RegionKind, tmp_path: Path) -> None:
+    """Whoever its workers are."""
+    log = tmp_path / "batches.jsonl"
+    batches = logged(_region(kind.workers(2)), log)
+    assert replayed(_region(kind.workers(2)), log, len(batches)) == batches
 
 
 def test_process_pools_are_replayed(tmp_path: Path) -> None:

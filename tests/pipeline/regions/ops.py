@@ -5,7 +5,9 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from spdl.pipeline.defs import Aggregator
@@ -154,6 +156,15 @@ def stuck_but_for_zero(item: int) -> int:
     return item
 
 
+def block_one_and_die(note: Path, item: int) -> None:
+    """One process never returns from its first item; the other one kills itself."""
+    try:
+        note.touch(exist_ok=False)
+    except FileExistsError:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Event().wait()
+
+
 class Epochs:
     """A source whose k-th pass gives ``sizes[k]`` items: ``100 * k, 100 * k + 1, ...``; then empty passes."""
 
@@ -166,3 +177,16 @@ class Epochs:
         self.num_passes += 1
         size = self.sizes[number] if number < len(self.sizes) else 0
         return iter(range(100 * number, 100 * number + size))
+
+
+class ThirdTime:
+    """Fails twice on each item; then tells how often it was tried."""
+
+    def __init__(self) -> None:
+        self.num_tries: Counter[int] = Counter()
+
+    def __call__(self, item: int) -> tuple[int, int]:
+        self.num_tries[item] += 1
+        if self.num_tries[item] < 3:
+            raise ValueError(f"try {self.num_tries[item]} of {item}")
+        return item, self.num_tries[item]

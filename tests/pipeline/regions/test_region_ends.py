@@ -19,6 +19,7 @@ from spdl.pipeline._engine._lanes import RegionLane
 from spdl.pipeline._remote._moved_regions import close_ends, move_regions
 from spdl.pipeline.defs import MAIN_PROCESS, PipelineConfig, ProcessPoolExecutorConfig
 from tests.pipeline.regions import ops
+from tests.support.region_kinds import IN_PROCESSES, RegionKind
 from tests.support.timeouts import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
@@ -53,26 +54,34 @@ def pids_of(pipeline: Pipeline[Any]) -> set[int]:
     return {pipeline.get_item()[1] for _ in range(20)}
 
 
-def test_a_stop_ends_the_workers() -> None:
+def have_ended(kind: RegionKind, pids: set[int]) -> bool:
+    """Ray sees to the end of its actors, and nobody waits for it."""
+    return all(map(ends, pids)) if kind.are_actors else not any(map(is_alive, pids))
+
+
+@IN_PROCESSES
+def test_a_stop_ends_the_workers(kind: RegionKind) -> None:
     """Also in the middle of an endless stream; leaving the block is enough."""
-    pipeline = builder_of(ops.with_pid).build(num_threads=1)
+    pipeline = builder_of(ops.with_pid, workers=kind.workers(2)).build(num_threads=1)
     with pipeline.auto_stop():
         pids = pids_of(pipeline)
-    assert not any(map(is_alive, pids))
+    assert have_ended(kind, pids)
 
 
-def test_collection_ends_the_workers() -> None:
+@IN_PROCESSES
+def test_collection_ends_the_workers(kind: RegionKind) -> None:
     """Of a pipeline that nobody stopped."""
-    pipeline = builder_of(ops.with_pid).build(num_threads=1)
+    pipeline = builder_of(ops.with_pid, workers=kind.workers(2)).build(num_threads=1)
     pids = pids_of(pipeline)
     del pipeline
     gc.collect()
-    assert not any(map(is_alive, pids))
+    assert have_ended(kind, pids)
 
 
-def test_a_call_that_does_not_return_is_named() -> None:
+@IN_PROCESSES
+def test_a_call_that_does_not_return_is_named(kind: RegionKind) -> None:
     """With its worker, which is killed, and its item."""
-    pipeline = builder_of(ops.stuck_but_for_zero, range(2), ProcessPoolExecutorConfig(1)).build(num_threads=1)
+    pipeline = builder_of(ops.stuck_but_for_zero, range(2), kind.workers(1)).build(num_threads=1)
     assert pipeline.get_item() == 0
     with pytest.raises(TimeoutError, match=r"subprocess_pipeline\(stuck_but_for_zero\).*on item 1"):
         pipeline.stop(timeout=0.01)
@@ -82,10 +91,11 @@ def test_a_call_that_does_not_return_is_named() -> None:
     assert not lane.collector.is_alive()
 
 
-def test_ops_are_let_go_of_at_the_end() -> None:
+@IN_PROCESSES
+def test_ops_are_let_go_of_at_the_end(kind: RegionKind) -> None:
     """Though the pipeline is still there to be asked for its statistics."""
     op = partial(ops.with_pid)
-    pipeline = builder_of(op, range(3)).build(num_threads=1)
+    pipeline = builder_of(op, range(3), kind.workers(2)).build(num_threads=1)
     with pipeline.auto_stop():
         assert len(list(pipeline)) == 3
     gone = weakref.ref(op)
@@ -95,14 +105,15 @@ def test_ops_are_let_go_of_at_the_end() -> None:
     assert pipeline.stats().num_items == 3
 
 
-def test_statistics_show_what_runs_in_the_workers() -> None:
+def test_statistics_show_what_runs_in_the_workers(kind: RegionKind) -> None:
     """In flight is what they have been given."""
-    pipeline = builder_of(ops.with_pid, range(5)).build(num_threads=1)
+    pipeline = builder_of(ops.with_pid, range(5), kind.workers(2)).build(num_threads=1)
     with pipeline.auto_stop():
         assert len(list(pipeline)) == 5
         stage = pipeline.stats().stages[1]
     assert stage.num_in_flight == 0
     assert stage.num_calls == stage.num_emitted == 5
+    assert stage.runs_on == "process"  # verdicts tell a region so, whoever its workers are
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its children")
@@ -160,9 +171,9 @@ def test_moved_workers_serve_one_pipeline_after_the_other() -> None:
     assert [child.exit_code() for child in children] == [0, 0]
 
 
-def test_a_pipeline_that_was_never_started_leaves_no_worker() -> None:
+def test_a_pipeline_that_was_never_started_leaves_no_worker(kind: RegionKind) -> None:
     """Built and dropped, or built and stopped."""
-    builder = builder_of(ops.with_pid, range(5))
+    builder = builder_of(ops.with_pid, range(5), kind.workers(2))
     builder.build(num_threads=1)
     builder.build(num_threads=1).stop()
     gc.collect()

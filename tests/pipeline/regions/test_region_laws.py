@@ -1,20 +1,24 @@
 """In = out + dropped + failed, whatever the transfers are, and whenever workers die."""
 
 import os
+import random
 import signal
 from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spdl.pipeline import PipelineBuilder, PipelineFailure, WorkerDiedError
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS
 from tests.pipeline.regions import ops
 from tests.pipeline.regions.threads import ThreadWorkersConfig, kill
 from tests.strategies.profiles import cases
+from tests.support.region_kinds import IN_PROCESSES, RegionKind
+from tests.support.soak import seeds
 
 STAGES = {
     "double": lambda builder: builder.pipe(ops.double, concurrency=2),
@@ -157,22 +161,33 @@ def test_a_death_without_replacement_ends_the_pipeline(num_workers: int, size_in
     assert len(found) == len(set(found))
 
 
-@cases(3)
-@given(
-    num_items=st.integers(100, 300),
-    num_workers=st.integers(1, 3),
-    size_in=sizes,
-    size_out=sizes,
-    deaths=st.sets(st.integers(0, 60), min_size=1, max_size=3),
-    number=st.sampled_from([signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT]),
-)
-def test_items_are_conserved_when_processes_are_killed(
-    num_items: int, num_workers: int, size_in: int, size_out: int, deaths: set[int], number: signal.Signals
-) -> None:
+@IN_PROCESSES
+@pytest.mark.parametrize("names", [["double", "odd"], ["failing", "async"], ["generator"], ["lists", "double"]])
+@pytest.mark.parametrize("restart", [False, True])
+def test_regions_give_the_same_in_other_processes(kind: RegionKind, names: list[str], restart: bool) -> None:
+    """Each item comes out or is counted, and an epoch's end is a barrier."""
+    target = kind.workers(2, restart=restart)
+    pipeline = region(names, target, 3, 2, ops.Epochs(20, 0, 7), continuous=True)
+    with pipeline.auto_stop():
+        for number, num_items in enumerate((20, 0, 7)):
+            items = range(100 * number, 100 * number + num_items)
+            assert Counter(pipeline) == Counter(each for item in items for each in expected(names, item))
+    assert pipeline.stats().stages[1].num_calls == 27
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@IN_PROCESSES
+@pytest.mark.parametrize("seed", seeds(3, 10))
+def test_items_are_conserved_when_processes_are_killed(kind: RegionKind, seed: int) -> None:
     """The same with real processes, and the signals of real crashes."""
-    target = ProcessPoolExecutorConfig(num_workers, restart=True)
-    builder: Any = PipelineBuilder().add_source(range(num_items)).to(target, buffer_size=size_in)
-    builder.pipe(ops.with_pid, concurrency=2).to(MAIN_PROCESS, buffer_size=size_out).add_sink()
+    draw = random.Random(seed)
+    num_items, num_workers = draw.randrange(100, 300), draw.randint(1, 3)
+    deaths = {draw.randrange(60) for _ in range(draw.randint(1, 3))}
+    number = draw.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+    target = kind.workers(num_workers, restart=True)
+    builder: Any = PipelineBuilder().add_source(range(num_items)).to(target, buffer_size=draw.randint(1, 4))
+    builder.pipe(ops.with_pid, concurrency=2).to(MAIN_PROCESS, buffer_size=draw.randint(1, 4)).add_sink()
     pipeline = builder.build(num_threads=2)
     found: list[int] = []
     killed: set[int] = set()
@@ -189,5 +204,5 @@ def test_items_are_conserved_when_processes_are_killed(
     assert pipeline._engine.ledger.sources[0].num_consumed == num_items
     for failure in stage.failures:
         assert isinstance(failure.error, WorkerDiedError)
-        assert failure.error.exit_code == -number
+        assert failure.error.exit_code == (None if kind.are_actors else -number)
         assert failure.origin not in found

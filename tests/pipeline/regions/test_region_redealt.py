@@ -16,12 +16,14 @@ from spdl._processes._remote_failure import RemoteFailure
 from spdl.pipeline import PipelineBuilder, WorkerDiedError
 from spdl.pipeline._engine._origin import SourcePosition
 from spdl.pipeline._engine._region_workers import FailedItem, Report
-from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+from spdl.pipeline.defs import MAIN_PROCESS
 from tests.pipeline.regions import ops
 from tests.pipeline.regions.scripted import ScriptedWorkersConfig, report_of
 from tests.pipeline.regions.test_region_laws import STAGES, expected, region, sizes
 from tests.pipeline.regions.threads import ThreadWorkersConfig, kill
 from tests.strategies.profiles import cases
+from tests.support.region_kinds import IN_PROCESSES, RegionKind
+from tests.support.running import TIMEOUT
 
 names_of_stages = st.lists(st.sampled_from(["double", "async", "odd", "failing"]), min_size=1, max_size=2)
 
@@ -147,17 +149,18 @@ def die_once(note: Path, at: int, item: int) -> int:
     return item
 
 
-def build(op: Any, num_items: int, *, num_workers: int = 1, size: int = 1, **options: Any) -> Any:
+def build(kind: RegionKind, op: Any, num_items: int, *, num_workers: int = 1, size: int = 1, **options: Any) -> Any:
     builder: Any = PipelineBuilder().add_source(range(num_items))
-    builder.to(ProcessPoolExecutorConfig(num_workers, restart=True), buffer_size=size)
+    builder.to(kind.workers(num_workers, restart=True), buffer_size=size)
     return builder.pipe(op, **options).to(MAIN_PROCESS, buffer_size=size).add_sink().build(num_threads=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [5, 11])
-def test_an_item_that_ends_its_worker_once_comes(at: int, tmp_path: Path) -> None:
+@IN_PROCESSES
+def test_an_item_that_ends_its_worker_once_comes(kind: RegionKind, at: int, tmp_path: Path) -> None:
     """Also if it is the last one: the end of the stream was sent before the worker died."""
-    pipeline = build(partial(die_once, tmp_path / "note", at), 12, num_workers=2, size=3)
+    pipeline = build(kind, partial(die_once, tmp_path / "note", at), 12, num_workers=2, size=3)
     with pipeline.auto_stop():
         assert sorted(pipeline) == list(range(12))
     stage = region_of(pipeline)
@@ -165,9 +168,10 @@ def test_an_item_that_ends_its_worker_once_comes(at: int, tmp_path: Path) -> Non
     assert stage.num_redealt >= 1
 
 
-def test_an_item_that_ends_two_workers_fails(caplog: pytest.LogCaptureFixture) -> None:
+@IN_PROCESSES
+def test_an_item_that_ends_two_workers_fails(kind: RegionKind, caplog: pytest.LogCaptureFixture) -> None:
     """With what happened in the notes of its error; the first death is in the log."""
-    pipeline = build(ops.die, 1 + 5, max_failures=-1)
+    pipeline = build(kind, ops.die, 1 + 5, max_failures=-1)
     with pipeline.auto_stop():
         items = list(pipeline)
     stage = region_of(pipeline)
@@ -183,14 +187,41 @@ def draw_or_die(note: Path, item: int, rng: Any) -> tuple[int, float]:
 
 
 @pytest.mark.slow
-def test_an_item_gets_the_same_random_numbers_again(tmp_path: Path) -> None:
+@IN_PROCESSES
+def test_an_item_gets_the_same_random_numbers_again(kind: RegionKind, tmp_path: Path) -> None:
     """They belong to its position."""
     runs = []
     for note in (tmp_path / "note", tmp_path / "note"):  # in the second run nothing dies
-        pipeline = build(partial(draw_or_die, note), 6, rng=True)
+        pipeline = build(kind, partial(draw_or_die, note), 6, rng=True)
         with pipeline.auto_stop():
             runs.append(sorted(pipeline))
     assert runs[0] == runs[1]
+
+
+@pytest.mark.slow
+@IN_PROCESSES
+@pytest.mark.parametrize("num_before", [0, 7, 20])
+def test_a_run_whose_workers_were_killed_is_resumed_exactly(kind: RegionKind, num_before: int) -> None:
+    """What the state says was read is not read again, and nothing else is left out."""
+
+    def build() -> Any:
+        builder: Any = PipelineBuilder().add_source(range(20)).to(kind.workers(2, restart=True), buffer_size=2)
+        return builder.pipe(ops.with_pid).to(MAIN_PROCESS).add_sink(2).build(num_threads=1, resumable=True)
+
+    pipeline = build()
+    found: list[int] = []
+    with pipeline.auto_stop():
+        while len(found) < num_before:
+            item, pid = pipeline.get_item(timeout=TIMEOUT)
+            found.append(item)
+            if len(found) == 3:
+                os.kill(pid, signal.SIGKILL)
+        state = pipeline.state_dict()
+    again = build()
+    again.load_state_dict(state)
+    with again.auto_stop():
+        found += [item for item, _ in again]
+    assert sorted(found) == list(range(20))
 
 
 @pytest.mark.parametrize(("is_part", "num_failures"), [(False, 1), (True, 2)])

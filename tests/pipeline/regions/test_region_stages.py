@@ -23,7 +23,7 @@ from spdl.pipeline.defs import (
 )
 from tests.pipeline.regions import ops as region_ops
 from tests.support import ops
-from tests.support.regions import region, with_region
+from tests.support.region_kinds import IN_ACTORS, IN_PROCESSES, NOT_IN_ACTORS, RegionKind
 from tests.support.running import TIMEOUT, drain, run
 
 SIZES = [(1, 1), (4, 1), (1, 4), (5, 3), (100, 100)]
@@ -37,10 +37,11 @@ def stage_named(pipeline: Any, name: str) -> Any:
 # -- what runs where
 
 
-def test_stages_of_a_region_run_in_one_worker_together() -> None:
+@IN_PROCESSES
+def test_stages_of_a_region_run_in_one_worker_together(kind: RegionKind) -> None:
     """What is before and after it runs here."""
     builder = PipelineBuilder[Any, Any]().add_source(range(6)).pipe(ops.with_process_id)
-    region(builder, lambda b: b.pipe(ops.with_process_id), lambda b: b.pipe(ops.with_process_id))
+    kind.region(builder, lambda b: b.pipe(ops.with_process_id), lambda b: b.pipe(ops.with_process_id))
     items = run(builder.pipe(ops.with_process_id).add_sink())
     here = os.getpid()
     assert [item for ((((item, _), _), _), _) in items] == list(range(6))
@@ -49,36 +50,51 @@ def test_stages_of_a_region_run_in_one_worker_together() -> None:
         assert first == second != here
 
 
-def test_order_is_kept_with_one_worker() -> None:
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+def test_order_is_kept_with_one_worker(kind: RegionKind, inputs: int, outputs: int) -> None:
     """And concurrency 1."""
-    for inputs, outputs in SIZES:
-        builder = with_region(
-            range(50),
-            lambda b: b.pipe(ops.double),
-            lambda b: b.pipe(ops.same),
-            inputs=inputs,
-            outputs=outputs,
-        )
-        assert run(builder) == list(range(0, 100, 2))
+    builder = kind.with_region(
+        range(50),
+        lambda b: b.pipe(ops.double),
+        lambda b: b.pipe(ops.same),
+        inputs=inputs,
+        outputs=outputs,
+    )
+    assert run(builder) == list(range(0, 100, 2))
 
 
+@NOT_IN_ACTORS
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES)
 @pytest.mark.parametrize("num_items", [0, 1, 2, 7, 50])
-def test_nothing_is_lost_or_doubled(inputs: int, outputs: int, num_items: int) -> None:
+def test_nothing_is_lost_or_doubled(kind: RegionKind, inputs: int, outputs: int, num_items: int) -> None:
     """Whole transfers or not, fewer items than workers or more."""
-    builder = with_region(range(num_items), lambda b: b.pipe(ops.double), workers=2, inputs=inputs, outputs=outputs)
+    check_nothing_is_lost(kind, inputs, outputs, num_items)
+
+
+@IN_ACTORS
+@pytest.mark.parametrize(("inputs", "outputs", "num_items"), [(1, 1, 0), (4, 1, 1), (5, 3, 7), (1, 4, 50)])
+def test_nothing_is_lost_or_doubled_in_actors(kind: RegionKind, inputs: int, outputs: int, num_items: int) -> None:
+    """The same; they take longer to start."""
+    check_nothing_is_lost(kind, inputs, outputs, num_items)
+
+
+def check_nothing_is_lost(kind: RegionKind, inputs: int, outputs: int, num_items: int) -> None:
+    builder = kind.with_region(
+        range(num_items), lambda b: b.pipe(ops.double), workers=2, inputs=inputs, outputs=outputs
+    )
     assert sorted(run(builder)) == list(range(0, 2 * num_items, 2))
 
 
-def test_two_regions_have_their_own_workers() -> None:
+@IN_PROCESSES
+def test_two_regions_have_their_own_workers(kind: RegionKind) -> None:
     """Next to each other, or with stages here between them."""
     for between in (0, 1):
         builder: PipelineBuilder[Any, Any] = PipelineBuilder()
         builder.add_source(range(8))
-        region(builder, lambda b: b.pipe(ops.with_process_id))
+        kind.region(builder, lambda b: b.pipe(ops.with_process_id))
         if between:
             builder.pipe(ops.same)
-        region(builder, lambda b: b.pipe(ops.with_process_id), inputs=3)
+        kind.region(builder, lambda b: b.pipe(ops.with_process_id), inputs=3)
         items = run(builder.add_sink())
         assert [item for (item, _), _ in items] == list(range(8))
         assert len({first for (_, first), _ in items} | {second for _, second in items} | {os.getpid()}) == 3
@@ -103,7 +119,7 @@ def test_a_region_of_a_config_may_be_open_at_the_sink() -> None:
     assert drain(pipeline) == ([0, 2, 4, 6], None)
 
 
-def test_sources_and_ops_stay_here_as_they_are() -> None:
+def test_sources_and_ops_stay_here_as_they_are(kind: RegionKind) -> None:
     """Only what the stages inside need is sent: a source that does not pickle is no matter."""
     seen: list[int] = []
 
@@ -112,7 +128,7 @@ def test_sources_and_ops_stay_here_as_they_are() -> None:
         return item
 
     builder = PipelineBuilder[Any, Any]().add_source(item for item in range(4)).pipe(remember)
-    region(builder, lambda b: b.pipe(ops.double))
+    kind.region(builder, lambda b: b.pipe(ops.double))
     assert run(builder.pipe(lambda item: item + 1).add_sink()) == [1, 3, 5, 7]
     assert seen == [0, 1, 2, 3]
 
@@ -120,77 +136,78 @@ def test_sources_and_ops_stay_here_as_they_are() -> None:
 # -- every kind of stage
 
 
-def test_aggregates_inside_are_per_worker_and_flushed_at_the_end() -> None:
+def test_aggregates_inside_are_per_worker_and_flushed_at_the_end(kind: RegionKind) -> None:
     """One worker: as here. Two: every item in one list, none longer than asked."""
-    assert run(with_region(range(7), lambda b: b.aggregate(3))) == [[0, 1, 2], [3, 4, 5], [6]]
-    assert run(with_region(range(7), lambda b: b.aggregate(3, drop_last=True))) == [[0, 1, 2], [3, 4, 5]]
-    lists = run(with_region(range(20), lambda b: b.aggregate(3), workers=2, inputs=2, outputs=2))
+    assert run(kind.with_region(range(7), lambda b: b.aggregate(3))) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert run(kind.with_region(range(7), lambda b: b.aggregate(3, drop_last=True))) == [[0, 1, 2], [3, 4, 5]]
+    lists = run(kind.with_region(range(20), lambda b: b.aggregate(3), workers=2, inputs=2, outputs=2))
     assert sorted(item for each in lists for item in each) == list(range(20))
     assert max(map(len, lists)) <= 3
 
 
-def test_disaggregate_inside() -> None:
+def test_disaggregate_inside(kind: RegionKind) -> None:
     """Many items of one, as many as there are."""
-    builder = with_region([[1, 2], [], range(3, 9), "x"], lambda b: b.disaggregate(), outputs=4)
+    builder = kind.with_region([[1, 2], [], range(3, 9), "x"], lambda b: b.disaggregate(), outputs=4)
     assert run(builder) == [1, 2, 3, 4, 5, 6, 7, 8, "x"]
 
 
-def test_generators_inside_give_all_their_items() -> None:
+def test_generators_inside_give_all_their_items(kind: RegionKind) -> None:
     """Sync and async."""
-    builder = with_region(range(5), lambda b: b.pipe(ops.twice), lambda b: b.pipe(ops.twice_async), outputs=2)
+    builder = kind.with_region(range(5), lambda b: b.pipe(ops.twice), lambda b: b.pipe(ops.twice_async), outputs=2)
     assert run(builder) == [item for item in range(5) for _ in range(4)]
 
 
-def test_async_ops_inside() -> None:
+def test_async_ops_inside(kind: RegionKind) -> None:
     """On a loop of the worker's."""
-    assert sorted(run(with_region(range(9), lambda b: b.pipe(ops.same_async, concurrency=3)))) == list(range(9))
+    assert sorted(run(kind.with_region(range(9), lambda b: b.pipe(ops.same_async, concurrency=3)))) == list(range(9))
 
 
-def test_path_variants_inside() -> None:
+def test_path_variants_inside(kind: RegionKind) -> None:
     """Every item takes one path; paths may divide again."""
     paths: Any = [[Pipe(ops.double)], [Pipe(ops.same), Pipe(ops.negate)]]
-    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, paths))
+    builder = kind.with_region(range(10), lambda b: b.path_variants(ops.parity, paths))
     assert sorted(run(builder)) == sorted(2 * item if item % 2 == 0 else -item for item in range(10))
     nested: Any = [[PathVariants(ops.is_large, paths)], [Pipe(ops.negate)]]
-    builder = with_region(range(10), lambda b: b.path_variants(ops.parity, nested), workers=2)
+    builder = kind.with_region(range(10), lambda b: b.path_variants(ops.parity, nested), workers=2)
     assert len(run(builder)) == 10
 
 
-def test_none_is_dropped_inside() -> None:
+def test_none_is_dropped_inside(kind: RegionKind) -> None:
     """And only None."""
-    builder = with_region(range(9), lambda b: b.pipe(ops.odd_is_dropped), workers=2, outputs=3)
+    builder = kind.with_region(range(9), lambda b: b.pipe(ops.odd_is_dropped), workers=2, outputs=3)
     assert sorted(run(builder)) == [0, 2, 4, 6, 8]
-    assert run(with_region([0, "", [], False], lambda b: b.pipe(ops.same))) == [0, "", [], False]
+    assert run(kind.with_region([0, "", [], False], lambda b: b.pipe(ops.same))) == [0, "", [], False]
 
 
-def test_none_goes_in_as_an_ordinary_item() -> None:
+def test_none_goes_in_as_an_ordinary_item(kind: RegionKind) -> None:
     """From a source it is one."""
-    assert run(with_region([None, 1, None], lambda b: b.pipe(str))) == ["None", "1", "None"]
+    assert run(kind.with_region([None, 1, None], lambda b: b.pipe(str))) == ["None", "1", "None"]
 
 
-def test_containers_are_looked_up_inside() -> None:
+def test_containers_are_looked_up_inside(kind: RegionKind) -> None:
     """An op may be a list or a dict."""
-    assert run(with_region([2, 0, 1], lambda b: b.pipe(["a", "b", "c"]))) == ["c", "a", "b"]
+    assert run(kind.with_region([2, 0, 1], lambda b: b.pipe(["a", "b", "c"]))) == ["c", "a", "b"]
 
 
-def test_an_executor_on_a_stage_inside_is_ignored() -> None:
+@IN_PROCESSES
+def test_an_executor_on_a_stage_inside_is_ignored(kind: RegionKind) -> None:
     """Even one that could not go there: the stage runs in the worker."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        builder = with_region(range(3), lambda b: b.pipe(ops.process_id, executor=pool))
+        builder = kind.with_region(range(3), lambda b: b.pipe(ops.process_id, executor=pool))
         assert set(run(builder)).isdisjoint({os.getpid()})
 
 
-def test_large_items_go_both_ways() -> None:
+def test_large_items_go_both_ways(kind: RegionKind) -> None:
     """Megabytes, several at a time."""
     items = [bytes([k]) * 3_000_000 for k in range(6)]
-    assert run(with_region(items, lambda b: b.pipe(ops.same), inputs=2, outputs=2)) == items
+    assert run(kind.with_region(items, lambda b: b.pipe(ops.same), inputs=2, outputs=2)) == items
 
 
-def test_the_region_is_one_stage_by_name() -> None:
+def test_the_region_is_one_stage_by_name(kind: RegionKind) -> None:
     """``subprocess_pipeline(a+b)``, with counts that add up."""
-    builder = with_region(range(12), lambda b: b.pipe(ops.double), lambda b: b.pipe(ops.odd_is_dropped))
+    builder = kind.with_region(range(12), lambda b: b.pipe(ops.double), lambda b: b.pipe(ops.odd_is_dropped))
     pipeline = builder.build(num_threads=1)
     assert drain(pipeline) == ([2 * item for item in range(12)], None)
     stage = stage_named(pipeline, "subprocess_pipeline(double+odd_is_dropped)")
@@ -198,29 +215,30 @@ def test_the_region_is_one_stage_by_name() -> None:
     assert stage.busy > 0
 
 
-def test_partials_and_methods_go_there() -> None:
+def test_partials_and_methods_go_there(kind: RegionKind) -> None:
     """Whatever pickles."""
-    assert run(with_region([1, 2], lambda b: b.pipe(partial(ops.add, 10)))) == [11, 12]
-    assert run(with_region([1, 2], lambda b: b.pipe(ops.Adder(5).add))) == [6, 7]
+    assert run(kind.with_region([1, 2], lambda b: b.pipe(partial(ops.add, 10)))) == [11, 12]
+    assert run(kind.with_region([1, 2], lambda b: b.pipe(ops.Adder(5).add))) == [6, 7]
 
 
-def test_retry_and_timeout_work_inside() -> None:
+def test_retry_and_timeout_work_inside(kind: RegionKind) -> None:
     """As they do here."""
-    items = run(with_region(range(3), lambda b: b.pipe(ops.third_time_lucky, retry=Retry(3, delay=0))))
+    items = run(kind.with_region(range(3), lambda b: b.pipe(region_ops.ThirdTime(), retry=Retry(3, delay=0))))
     assert items == [(0, 3), (1, 3), (2, 3)]
-    pipeline = with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, timeout=0.2)).build(num_threads=1)
+    pipeline = kind.with_region(range(4), lambda b: b.pipe(ops.block_async_on_odd, timeout=0.2)).build(num_threads=1)
     assert drain(pipeline) == ([0, 2], None)
 
 
-def test_isolation_works_inside() -> None:
+@IN_PROCESSES
+def test_isolation_works_inside(kind: RegionKind) -> None:
     """A crash costs its item and leaves the worker of the region as it is."""
-    builder = with_region(range(5), lambda b: b.pipe(partial(ops.die, at=2, how=3), isolate=True))
+    builder = kind.with_region(range(5), lambda b: b.pipe(partial(ops.die, at=2, how=3), isolate=True))
     assert run(builder) == [0, 1, 3, 4]
 
 
-def test_an_aggregator_of_the_users_inside() -> None:
+def test_an_aggregator_of_the_users_inside(kind: RegionKind) -> None:
     """It is copied to each worker."""
-    items = run(with_region(range(9), lambda b: b.aggregate(region_ops.Sum()), workers=2))
+    items = run(kind.with_region(range(9), lambda b: b.aggregate(region_ops.Sum()), workers=2))
     assert sum(items) == sum(range(9))
 
 
@@ -242,16 +260,16 @@ def test_aggregates_in_path_variants_inside() -> None:
     assert [item for item in items if isinstance(item, list)] == [[2, 4], [6, 8]]
 
 
-def test_filters_are_counted() -> None:
+def test_filters_are_counted(kind: RegionKind) -> None:
     """In = out + dropped."""
-    pipeline = with_region(range(10), lambda b: b.pipe(region_ops.odd_only), workers=2).build(num_threads=1)
+    pipeline = kind.with_region(range(10), lambda b: b.pipe(region_ops.odd_only), workers=2).build(num_threads=1)
     items, failure = drain(pipeline)
     assert (sorted(items), failure) == ([1, 3, 5, 7, 9], None)
     stage = pipeline.stats().stages[1]
     assert (stage.num_calls, stage.num_emitted, stage.num_dropped, stage.num_failures) == (10, 5, 5, 0)
 
 
-def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
+def test_no_item_waits_in_a_transfer_that_is_not_full(kind: RegionKind) -> None:
     """A source that gives one item at a time, after the one before came out, is served with large transfers too."""
     given: list[int] = []
 
@@ -262,7 +280,7 @@ def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
             assert came.acquire(timeout=TIMEOUT)
 
     came = threading.Semaphore(0)
-    builder = with_region(one_by_one(), lambda b: b.pipe(region_ops.double), workers=2, inputs=8, outputs=8)
+    builder = kind.with_region(one_by_one(), lambda b: b.pipe(region_ops.double), workers=2, inputs=8, outputs=8)
     pipeline = builder.build(num_threads=1)
     with pipeline.auto_stop():
         for number in range(3):
@@ -271,11 +289,13 @@ def test_no_item_waits_in_a_transfer_that_is_not_full() -> None:
     assert given == [0, 1, 2]
 
 
-def test_a_stalled_worker_loses_nothing(tmp_path: Path) -> None:
+def test_a_stalled_worker_loses_nothing(kind: RegionKind, tmp_path: Path) -> None:
     """One holds its first item until the other has given ten; then it gives what it has."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    pipeline = with_region(range(12), lambda b: b.pipe(partial(ops.wait_at, 0, gate)), workers=2).build(num_threads=1)
+    pipeline = kind.with_region(range(12), lambda b: b.pipe(partial(ops.wait_at, 0, gate)), workers=2).build(
+        num_threads=1
+    )
     with pipeline.auto_stop():
         iterator = pipeline.get_iterator(timeout=TIMEOUT)
         items = [next(iterator)]

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from spdl.pipeline.defs import (
     ProcessPoolExecutorConfig,
 )
 from tests.support import ops, remote, remote_hooks
+from tests.support.region_kinds import IN_PROCESSES, RegionKind
 from tests.support.regions import region, with_region
-from tests.support.running import TIMEOUT, build_of, run
+from tests.support.running import TIMEOUT, build_of, run, running
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -25,6 +27,18 @@ def test_every_worker_gets_its_turn(workers: int) -> None:
     assert len({pid for _, pid in items}) == workers
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+@IN_PROCESSES
+def test_all_workers_take_part(kind: RegionKind, workers: int) -> None:
+    """Those that are ready later join the others."""
+    found: dict[int, int] = {}
+    with running(kind.with_region(count(), lambda b: b.pipe(ops.with_process_id), workers=workers)) as pipeline:
+        while len(set(found.values())) < workers:
+            item, pid = pipeline.get_item(timeout=TIMEOUT)
+            assert item not in found
+            found[item] = pid
+
+
 def test_the_number_of_workers_is_that_of_the_cpus_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing else is said."""
     builder = PipelineBuilder[Any, Any]().add_source(range(200)).to(ProcessPoolExecutorConfig())
@@ -32,15 +46,16 @@ def test_the_number_of_workers_is_that_of_the_cpus_by_default(monkeypatch: pytes
     assert 1 <= len(set(items)) <= (os.cpu_count() or 1)
 
 
-def test_concurrency_is_per_worker() -> None:
+def test_concurrency_is_per_worker(kind: RegionKind) -> None:
     """Two calls that wait for each other end, in a worker alone."""
-    builder = with_region(range(2), lambda b: b.pipe(ops.meet_another, concurrency=2))
+    builder = kind.with_region(range(2), lambda b: b.pipe(ops.meet_another, concurrency=2))
     assert sorted(run(builder, num_threads=2)) == [0, 1]
 
 
-def test_the_initializer_runs_once_in_each_worker_before_anything_else() -> None:
+@IN_PROCESSES
+def test_the_initializer_runs_once_in_each_worker_before_anything_else(kind: RegionKind) -> None:
     """With its arguments."""
-    builder = with_region(
+    builder = kind.with_region(
         range(20),
         lambda b: b.pipe(ops.notes_and_process_id),
         workers=2,
@@ -49,7 +64,8 @@ def test_the_initializer_runs_once_in_each_worker_before_anything_else() -> None
     )
     items = run(builder)
     assert all(notes == ["hello"] for notes, _ in items)
-    assert len({pid for _, pid in items}) == 2
+    pids = {pid for _, pid in items}
+    assert len(pids) <= 2 if kind.are_actors else len(pids) == 2
     assert "hello" not in remote.noted()
 
 
@@ -76,18 +92,19 @@ def test_a_fork_next_to_other_threads_is_warned_of() -> None:
         assert run(builder) == [0, 2, 4]
 
 
-def test_a_builder_with_a_region_can_be_built_twice() -> None:
+@IN_PROCESSES
+def test_a_builder_with_a_region_can_be_built_twice(kind: RegionKind) -> None:
     """Each with workers of its own."""
-    builder = with_region(range(4), lambda b: b.pipe(ops.process_id))
+    builder = kind.with_region(range(4), lambda b: b.pipe(ops.process_id))
     first, second = set(run(builder)), set(run(builder))
     assert len(first) == len(second) == 1
     assert first != second
 
 
-def test_a_slow_consumer_holds_the_workers_back() -> None:
+def test_a_slow_consumer_holds_the_workers_back(kind: RegionKind) -> None:
     """At most a bounded number of items is taken from the source while nobody reads."""
     taken = remote.Endless()
-    builder = with_region(taken, lambda b: b.pipe(ops.same), workers=2, inputs=2, outputs=2, sink=1)
+    builder = kind.with_region(taken, lambda b: b.pipe(ops.same), workers=2, inputs=2, outputs=2, sink=1)
     pipeline = builder.build(num_threads=1)
     with pipeline.auto_stop():
         assert sorted(pipeline.get_item(timeout=TIMEOUT) for _ in range(1)) != []
@@ -95,20 +112,21 @@ def test_a_slow_consumer_holds_the_workers_back() -> None:
         assert stats.stages[0].num_emitted < 200
 
 
-def test_defaults_set_by_the_initializer_apply_in_the_workers() -> None:
+@IN_PROCESSES
+def test_defaults_set_by_the_initializer_apply_in_the_workers(kind: RegionKind) -> None:
     """Hooks and queues; those given to ``build`` do not cross."""
-    builder = with_region(range(3), lambda b: b.pipe(ops.noted_by_now), initializer=remote_hooks.set_defaults)
+    builder = kind.with_region(range(3), lambda b: b.pipe(ops.noted_by_now), initializer=remote_hooks.set_defaults)
     items = run(builder)
     assert {"hook made", "queue made"} <= {word for _, words in items for word in words}
-    builder = with_region(range(3), lambda b: b.pipe(ops.noted_by_now))
+    builder = kind.with_region(range(3), lambda b: b.pipe(ops.noted_by_now))
     assert (
         run(builder, task_hook_factory=remote_hooks.make_hooks, queue_class=remote_hooks.NotingQueue)
-        == [(True, [])] * 3
+        == [(not kind.are_actors, [])] * 3
     )
     remote.noted().clear()
 
 
-def test_stages_around_a_region_are_hooked_here() -> None:
+def test_stages_around_a_region_are_hooked_here(kind: RegionKind) -> None:
     """One for the region itself is asked for as for any stage, or not at all; its neighbours' are."""
     names: list[str] = []
 
@@ -117,6 +135,6 @@ def test_stages_around_a_region_are_hooked_here() -> None:
         return []
 
     builder = PipelineBuilder[Any, Any]().add_source(range(3)).pipe(ops.double, name="before")
-    region(builder, lambda b: b.pipe(ops.same))
+    kind.region(builder, lambda b: b.pipe(ops.same))
     assert run(builder.pipe(ops.double, name="after").add_sink(), task_hook_factory=factory) == [0, 4, 8]
     assert [name for name in names if not name.startswith("subprocess_pipeline")] == ["before", "after"]

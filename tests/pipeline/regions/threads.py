@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ class _Port:
     """A worker on a thread. Killed, it is heard of no more."""
 
     def __init__(self, spec: RegionSpec, index: int) -> None:
+        spec = deepcopy(spec)  # each worker has its own aggregators, as elsewhere
         self.index = index
         self.link, end = link_pair(0)
         there = end.open()

@@ -12,6 +12,7 @@ import pytest
 from spdl.pipeline import InvalidOpError, PipelineBuilder, TaskHook, build_pipeline, run_pipeline_in_subprocess
 from spdl.pipeline.defs import (
     MAIN_PROCESS,
+    ExecutorConfig,
     Merge,
     Pipe,
     PipelineConfig,
@@ -22,10 +23,12 @@ from spdl.pipeline.defs import (
 )
 from spdl.resume import gather
 from spdl.source import DistributedKeyedSampler
+from tests.support.region_kinds import RegionKind
 from tests.support.rng_ops import Draw, ThirdAttempt, adraw, adraw_twice, draw, draw_first, draw_twice, draw_with
 from tests.support.timeouts import TIMEOUT
 
 SIZE = 24
+_TWO = ProcessPoolExecutorConfig(2)
 SEED = 7
 
 
@@ -88,15 +91,15 @@ def test_async_ops_get_the_same(expected: list[Any]) -> None:
     assert sorted(outputs(built(op=adraw, rng="draw", timeout=TIMEOUT))) == expected
 
 
-def _region(op: Any = draw, workers: int = 2) -> Any:
-    builder = PipelineBuilder().add_source(range(SIZE))
-    builder.to(ProcessPoolExecutorConfig(max_workers=workers), buffer_size=3).pipe(op, rng=True, concurrency=2)
+def _region(workers: ExecutorConfig = _TWO) -> Any:
+    builder = PipelineBuilder().add_source(range(SIZE)).to(workers, buffer_size=3)
+    builder.pipe(draw, rng=True, concurrency=2)
     return builder.to(MAIN_PROCESS).add_sink()
 
 
-def test_regions_make_no_difference(expected: list[Any]) -> None:
+def test_regions_make_no_difference(kind: RegionKind, expected: list[Any]) -> None:
     """An op in the workers of a region gets the same numbers."""
-    assert sorted(outputs(_region())) == expected
+    assert sorted(outputs(_region(kind.workers(2)))) == expected
 
 
 def test_subprocesses_make_no_difference(expected: list[Any]) -> None:

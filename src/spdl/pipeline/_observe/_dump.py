@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from spdl._processes._child import living_children
+from spdl._processes._elsewhere import ELSEWHERE, WorkerElsewhere
 from spdl._processes._stacks import stacks_of_all
 from spdl.pipeline._observe._probe import CallInFlight
 from spdl.pipeline._observe._stats import PipelineStats
@@ -47,11 +48,7 @@ def dump_as_json(moments: Iterable[Moment], *, with_stacks: bool = True) -> dict
     if with_stacks:
         running = {call.thread_id: call.stage for moment in moments for call in moment.calls}
         found["threads"] = _threads(names, running)
-        children = living_children()
-        stacks = stacks_of_all(pid for pid, _ in children)
-        found["processes"] = [
-            {"pid": pid, "what": what, "stacks": text} for (pid, what), text in zip(children, stacks, strict=True)
-        ]
+        found["processes"] = _processes()
     return found
 
 
@@ -71,7 +68,8 @@ def text_of_dump(dump: dict[str, Any]) -> str:
         lines += [f"thread {thread['name']}{what}:", thread["stack"], ""]
     for process in dump["processes"]:
         stacks = process["stacks"] or "(its stacks are not available)"
-        lines += [f"process {process['pid']}, {process['what']}:", _indented(stacks), ""]
+        where = f" on {process['host']}" if process["host"] else ""
+        lines += [f"process {process['pid']}{where}, {process['what']}:", _indented(stacks), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -114,6 +112,18 @@ def _threads(names: dict[int | None, str], running: dict[int | None, str]) -> li
         {"name": name, "id": ident, "stage": running.get(ident), "stack": stack}
         for *_, name, ident, stack in sorted(found)
     ]
+
+
+def _processes() -> list[dict[str, Any]]:
+    """The children of this process, and workers that are none, with their stacks."""
+    everybody = [WorkerElsewhere(pid, None, what) for pid, what in living_children()] + ELSEWHERE.workers()
+    here = [worker for worker in everybody if worker.host is None]
+    stacks: dict[WorkerElsewhere, str | None] = dict(
+        zip(here, stacks_of_all(worker.pid for worker in here), strict=True)
+    )
+    if len(here) < len(everybody):
+        stacks |= {worker: text for worker, text in ELSEWHERE.ask("stacks") if worker.host is not None}
+    return [{**worker._asdict(), "stacks": stacks.get(worker)} for worker in everybody]
 
 
 def _is_idle(name: str, stack: str) -> bool:

@@ -1,4 +1,4 @@
-"""CPU time of this process with its children, and of the whole machine, at one moment.
+"""CPU time of this process with its children and other workers, and of the whole machine, at one moment.
 
 Source: proc(5), ``/proc/stat`` and ``/proc/<pid>/stat``; ``/proc/<pid>/task/<tid>/children`` lists children. Where
 there is no such file system, only children that have ended count, and the machine is unknown.
@@ -7,10 +7,11 @@ there is no such file system, only children that have ended count, and the machi
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from spdl._processes._elsewhere import ELSEWHERE
 from spdl.pipeline._cpus import CpuQuota, read_quota
 
 __all__ = ["CpuReading", "read_cpu"]
@@ -22,23 +23,43 @@ class CpuReading(NamedTuple):
     """CPU time used so far, in seconds."""
 
     time: float  #: monotonic
-    own: float  #: of this process and its descendants
+    own: float  #: of this process, its descendants, and its workers on this machine that are none
     machine: float | None  #: of all processes; ``None``: unknown
     quota: CpuQuota | None = None
 
 
 def read_cpu(root: Path = Path("/proc")) -> CpuReading:
-    """Read the CPU time of this process, its descendants, and all processes.
+    """Read the CPU time of this process, its descendants, its other workers on this machine, and all processes.
 
     Args:
         root: Mount point of proc(5).
     """
     times = os.times()
     own = time.process_time() + times.children_user + times.children_system
-    if sys.platform == "linux" and _has_children():
+    if sys.platform == "linux":
         proc = str(root)  # there is a file for each thread, and Path would take longer than reading it
-        own += sum(_cpu_of(f"{proc}/{pid}") for pid in _descendants(proc, os.getpid()))
+        descendants = list(_descendants(proc, os.getpid())) if _has_children() else []
+        own += sum(_cpu_of(f"{proc}/{pid}") for pid in descendants)
+        own += _OTHERS.cpu_time(proc, descendants)
     return CpuReading(time.monotonic(), own, _machine(root), read_quota())
+
+
+class _Others:
+    """The workers on this machine that are no children: nobody adds the CPU time of those that have ended."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, float] = {}  # CPU time when it was read last, by pid
+
+    def cpu_time(self, proc: str, descendants: Collection[int]) -> float:
+        """Return the CPU time of all that were ever seen."""
+        for worker in ELSEWHERE.workers():
+            pid = worker.pid
+            if worker.host is None and pid not in descendants:
+                self._seen[pid] = max(self._seen.get(pid, 0.0), _cpu_of(f"{proc}/{pid}"))
+        return sum(self._seen.values())
+
+
+_OTHERS: Final = _Others()
 
 
 def _has_children() -> bool:
