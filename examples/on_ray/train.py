@@ -35,7 +35,7 @@ from spdl.source import DistributedKeyedSampler, ImageFolder
 
 NUM_RANKS, ACTORS_PER_RANK = 2, 2
 NUM_EPOCHS, BATCH_SIZE, NUM_CROPS, SAVE_EVERY = 3, 16, 192, 4
-DIE_AT = 9  # of 6 steps an epoch
+DIE_AT = 10  # of 6 steps an epoch
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pictures"
 TRANSFORM = spdl.io.ImageTransform(48, crop=spdl.io.RandomResizedCrop(), flip=0.5, layout="NCHW")
 
@@ -63,10 +63,11 @@ def make_pipeline(paths: Sequence[str], rank: int, world_size: int) -> Pipeline[
 
 
 def make_model(num_classes: int) -> torch.nn.Module:
-    layers = torch.nn.Conv2d(3, 16, 5, 2), torch.nn.ReLU(), torch.nn.Conv2d(16, 32, 3, 2), torch.nn.ReLU()
-    return torch.nn.Sequential(
-        *layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, num_classes)
-    )
+    layers: list[torch.nn.Module] = []
+    for num_in, num_out in ((3, 16), (16, 32)):
+        layers += torch.nn.Conv2d(num_in, num_out, 5, 2), torch.nn.BatchNorm2d(num_out), torch.nn.ReLU()
+    layers += torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, num_classes)
+    return torch.nn.Sequential(*layers)
 
 
 def gather(values: list[int]) -> list[int]:
@@ -84,7 +85,7 @@ def train(config: dict[str, Any]) -> None:
     torch.manual_seed(0)
     folder = ImageFolder(config["folder"])
     paths, labels = [path for path, _ in folder], torch.tensor([label for _, label in folder])
-    model = ray.train.torch.prepare_model(make_model(len(folder.classes)))  # DDP
+    model = ray.train.torch.prepare_model(make_model(int(labels.max()) + 1))  # DDP
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     pipeline = make_pipeline(paths, rank, world_size)
     epoch = step = 0
@@ -92,13 +93,13 @@ def train(config: dict[str, Any]) -> None:
     checkpoint = ray.train.get_checkpoint()
     if checkpoint is not None:
         with checkpoint.as_directory() as path:
-            saved = torch.load(Path(path) / "model.pt")
+            saved = torch.load(Path(path) / "state.pt")
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         pipeline.load_state_dict(saved["data"])  # before the first read
         epoch, step = saved["epoch"], saved["step"]
-        read = saved["read"] if rank == 0 else []
-    resumed_at = step
+        read = saved["read"] if rank == 0 else []  # of all ranks
+    metrics = {"resumed_at": step}
     with pipeline.auto_stop():
         while epoch < NUM_EPOCHS:
             for images, indices in pipeline:  # the rest of the epoch, if a state was loaded
@@ -111,28 +112,26 @@ def train(config: dict[str, Any]) -> None:
                 read += indices
                 if step == DIE_AT and rank == 1 and checkpoint is None:
                     os.kill(os.getpid(), signal.SIGKILL)
-                metrics = {"epoch": epoch, "step": step, "loss": loss.item(), "resumed_at": resumed_at}
                 if step % SAVE_EVERY == 0:
-                    save(model, optimizer, pipeline, metrics, read)
-            all_read = gather(read)
-            metrics |= {"num_read": len(all_read), "each_once": sorted(all_read) == list(range(len(paths)))}
-            ray.train.report(metrics)
-            if rank == 0:
-                print(
-                    f"epoch {epoch}: {step} steps, loss {metrics['loss']:.2f}, {metrics['num_read']} images", flush=True
-                )
+                    save(model, optimizer, pipeline, metrics, {"epoch": epoch, "step": step, "read": gather(read)})
+            all_read = sorted(gather(read))
+            metrics |= {"epoch": epoch, "step": step, "loss": loss.item()}
+            metrics |= {"num_read": len(all_read), "each_once": all_read == list(range(len(paths)))}
             epoch, read = epoch + 1, []
+            save(model, optimizer, pipeline, metrics, {"epoch": epoch, "step": step, "read": []})
+            if rank == 0:
+                print(f"epoch {metrics['epoch']}: {step} steps, loss {metrics['loss']:.2f}", flush=True)
 
 
-def save(model: Any, optimizer: Any, pipeline: Any, metrics: dict[str, Any], read: list[int]) -> None:
+def save(model: Any, optimizer: Any, pipeline: Any, metrics: dict[str, Any], state: dict[str, Any]) -> None:
     """Save the model and where all ranks are in the data. Every rank calls it at the same step."""
-    data, all_read = resume.gather(pipeline.state_dict()), gather(read)
+    data = resume.gather(pipeline.state_dict())
     if ray.train.get_context().get_world_rank() > 0:
         ray.train.report(metrics)
         return
-    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "data": data, "read": all_read}
+    state = state | {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "data": data}
     with tempfile.TemporaryDirectory() as folder:
-        torch.save(state | {"epoch": metrics["epoch"], "step": metrics["step"]}, Path(folder) / "model.pt")
+        torch.save(state, Path(folder) / "state.pt")
         ray.train.report(metrics, checkpoint=ray.train.Checkpoint.from_directory(folder))
 
 
@@ -157,7 +156,7 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         cut(Path(folder) / "train", photographs)
-        ray.init(num_cpus=NUM_RANKS + 2, include_dashboard=False)
+        ray.init("local", num_cpus=NUM_RANKS + 2, include_dashboard=False)  # in a cluster: ray.init()
         trainer = ray.train.torch.TorchTrainer(
             train,
             train_loop_config={"folder": str(Path(folder) / "train")},

@@ -9,6 +9,7 @@ from.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ def train(config: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rank = ray.train.get_context().get_world_rank()
-    layers = torch.nn.Conv2d(3, 16, 5, 2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()
-    model = ray.train.torch.prepare_model(torch.nn.Sequential(*layers, torch.nn.Linear(16, config["num_classes"])))
+    layers = [torch.nn.Conv2d(3, 16, 5, 2), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1)]
+    layers += torch.nn.Flatten(), torch.nn.Linear(16, config["num_classes"])
+    model = ray.train.torch.prepare_model(torch.nn.Sequential(*layers))  # DDP
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     shard = ray.train.get_dataset_shard("train")  # this rank's iterator of ``streaming_split``
     for epoch in range(NUM_EPOCHS):
@@ -60,7 +62,10 @@ def train(config: dict[str, Any]) -> None:
         torch.distributed.all_gather_object(found, read)
         num_read = sorted(map(len, found))
         each_once = sorted(number for each in found for number in each) == list(range(NUM_CROPS))
-        ray.train.report({"epoch": epoch, "loss": loss.item(), "num_read": num_read, "each_once": each_once})
+        metrics = {"epoch": epoch, "loss": loss.item(), "num_read": num_read, "each_once": each_once}
+        with tempfile.TemporaryDirectory() as folder:
+            torch.save(model.state_dict(), Path(folder) / "model.pt")
+            ray.train.report(metrics, checkpoint=ray.train.Checkpoint.from_directory(folder) if rank == 0 else None)
         if rank == 0:
             print(f"epoch {epoch}: loss {loss.item():.2f}, {num_read} images", flush=True)
 
@@ -69,15 +74,17 @@ def main() -> None:
     photographs = sys.argv[1:] or [str(PICTURES / name) for name in ("interpolations.jpg", "fast_and_exact.jpg")]
     num_classes = len(photographs)
     rows = [{"id": n, "path": photographs[n % num_classes], "label": n % num_classes} for n in range(NUM_CROPS)]
-    ray.init(num_cpus=NUM_RANKS + 2, include_dashboard=False)
-    trainer = ray.train.torch.TorchTrainer(
-        train,
-        train_loop_config={"num_classes": num_classes},
-        datasets={"train": ray.data.from_items(rows, override_num_blocks=8)},
-        scaling_config=ray.train.ScalingConfig(num_workers=NUM_RANKS, resources_per_worker={"CPU": 0.5}),
-    )
-    metrics = trainer.fit().metrics
-    ray.shutdown()
+    with tempfile.TemporaryDirectory() as folder:
+        ray.init("local", num_cpus=NUM_RANKS + 2, include_dashboard=False)  # in a cluster: ray.init()
+        trainer = ray.train.torch.TorchTrainer(
+            train,
+            train_loop_config={"num_classes": num_classes},
+            datasets={"train": ray.data.from_items(rows, override_num_blocks=8)},
+            scaling_config=ray.train.ScalingConfig(num_workers=NUM_RANKS, resources_per_worker={"CPU": 0.5}),
+            run_config=ray.train.RunConfig(storage_path=folder),
+        )
+        metrics = trainer.fit().metrics
+        ray.shutdown()
     print(
         f"{NUM_RANKS} ranks: loss {metrics['loss']:.2f}, {metrics['num_read']} images in the last epoch, "
         f"each once: {metrics['each_once']}"
