@@ -160,9 +160,18 @@ RULES = [
     Rule(f"{P}._observer", allows=(f"{P}._engine", f"{P}._observe", "spdl._errors")),
     Rule(f"{P}._epochs", allows=(f"{P}._engine",), lazily=(f"{P}._pipeline",)),
     Rule(f"{P}._iterators", allows=(f"{P}._engine", "spdl._errors"), lazily=(f"{P}._pipeline", f"{P}._provenance")),
+    Rule(f"{P}._resizing", allows=(f"{P}._engine", f"{P}._info", "spdl._errors")),
     Rule(
         f"{P}._pipeline",
-        allows=(f"{P}._observer", f"{P}._engine", f"{P}._iterators", f"{P}._live", f"{P}._observe", "spdl._errors"),
+        allows=(
+            f"{P}._resizing",
+            f"{P}._observer",
+            f"{P}._engine",
+            f"{P}._iterators",
+            f"{P}._live",
+            f"{P}._observe",
+            "spdl._errors",
+        ),
         lazily=(f"{P}._info", f"{P}._resume", f"{P}._monitoring", f"{P}._provenance", f"{P}._trace"),
     ),
     # These put all of it together; children run whole pipelines.

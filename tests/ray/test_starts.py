@@ -78,27 +78,9 @@ def test_an_initializer_that_does_not_return_is_told_apart(monkeypatch: pytest.M
     assert "the initializer has not returned" in str(event.error)
 
 
-def test_an_actor_that_dies_before_it_is_ready_is_a_start_that_failed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nothing was dealt to it: the others go on. The last one's death is the region's."""
-    workers = make_workers(monkeypatch)
-    for port in workers._ports:
-        port.deadline = inf
-    with caplog.at_level(logging.WARNING, "spdl.pipeline"):
-        workers._heard.put(_Heard(0, 0, ActorDied("no such library")))
-        assert workers.wait() == []
-        (record,) = caplog.records
-        assert "actor 0 of 0:1:region died: no such library before it was ready" in record.getMessage()
-        workers._heard.put(_Heard(1, 0, None))
-        (event,) = workers.wait()
-    assert isinstance(event, Died)
-    assert event.worker == 1
-
-
-@pytest.mark.parametrize(("num_ready", "restart"), [(2, False), (0, True), (2, True)])
-def test_other_deaths_are_told(monkeypatch: pytest.MonkeyPatch, num_ready: int, restart: bool) -> None:
-    """Of an actor that was ready, which may hold items; and of one that is to be replaced."""
+@pytest.mark.parametrize(("num_ready", "restart"), [(0, False), (2, False), (0, True), (2, True)])
+def test_deaths_are_told(monkeypatch: pytest.MonkeyPatch, num_ready: int, restart: bool) -> None:
+    """Also of an actor that was not ready; the region knows whether it can do without it."""
     workers = make_workers(monkeypatch, num_ready, restart=restart)
     for port in workers._ports:
         port.deadline = inf

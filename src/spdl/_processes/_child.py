@@ -230,6 +230,10 @@ class Child:
         # Without a pidfd the end of the connection has to do, which comes with the death unless others hold it.
         return [self.link.fileno()] if self._pidfd is None else [self.link.fileno(), self._pidfd]
 
+    def _ends(self) -> list[int]:
+        """What can be read from when the process has ended; without a pidfd, when the connection has."""
+        return self._descriptors() if self._pidfd is None else [self._pidfd]
+
     def _check_owned(self) -> None:
         if self._is_forked:
             raise PipelineStateError(f"{self.what} belongs to the process that this one was forked from")

@@ -26,8 +26,10 @@ from ._observe import PipelineStats
 from ._observe._graph_text import graph_text
 from ._observe._history import History
 from ._observer import Observer
+from ._resizing import resize
 
 if TYPE_CHECKING:
+    from ._info import StageInfo
     from ._monitoring import Monitor
     from ._observe._verdict import Verdict
     from ._provenance._origin import BatchOrigin
@@ -208,6 +210,36 @@ class Pipeline(Generic[T]):
                 log(_LOG, logging.ERROR, text, self._engine.pipeline_id, exc_info=exc)
             raise
         self.stop(timeout=timeout)
+
+    def resize(self, num_workers: int, *, stage: StageInfo | str | None = None) -> None:
+        """Change the number of workers of a region: processes, or actors of ``spdl.ray.RayActors``.
+
+        Returns at once. New workers get items when they are ready. A worker that is one too many gets no more items,
+        and ends when its outputs have arrived: none is lost, none comes twice. What an ``aggregate`` in it has not
+        emitted yet, it emits or, with ``drop_last``, drops, as at the end of an epoch. Workers that are still starting
+        end first. Before the start, this is the number that the pipeline starts with.
+
+        .. code-block:: python
+
+            for step, batch in enumerate(pipeline):
+                if step == 100:
+                    pipeline.resize(8)
+                train(batch)
+
+        Can be called at any time, from any thread. Once the region has all of its items, it has no effect.
+
+        Args:
+            num_workers: Number of workers from now on.
+            stage: The region, if there are several: its name in ``stats()``, or its ``StageInfo``.
+
+        Raises:
+            ValueError: ``num_workers`` is less than 1, or there is no such region, or more than one.
+            PipelineStateError: The pipeline was stopped, or its end has been read, or its process does not own the
+                workers.
+            TypeError: An argument has the wrong type.
+        """
+        self._check_process()
+        resize(self._engine, num_workers, stage, was_stopped=self._was_stopped)
 
     # -- reading
 

@@ -99,6 +99,7 @@ class _Port:
         self.place: Place | None = None  # until Ray has started it
         self.is_ready = False
         self.is_done = False  # it gets nothing more
+        self.is_retired = False  # it was told to end
         self.is_lost = False  # it has died, failed or was ended: what else comes of it means nothing
         self.deadline = inf  # to be ready
         self.listener: threading.Thread  # to what comes through Ray
@@ -114,6 +115,8 @@ class _Port:
 class RayWorkers:
     """See ``RegionWorkers``."""
 
+    may_resize = True
+
     def __init__(self, spec: RegionSpec, config: RayActors) -> None:
         self.num_workers = config.num_actors
         self.may_replace = config.restart
@@ -121,7 +124,7 @@ class RayWorkers:
         self._spec: Any = spec
         self._stage = spec.stage
         self._config = config
-        self._talk = RegionTalk(self.num_workers)
+        self._talk = RegionTalk()
         self._ports: list[_Port] = []
         self._looking = Looking(self._stage, self._ports)
         self._heard: SimpleQueue[_Heard | None] = SimpleQueue()
@@ -140,6 +143,25 @@ class RayWorkers:
         with self._admitting:  # only when they are all known
             for index in range(self.num_workers):
                 self._ports.append(self._start(index, 0))
+
+    def add(self) -> None:
+        with self._admitting:
+            self._ports.append(self._start(len(self._ports), 0))
+
+    def retire(self, worker: int, *, at_once: bool) -> None:
+        port = self._ports[worker]
+        if port.is_lost:
+            return
+        if at_once:
+            self._let_go(port)
+        else:
+            port.is_retired = True
+            port.way.end_sending()
+
+    def _let_go(self, port: _Port) -> None:
+        """End an actor of which nothing more is expected."""
+        port.is_lost, port.deadline = True, inf
+        self._kill(port)
 
     def _start(self, index: int, generation: int) -> _Port:
         config = self._config
@@ -254,15 +276,15 @@ class RayWorkers:
                 if event is not None:
                     events.append(event)
             return
+        if port.is_retired:
+            self._let_go(port)
+            port.close()
+            return
         ray = import_ray()
         port.is_lost, port.deadline = True, inf
         if what is None or isinstance(what, ray.exceptions.RayActorError | ray.exceptions.ObjectLostError):
             how = "has ended" if what is None else f"died: {what}"
-            text = f"{self.describe(index)} of {self._stage} {how}"
-            if port.is_ready or self.may_replace or all(each.is_lost for each in self._ports):
-                events.append(Died(index, WorkerDiedError(text)))
-            else:  # nothing was dealt to it
-                _LOG.warning("%s before it was ready. The other actors go on.", text)
+            events.append(Died(index, WorkerDiedError(f"{self.describe(index)} of {self._stage} {how}")))
         else:
             error = WorkerError(f"{self.describe(index)} of {self._stage} failed: {what}")
             error.__cause__ = what
@@ -276,8 +298,7 @@ class RayWorkers:
         if any(not (port.is_ready or port.is_lost or port.is_done) for port in self._ports):
             for port in self._ports:
                 if port.is_done and not port.is_lost:
-                    port.is_lost, port.deadline = True, inf
-                    self._kill(port)
+                    self._let_go(port)
 
     def _begin(self, port: _Port, link: Link | None) -> None:
         """Begin the conversation with an actor that is ready, on the way by which it has said so."""

@@ -17,6 +17,7 @@ class ScriptedWorkers:
     """One worker, replaced as often as it dies."""
 
     num_workers = 1
+    may_resize = False
     may_replace = True
     waits_until_ready = True
 

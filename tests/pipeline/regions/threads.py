@@ -49,6 +49,8 @@ class _Port:
 class ThreadWorkers(LinkedWorkers):
     """The workers of one region."""
 
+    may_resize = True
+
     def __init__(self, spec: RegionSpec, num_workers: int, *, may_replace: bool) -> None:
         super().__init__(spec.stage, num_workers, may_replace=may_replace)
         self.spec = spec
@@ -57,9 +59,19 @@ class ThreadWorkers(LinkedWorkers):
 
     def start(self) -> None:
         self._open_bell()
-        for index in range(self.num_workers):
-            self.ports.append(self._start(index))
-            self._begin(index, Slot(0, self.ports[index]))
+        for _ in range(self.num_workers):
+            self.add()
+
+    def add(self) -> None:
+        index = len(self.ports)
+        self.ports.append(self._start(index))
+        self._begin(index, Slot(0, self.ports[index]))
+
+    def retire(self, worker: int, *, at_once: bool) -> None:
+        if at_once:
+            self.ports[worker].kill()
+        else:
+            self.ports[worker].link.end_sending()
 
     def _start(self, index: int) -> _Port:
         port = _Port(self.spec, index)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spdl.pipeline._observe._probe import FailureOutcome
 
 __all__ = [
+    "Change",
     "Descent",
     "Died",
     "Event",
@@ -119,12 +120,22 @@ class Died(NamedTuple):
 Event = Ready | Told | Failed | Died
 
 
+class Change(Enum):
+    """What the engine asks of ``RegionWorkers`` when the number of workers is to change."""
+
+    ADD = "start one more"
+    REPLACE = "start one in the place of one that has ended"
+    RETIRE = "end one that has reported the end"
+    CANCEL = "end one that is starting"
+
+
 class RegionWorkers(Protocol):
     """The workers of one region of one pipeline. One thread sends, another waits."""
 
-    num_workers: int
+    num_workers: int  #: that ``start`` starts
     may_replace: bool  #: whether a worker that dies is replaced
-    waits_until_ready: bool  #: whether a worker gets items only after ``Ready``; always after ``replace``
+    may_resize: bool  #: whether ``add`` and ``retire`` are possible. The engine sets ``num_workers`` before the start
+    waits_until_ready: bool  #: whether a worker gets items only after ``Ready``; always after ``replace`` and ``add``
 
     def start(self) -> None:
         """Start all workers without waiting for them to be ready."""
@@ -153,6 +164,20 @@ class RegionWorkers(Protocol):
         Args:
             worker: Its index.
             done: Indices of workers that get nothing more. They may be ended, to make room for it.
+        """
+
+    def add(self) -> None:
+        """Start one more worker, with the next index, without waiting for it to be ready.
+
+        Called by the thread that waits, as ``replace`` and ``retire`` are.
+        """
+
+    def retire(self, worker: int, *, at_once: bool) -> None:
+        """End a worker without waiting for that. Its end may be told by ``wait`` as a death, or not.
+
+        Args:
+            worker: Its index. ``replace`` may give it to another one later.
+            at_once: It is not ready. Otherwise it has reported the end of the stream and ends by itself when told to.
         """
 
     def stop(self, timeout: float) -> Sequence[int]:

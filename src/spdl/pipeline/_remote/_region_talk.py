@@ -29,16 +29,15 @@ class RegionTalk:
     """The messages of one region's pipeline. ``encode`` is for the thread that sends, the rest for the one that waits.
 
     Args:
-        num_workers: Number of workers.
         conversation: Number of the conversation; messages of other ones are discarded.
     """
 
-    def __init__(self, num_workers: int, conversation: int = 1) -> None:
+    def __init__(self, conversation: int = 1) -> None:
         self.conversation = conversation
-        self._outputs: list[list[Any]] = [[] for _ in range(num_workers)]  # received, their report has yet to come
+        self._outputs: dict[int, list[Any]] = {}  # by worker: received, their report has yet to come
 
     def begin(self, worker: int) -> None:
-        """Forget what a worker's predecessor has sent without a report."""
+        """Begin with a worker. Forget what its predecessor has sent without a report."""
         self._outputs[worker] = []
 
     def encode(

@@ -100,12 +100,14 @@ class Slot(NamedTuple):
 class LinkedWorkers:
     """What is the same whoever owns the processes. See ``RegionWorkers``."""
 
+    may_resize = False
+
     def __init__(self, stage: str, num_workers: int, *, may_replace: bool) -> None:
         self.num_workers = num_workers
         self.may_replace = may_replace
         self.waits_until_ready = may_replace  # so that a worker that dies while starting holds no items
         self.stage = stage
-        self.talk = RegionTalk(num_workers)
+        self.talk = RegionTalk()
         self._slots: list[Slot] = []
         self._watched: set[int] = set()  # workers that are, or are thought to be, alive
         self._bell: tuple[socket.socket, socket.socket] | None = None
@@ -192,6 +194,8 @@ class LinkedWorkers:
 class ProcessWorkers(LinkedWorkers):
     """Worker processes started, and owned, by this one."""
 
+    may_resize = True
+
     def __init__(self, spec: RegionSpec, num_workers: int, *, mp_context: str | None, may_replace: bool) -> None:
         super().__init__(spec.stage, num_workers, may_replace=may_replace)
         self._spec = spec
@@ -202,9 +206,22 @@ class ProcessWorkers(LinkedWorkers):
 
     def start(self) -> None:
         self._open_bell()
-        for index in range(self.num_workers):
-            self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
-            self._begin(index, Slot(0, _ChildPort(self._children[index])))
+        for _ in range(self.num_workers):
+            self.add()
+
+    def add(self) -> None:
+        index = len(self._children)
+        self._children.append(start_worker(run_worker, self._spec, index, mp_context=self._mp_context))
+        self._begin(index, Slot(0, _ChildPort(self._children[index])))
+
+    def retire(self, worker: int, *, at_once: bool) -> None:
+        child, port = self._children[worker], self._slots[worker].port
+        assert isinstance(port, _ChildPort)
+        port.descriptors = child._ends  # there is nothing to wait for but its end, which is received as any other
+        if at_once:
+            child.kill()
+        else:
+            child.link.end_sending()
 
     def replace(self, worker: int, done: Sequence[int]) -> None:
         self._children[worker].stop()
@@ -245,7 +262,7 @@ class _ChildPort:
     def __init__(self, child: Child) -> None:
         self.link = child.link
         self.recv = child.recv
-        self.descriptors = child._descriptors
+        self.descriptors: Callable[[], list[int]] = child._descriptors
 
 
 def start_worker(body: Callable[..., None], spec: RegionSpec, index: int, *args: Any, mp_context: str | None) -> Child:

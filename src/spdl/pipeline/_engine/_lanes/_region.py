@@ -6,6 +6,7 @@ are handled at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -19,7 +20,16 @@ from spdl.pipeline._engine._joining import RunningCall, Stuck
 from spdl.pipeline._engine._lane import Lane, Rank
 from spdl.pipeline._engine._lock import new_wake_up
 from spdl.pipeline._engine._origin import plain_origin, roots_of
-from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, RegionWorkers, Told, Unreadable
+from spdl.pipeline._engine._region_workers import (
+    Change,
+    Died,
+    Event,
+    Failed,
+    Ready,
+    RegionWorkers,
+    Told,
+    Unreadable,
+)
 from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
@@ -51,7 +61,7 @@ class RegionLane(Lane):
         self.killed: list[tuple[str, str]] = []  # workers that did not end, and the items they held
         self._waiting: Callable[[], None] | None = None
         self._start_error: BaseException | None = None
-        self._num_vain = [0] * workers.num_workers  # deaths without an item, since the last consumed item
+        self._num_vain: Counter[int] = Counter()  # by worker: deaths without an item, since the last consumed item
 
     # -- under the lock
 
@@ -59,6 +69,11 @@ class RegionLane(Lane):
         """Wake the sender: there may be something to send."""
         if self._waiting is not None and self.node.has_orders():
             self._wake_dealer()
+
+    def change_size(self) -> None:
+        """Let the collector start and end workers, and the sender tell those that retire."""
+        self.workers.wake()
+        self.offer()
 
     def stop(self) -> None:
         """Stop both threads; the collector stops the workers. Never blocks."""
@@ -80,6 +95,8 @@ class RegionLane(Lane):
         If that fails, the stage fails when everything else is running.
         """
         try:
+            if self.node.size.may_change:
+                self.workers.num_workers = len(self.node.workers)  # the collector alone changes it from here
             self.workers.start()
         except Exception as exc:  # noqa: BLE001 - ops that do not pickle, a system without room for processes
             self._start_error = release_frames(exc)
@@ -169,6 +186,7 @@ class RegionLane(Lane):
             while True:
                 if self.stopping:
                     break
+                self._change_size()
                 events = self.workers.wait()
                 for event in events:
                     self._take(event)
@@ -211,6 +229,28 @@ class RegionLane(Lane):
                 records.append(self._log(origin, None, value.error))
         return records
 
+    def _change_size(self) -> None:
+        """Start and end workers, if their number is to change."""
+        engine, node, workers = self.engine, self.node, self.workers
+        with engine.lock:
+            changes = node.take_changes()
+            done = [index for index, worker in enumerate(node.workers) if worker.ended]
+        for number, (change, index) in enumerate(changes):
+            self._num_vain[index] = 0
+            try:
+                if change is Change.ADD:
+                    workers.add()
+                elif change is Change.REPLACE:
+                    workers.replace(index, done)
+                else:
+                    workers.retire(index, at_once=change is Change.CANCEL)
+            except Exception as exc:  # noqa: BLE001 - the system may be out of processes
+                text = "no further worker of stage %s can be started: %s. The others go on"
+                engine.log.warning(text, node.info, release_frames(exc))
+                with engine.lock:
+                    node.size.give_up(changes[number:])
+                return
+
     def _bury(self, event: Died) -> None:
         """Handle the death of a worker: replace it, or fail the stage."""
         engine, node, workers = self.engine, self.node, self.workers
@@ -218,7 +258,16 @@ class RegionLane(Lane):
         with engine.lock:
             if node.ended or node.workers[index].ended:
                 return
+            was_starting = node.workers[index].is_away
             held = node.mark_dead(index)
+            is_dismissed = not held and node.may_dismiss(index, was_starting=was_starting)
+            if is_dismissed:
+                node.dismiss(index, perf_counter())
+        if is_dismissed:
+            if was_starting:
+                text = "a worker of stage %s was not ready yet when it died: %s. The others go on"
+                engine.log.warning(text, node.info, event.error)
+            return
         self._num_vain[index] = 0 if held else self._num_vain[index] + 1
         if not workers.may_replace or self._num_vain[index] > _MAX_VAIN_STARTS:
             with engine.lock:

@@ -6,6 +6,8 @@ arrival. The lane (``_lanes/_region.py``) has the two threads that communicate w
 Where dead workers are replaced, the items that one held and reported nothing about are dealt once more, before anything
 that follows them. Those of a second death fail.
 
+The number of workers can change while the region runs: see ``_region_size.py``.
+
 Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
 ``num_dropped`` are sums over the stages inside, ``busy`` over their calls.
 """
@@ -22,9 +24,10 @@ from spdl.pipeline._engine._failures import Failure, FailureRecord, no_success
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import SourcePosition, plain_origin, roots_of
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_workers import Descent, FailedItem, Report, Then, Unreadable
+from spdl.pipeline._engine._region_workers import Change, Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 
+from ._region_size import RegionSize
 from ._region_state import Held, Order, WorkerState
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ class RegionThreads(Protocol):
 
     def offer(self) -> None:
         """There may be something to send."""
+
+    def change_size(self) -> None:
+        """Workers are to be started or ended."""
 
     def stop(self) -> None:
         """The stage has ended."""
@@ -76,6 +82,7 @@ class RegionStage(Node):
         "returned",
         "seen",
         "sends_places",
+        "size",
         "stages",
         "transfers",
         "workers",
@@ -93,6 +100,7 @@ class RegionStage(Node):
         *,
         may_replace: bool,
         waits_until_ready: bool,
+        may_resize: bool = False,
         sends_places: bool = False,
     ) -> None:
         super().__init__(engine, info)
@@ -100,9 +108,9 @@ class RegionStage(Node):
         self.output_size = output_size
         self.may_replace = may_replace
         self.sends_places = sends_places  # with each item: an op in the workers takes random numbers
-        self.workers = [WorkerState(0) for _ in range(num_workers)]
-        for worker in self.workers:
-            worker.is_away = waits_until_ready
+        self.workers: list[WorkerState] = []
+        self.size = RegionSize(self.workers, waits_until_ready=waits_until_ready, may_change=may_resize)
+        self.size.begin(num_workers)
         self.lane: RegionThreads
         self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
         self.gathered: list[Entry] = []  # the transfer being filled
@@ -203,8 +211,9 @@ class RegionStage(Node):
         return Then.END if self.inbox.closed else Then.NOTHING
 
     def lacks_end(self, worker: WorkerState) -> bool:
-        """Whether the worker must be told of the end: at the end, and of the items that were dealt again since."""
-        return self.end_sent and not self.returned and not worker.end_told and not worker.is_away
+        """Whether the worker must be told of the end: it retires, or all do, also of items dealt again since."""
+        is_due = worker.is_retiring or (self.end_sent and not self.returned)
+        return is_due and not worker.end_told and not worker.is_away
 
     def lacks_credit(self, worker: WorkerState) -> bool:
         """Whether the worker waits for credits. Credits for small outputs are sent together."""
@@ -248,14 +257,17 @@ class RegionStage(Node):
         elif then is Then.END:
             self.end_sent = True
             for worker in self.workers:
-                worker.ended = worker.end_told = worker.is_away
+                if worker.is_away:
+                    worker.ended = worker.end_told = True
             self.end_if_done(now)
         for index, worker in enumerate(self.workers):
             if self.lacks_end(worker):
                 worker.end_told = True
                 orders.append(self._order(index, [], Then.END))
-            elif not worker.is_away and (then is Then.MARK or self.lacks_credit(worker)):
+            elif not worker.is_away and then is Then.MARK and not worker.end_told:
                 orders.append(self._order(index, [], then))
+            elif not worker.is_away and self.lacks_credit(worker):
+                orders.append(self._order(index, [], Then.NOTHING))
         return orders
 
     def _order(self, index: int, transfer: list[tuple[int, Any]], then: Then) -> Order:
@@ -333,6 +345,9 @@ class RegionStage(Node):
             self.pass_mark(now)
         elif then is Then.END:
             worker.ended = True
+            if worker.is_retiring:
+                worker.leave()
+                self.await_no_more(index, now)
             self.end_if_done(now)
         self.lane.offer()
 
@@ -427,6 +442,12 @@ class RegionStage(Node):
             self.out.put_mark(now)
             self.gather(now)
 
+    def await_no_more(self, index: int, now: float) -> None:
+        """Do not wait for a worker at the end of the epoch."""
+        if index in self.awaited:
+            self.awaited.discard(index)
+            self.pass_mark(now)
+
     def end_if_done(self, now: float) -> None:
         is_done = self.end_sent and not self.ended and all(worker.ended for worker in self.workers)
         if is_done and not self.fails_without_success(now):
@@ -457,21 +478,53 @@ class RegionStage(Node):
         lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
         for position in list(worker.held):
             self.resolve(worker, position)
-        fresh = self.workers[index] = WorkerState(worker.generation + 1)
-        fresh.is_away = True
-        fresh.ended = fresh.end_told = self.end_sent and not self.returned
+        if worker.is_retiring and not self.end_sent:  # the others take what it held
+            fresh = self.workers[index] = WorkerState(worker.generation)
+            fresh.leave()
+            fresh.is_gone = True
+        else:
+            fresh = self.workers[index] = WorkerState(worker.generation + 1)
+            fresh.is_away = True
+            fresh.ended = fresh.end_told = self.end_sent and not self.returned
         if self.count_failures(lost, now):
             return False
-        if index in self.awaited:
-            self.awaited.discard(index)
-            self.pass_mark(now)
+        self.await_no_more(index, now)
         self.end_if_done(now)
         self.lane.offer()
         return not self.ended and not fresh.ended
 
     def mark_ready(self, index: int) -> None:
         """Mark a worker as ready."""
-        self.workers[index].is_away = False
+        worker = self.workers[index]
+        if not worker.is_gone:
+            worker.is_away = False
+            self.lane.offer()
+
+    # -- the number of workers
+
+    def resize(self, num_workers: int) -> None:
+        """Change the number of workers while the stage runs."""
+        if not (self.ended or self.end_sent):
+            self.size.change(num_workers)
+            self.lane.change_size()
+
+    def take_changes(self) -> list[tuple[Change, int]]:
+        """Return what is to be done so that the number of workers is as wanted."""
+        return [] if self.ended else self.size.take_changes(may_grow=not self.end_sent)
+
+    def may_dismiss(self, index: int, *, was_starting: bool) -> bool:
+        """Whether the stage can do without a worker that has died and held nothing."""
+        if self.workers[index].is_retiring:
+            return True
+        return was_starting and not self.may_replace and any(other != index for other in self.size.active())
+
+    def dismiss(self, index: int, now: float) -> None:
+        """Go on without a worker that has died and held nothing."""
+        worker = self.workers[index]
+        worker.leave()
+        worker.is_gone = True
+        self.await_no_more(index, now)
+        self.end_if_done(now)
         self.lane.offer()
 
     @property

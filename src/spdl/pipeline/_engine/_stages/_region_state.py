@@ -51,6 +51,8 @@ class WorkerState:
         "generation",
         "held",
         "is_away",
+        "is_gone",
+        "is_retiring",
         "num_calls",
         "num_credits",
         "num_dropped",
@@ -70,12 +72,18 @@ class WorkerState:
         self.is_away = False  # dead, or a replacement that is still starting: gets no items
         self.end_told = False  # the end of the stream was sent to it: it takes no more items
         self.ended = False
+        self.is_retiring = False  # one too many: it is told of the end, and its place is free when it has ended
+        self.is_gone = False  # it has retired, or could not be started; whoever runs it has been told
         self.num_dropped = 0
         self.num_calls = 0
         self.num_substituted = 0
         self.num_lost = 0
         self.stages: tuple[StageCounts, ...] = ()
         self.busy = 0.0
+
+    def leave(self) -> None:
+        """Nothing more is expected of it."""
+        self.is_retiring = self.is_away = self.end_told = self.ended = True
 
     def take_origins(self, descent: Descent) -> list[Origin]:
         """Return the origins of an output, in this pipeline. Positions that are wholly in it are held no more."""
