@@ -335,3 +335,34 @@ if __name__ == "__main__":
         assert "The worker subprocess:" in dumps[0]["text"]
 """).check("3 [['src', 'int', 'sink'], ['src', 'str', 'sink']]")
     assert not list((runtime_folder / "spdl").iterdir())
+
+
+@pytest.mark.slow
+def test_sources_of_workers_wait_for_input(runtime_folder: Path) -> None:
+    """Of the process that deals the items: they are starved, not busy, and count the items that they got."""
+    run_child(f"""
+import os, sys, threading
+os.environ["SPDL_MONITOR"] = "1"
+os.environ["XDG_RUNTIME_DIR"] = {str(runtime_folder)!r}
+from spdl._cli._watch import ask_all
+from spdl.pipeline import PipelineBuilder
+from spdl.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
+
+gate = threading.Event()
+
+def source():
+    yield from range(6)
+    gate.wait()
+
+if __name__ == "__main__":
+    builder = PipelineBuilder().add_source(source()).to(ProcessPoolExecutorConfig(max_workers=2))
+    pipeline = builder.pipe(int).to(MAIN_PROCESS).add_sink().build()
+    with pipeline.auto_stop():
+        assert sorted(pipeline.get_item() for _ in range(6)) == list(range(6))
+        while True:
+            sources = [each["pipelines"][0]["stages"][0] for each in ask_all(os.getpid(), "stats")[1:]]
+            if all(each["starved"] > 0.9 * each["elapsed"] for each in sources):
+                break
+        print(sum(each["num_calls"] for each in sources), [each["busy"] < each["starved"] for each in sources])
+        gate.set()
+""").check("6 [True, True]")

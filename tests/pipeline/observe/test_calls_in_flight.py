@@ -107,45 +107,47 @@ def test_a_source_that_waits_for_room_is_not_busy() -> None:
 
 
 class Fed:
-    """A source that gives an item for each permit, and ends at ``None``."""
+    """A source that gives what it gets, and ends at ``None``. ``what`` says how its waits count."""
 
-    def __init__(self) -> None:
-        self.permits: SimpleQueue[int | None] = SimpleQueue()
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.items: SimpleQueue[int | None] = SimpleQueue()
 
     def __iter__(self) -> Iterator[int]:
         while True:
-            with threading.current_thread().waiting_for_consumer():  # type: ignore[attr-defined] # a thread of the engine
-                item = self.permits.get()
+            with getattr(threading.current_thread(), f"waiting_for_{self.what}")():
+                item = self.items.get()
             if item is None:
                 return
             yield item
 
 
-def test_a_source_that_waits_for_the_consumer_has_no_room() -> None:
-    """Its time in next() is then neither busy nor that of a call in flight, and it does not limit."""
-    source = Fed()
+@pytest.mark.parametrize(("what", "state"), [("consumer", "blocked"), ("input", "starved")])
+def test_a_source_that_waits_for_others_is_not_busy(what: str, state: str) -> None:
+    """Its time in next() is then lack of room or of input, and not that of a call in flight, and it does not limit."""
+    source = Fed(what)
     pipeline = build_of(source, lambda b: b.pipe(lambda item: item, name="op")).build(num_threads=1)
     with pipeline.auto_stop():
-        source.permits.put(7)
+        source.items.put(7)
         assert pipeline.get_item(timeout=TIMEOUT) == 7
-        stats = until(pipeline, lambda now: now.stages[0].blocked > 0.8 * now.elapsed)
+        stats = until(pipeline, lambda now: getattr(now.stages[0], state) > 0.8 * now.elapsed)
         assert stats.stages[0].busy < 0.2 * stats.elapsed
         assert stats.limiting_stage is not stats.stages[0]
         assert take_calls(pipeline._engine) == ()
-        source.permits.put(8)
+        source.items.put(8)
         assert pipeline.get_item(timeout=TIMEOUT) == 8
         later = until(pipeline, lambda now: now.elapsed > 2 * stats.elapsed)
         assert later.stages[0].busy >= stats.stages[0].busy
-        source.permits.put(None)
+        source.items.put(None)
         assert list(pipeline) == []
     ended = pipeline.stats().stages[0]
     assert 0 <= ended.busy < 0.2 * ended.elapsed
-    assert later.stages[0].blocked <= ended.blocked <= ended.elapsed
+    assert getattr(later.stages[0], state) <= getattr(ended, state) <= ended.elapsed
 
 
 def test_a_source_that_waits_for_the_consumer_can_be_stopped() -> None:
     """What it does after the stop is no longer counted."""
-    source = Fed()
+    source = Fed("consumer")
     pipeline = build_of(source, lambda b: b.pipe(lambda item: item, name="op")).build(num_threads=1)
     pipeline.start()
     until(pipeline, lambda now: now.stages[0].blocked > 0)
@@ -153,7 +155,7 @@ def test_a_source_that_waits_for_the_consumer_can_be_stopped() -> None:
     stopping.start()
     until(pipeline, lambda now: now.state == "stopping")
     before = pipeline.stats().stages[0]
-    source.permits.put(None)
+    source.items.put(None)
     stopping.join(TIMEOUT)
     after = pipeline.stats().stages[0]
     assert after.blocked == before.blocked

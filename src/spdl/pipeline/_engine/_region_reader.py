@@ -45,6 +45,10 @@ class _ReportedPositions(Positions):
         self.num_given = 0  # written by the source's thread only
         self.places: dict[int, ItemPlace] = {}  # of pending positions, if an op takes random numbers
 
+    @property
+    def num_issued(self) -> int:
+        return self.num_given
+
     def consume(self, index: int) -> None:
         self.pending.discard(index)
         self.places.pop(index, None)

@@ -36,9 +36,9 @@ class EngineThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.ticket: Ticket | None = None
         self.in_source = False  # inside the source's iterator
-        #: Of the thread of a source: returns what counts a time as one in which the source waits for the consumer. A
-        #: weak reference, because a sleeping thread holds none to its engine.
-        self.pausing: WeakMethod[Callable[[], AbstractContextManager[None]]] | None = None
+        #: Of the thread of a source: returns what counts a time as waiting, for input or for the consumer. A weak
+        #: reference, because a sleeping thread holds none to its engine.
+        self.pausing: WeakMethod[Callable[[bool], AbstractContextManager[None]]] | None = None
         self.task: Task | None = task
         self.wake_up = new_wake_up()
 
@@ -56,15 +56,22 @@ class EngineThread(threading.Thread):
         if ticket is not None:
             ticket.stage.note_lost(number)
 
-    @contextmanager
-    def waiting_for_consumer(self) -> Iterator[None]:
+    def waiting_for_consumer(self) -> AbstractContextManager[None]:
         """The time of the body is no work of the source: it counts as lack of room.
 
         For sources that go on when the consumer has taken something. Code below the pipeline finds this by the current
         thread, as it does ``note_lost``.
         """
+        return self._paused(False)
+
+    def waiting_for_input(self) -> AbstractContextManager[None]:
+        """The same for sources that go on when another process has sent something: it counts as lack of input."""
+        return self._paused(True)
+
+    @contextmanager
+    def _paused(self, is_starved: bool) -> Iterator[None]:
         pausing = None if self.pausing is None else self.pausing()
-        with nullcontext() if pausing is None else pausing():
+        with nullcontext() if pausing is None else pausing(is_starved):
             pausing = None
             yield
 

@@ -175,13 +175,18 @@ def _of_steps(cls: type[AsyncGeneratorStage]) -> dict[str, Any]:
 
 
 def _of_sources(cls: type[SourceNode]) -> dict[str, Any]:
+    untraced_next_origin = cls.next_origin
+
     def next_origin(self: SourceNode) -> Origin:
-        tracer, now = self.engine.tracer, perf_counter()
-        before, total = tracer.source_times[self], self.counters.other_time
-        tracer.source_times[self] = total
-        origin = cls.next_origin(self)
-        if total - before >= _SHORT_STEP:
-            tracer.add(self, now - (total - before), now, origin)
+        tracer, total = self.engine.tracer, self.counters.other_time
+        times = tracer.source_times
+        seconds = total - times[self]
+        times[self] = total
+        if seconds < _SHORT_STEP:  # most of them
+            return untraced_next_origin(self)
+        now = perf_counter()
+        origin = untraced_next_origin(self)
+        tracer.add(self, now - seconds, now, origin)
         return origin
 
     return {"next_origin": next_origin}

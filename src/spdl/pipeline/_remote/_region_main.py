@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from spdl._errors import PipelineFailure
@@ -24,6 +24,7 @@ from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_reader import RegionReader
 from spdl.pipeline._engine._region_workers import Then
 from spdl.pipeline._engine._stages._region import MAX_TRANSFERS
+from spdl.pipeline._engine._thread import EngineThread
 from spdl.pipeline._pipeline_ids import PIPELINE_IDS
 from spdl.pipeline.defs import PipelineConfig, SinkConfig, SourceConfig
 
@@ -139,11 +140,21 @@ class _Received:
     def __iter__(self) -> _Received:
         return self
 
+    def _next_frame(self) -> Message | None:
+        try:
+            return self.frames.get_nowait()
+        except Empty:
+            pass
+        thread = threading.current_thread()
+        assert isinstance(thread, EngineThread)
+        with thread.waiting_for_input():
+            return self.frames.get()
+
     def __next__(self) -> Any:
         drain = self.drain
         assert drain is not None
         while True:
-            frame = self.frames.get()
+            frame = self._next_frame()
             if frame is None or frame.kind == ToRegionWorker.END:
                 drain.source.continuous = False
                 raise StopIteration

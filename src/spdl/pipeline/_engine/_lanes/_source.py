@@ -55,6 +55,7 @@ class SourceLane(Lane):
         self._passes: Generator[None, None, None] | None = None  # the body of the thread; it sleeps at each ``yield``
         self._is_collected = False  # collected with the engine while the thread slept
         self._num_helped = 0
+        self._is_waiting = False  # in ``next``, for others
 
     def start(self) -> None:
         suffix = f"-{self.node.number}" if self.node.shares_ledger else ""
@@ -79,7 +80,7 @@ class SourceLane(Lane):
 
     def reading(self) -> list[RunningCall]:
         thread = self.thread
-        if thread is None or not thread.in_source or self.node.counters.paused_since is not None:
+        if thread is None or not thread.in_source or self._is_waiting:
             return []
         position = f"(the next one, number {self.node.positions.num_issued})"
         return [RunningCall(str(self.node.info), position, thread_id=thread.ident)]
@@ -93,7 +94,7 @@ class SourceLane(Lane):
         thread, node = self.thread, self.node
         if thread is None or node.ended:
             return []
-        if (helped := super().open_times(now)) or not thread.in_source or node.counters.paused_since is not None:
+        if (helped := super().open_times(now)) or not thread.in_source or self._is_waiting:
             return helped
         longest = now - self.engine.started - node.counters.busy - node.counters.blocked_until(now)
         since = node.out.consumer.counters.starved_since
@@ -113,18 +114,25 @@ class SourceLane(Lane):
         return False
 
     @contextmanager
-    def _paused(self) -> Iterator[None]:
-        """The iterator waits until the consumer lets it go on. On its thread, inside ``next``."""
-        lock, counters = self.engine.lock, self.node.counters
+    def _paused(self, is_starved: bool) -> Iterator[None]:
+        """The iterator waits for others: for input, or until the consumer lets it go on. On its thread, in ``next``."""
+        lock, node, counters = self.engine.lock, self.node, self.node.counters
         began = perf_counter()
         with lock:
-            if not self.node.ended:
+            self._is_waiting = True
+            if node.ended:
+                pass
+            elif is_starved:
+                counters.begin_starved(began)
+            else:
                 counters.pause(began)
         try:
             yield
         finally:
             now = perf_counter()
             with lock:
+                self._is_waiting = False
+                counters.end_starved(now)
                 counters.end_pause(now)
                 counters.other_time -= now - began  # ``next`` adds it when it returns
 
