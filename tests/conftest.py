@@ -65,6 +65,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if soak.is_over():
         pytest.skip("the time is up")
     components.skip_without(item)
+    one_ray.skip_without(item)
     if (number := getattr(getattr(item, "obj", None), "num_cases", None)) is not None:
         item.user_properties.append(("num_cases", number))
 

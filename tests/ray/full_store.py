@@ -42,7 +42,7 @@ def main() -> None:
 def read() -> None:
     builder: Any = PipelineBuilder().add_source(range(100)).to(RayActors(1, restart=True)).pipe(large)
     pipeline = builder.to(MAIN_PROCESS).add_sink().build(num_threads=1)
-    kept = []
+    kept: list[Any] = []
     process = -1
     try:
         with pipeline.auto_stop():

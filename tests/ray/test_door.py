@@ -1,5 +1,6 @@
 """The short way to actors on the same node. Without Ray: a thread has the actor's part."""
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ from spdl._processes._transport import Link
 from spdl.ray._door import _HELLO, Door, DoorAddress, enter, open_door
 from tests.support.running import TIMEOUT
 
-Admitted = SimpleQueue[tuple[int, int, Link]]
+Admitted = SimpleQueue[tuple[int, int, int, Link]]
 
 
 @contextmanager
@@ -31,9 +32,9 @@ def test_who_enters_has_a_connection_with_shared_memory() -> None:
     with opened() as (door, admitted):
         inside = enter(door.address, 3, 2)
         assert inside is not None
-        index, generation, outside = admitted.get(timeout=TIMEOUT)
+        index, generation, pid, outside = admitted.get(timeout=TIMEOUT)
         with inside, outside:
-            assert (index, generation) == (3, 2)
+            assert (index, generation, pid) == (3, 2, os.getpid())
             for sender, receiver in ((inside, outside), (outside, inside)):
                 sender.send(1, 7, np.arange(100_000))
                 frame = receiver.recv(TIMEOUT)
@@ -50,7 +51,7 @@ def test_a_visitor_without_the_key_is_turned_away() -> None:
         assert enter(door.address._replace(key=bytes(32)), 0, 0) is None
         inside = enter(door.address, 1, 0)
         assert inside is not None
-        index, _, outside = admitted.get(timeout=TIMEOUT)
+        index, *_, outside = admitted.get(timeout=TIMEOUT)
         inside.close()
         outside.close()
         assert index == 1
@@ -60,7 +61,7 @@ def test_a_visitor_without_the_key_is_turned_away() -> None:
 def test_a_visitor_that_leaves_does_no_harm() -> None:
     """Before it has said who it is, or before it gets its end."""
     with opened() as (door, admitted):
-        for hello in (b"", b"half", _HELLO.pack(door.address.key, 0, 0)):
+        for hello in (b"", b"half", _HELLO.pack(door.address.key, 0, 0, 0)):
             with socket.socket(socket.AF_UNIX) as visitor:
                 visitor.connect(door.address.name)
                 visitor.sendall(hello)
@@ -68,7 +69,7 @@ def test_a_visitor_that_leaves_does_no_harm() -> None:
         assert inside is not None
         inside.close()
         while True:
-            index, _, outside = admitted.get(timeout=TIMEOUT)
+            index, *_, outside = admitted.get(timeout=TIMEOUT)
             outside.close()
             if index == 1:
                 break
@@ -100,7 +101,7 @@ def test_what_cannot_be_opened_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> 
     with opened() as (door, admitted):
         monkeypatch.setattr("spdl._processes._transport._connecting.LinkEnd.open", refuse)
         assert enter(door.address, 0, 0) is None
-        _, _, outside = admitted.get(timeout=TIMEOUT)
+        *_, outside = admitted.get(timeout=TIMEOUT)
         with outside, pytest.raises(EOFError):
             outside.recv(TIMEOUT)
 

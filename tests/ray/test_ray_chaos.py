@@ -1,4 +1,10 @@
-"""What happens to a region on Ray when nodes, actors, memory or the pipeline's own process fail."""
+"""What happens to a region on Ray when nodes, actors, memory or the pipeline's own process fail.
+
+Faults that workers of any kind may have are tried on actors in ``tests/pipeline/regions``: deaths of workers
+(``test_region_deaths``), items that are dealt again once and then fail, and runs that are resumed after deaths
+(``test_region_redealt``), conservation (``test_region_laws``), ends (``test_region_ends``). Actors that never start are
+in ``test_starts`` and ``test_ray_regions``.
+"""
 
 import asyncio
 import os

@@ -41,9 +41,9 @@ def elsewhere(far: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def watched(num_actors: int = 1) -> Iterator[tuple[Pipeline[Any], set[int]]]:
+def watched(num_actors: int = 1, **options: Any) -> Iterator[tuple[Pipeline[Any], set[int]]]:
     """Yield a monitored pipeline without end, and the pids of its actors."""
-    builder: Any = PipelineBuilder().add_source(count()).to(RayActors(num_actors, num_cpus=0))
+    builder: Any = PipelineBuilder().add_source(count()).to(RayActors(num_actors, num_cpus=0, **options))
     pipeline = builder.pipe(ops.with_pid).to(MAIN_PROCESS).add_sink().build(num_threads=1)
     with pipeline.auto_stop(), pipeline.monitor():
         pids: set[int] = set()
@@ -103,3 +103,23 @@ def test_a_dump_has_the_stacks_of_actors(monkeypatch: pytest.MonkeyPatch) -> Non
         text = spdl.debug.dump()
         assert f"process {pid}, actor 0 of " in text
         assert "serve_requests" in text
+
+
+def test_an_actor_of_another_node_is_shown_until_it_is_replaced(cluster: Any) -> None:
+    """Then the one that replaces it is."""
+    node = cluster.add_node(num_cpus=1, object_store_memory=100 << 20, resources={"far": 1})
+    try:
+        with watched(resources={"far": 0.5}, restart=True) as (pipeline, (pid,)):
+            assert [worker.pid for worker in ELSEWHERE.workers()] == [pid]
+            os.kill(pid, signal.SIGKILL)
+            while (other := pipeline.get_item(timeout=TIMEOUT)[1]) == pid:
+                pass
+            ((worker, answer),) = ELSEWHERE.ask("stats")
+            assert worker.pid == other
+            assert worker.what.startswith("actor 0 of ")
+            while answer is None:  # it takes its time on a busy machine
+                ((_, answer),) = ELSEWHERE.ask("stats")
+            assert answer["pid"] == other
+    finally:
+        cluster.remove_node(node)
+        cluster.wait_for_nodes()

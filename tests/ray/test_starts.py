@@ -1,16 +1,19 @@
 """Actors that are not ready in time. Without Ray: a stub says what the cluster has."""
 
 import logging
+import socket
 from math import inf
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from spdl._processes._transport import link_pair
 from spdl.pipeline._engine._region_workers import Died, Failed
 from spdl.ray import RayActors
 from spdl.ray._messages import Place
 from spdl.ray._workers import RayWorkers, _Heard, _Port
+from tests.support.timeouts import TIMEOUT
 
 
 class ActorDied(Exception):
@@ -88,3 +91,16 @@ def test_deaths_are_told(monkeypatch: pytest.MonkeyPatch, num_ready: int, restar
     (event,) = workers.wait()
     assert isinstance(event, Died)
     assert event.worker == 0
+
+
+def test_an_actor_on_this_node_is_known_when_it_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reports come sooner than what Ray tells of it, and errors in them say where it runs."""
+    workers = make_workers(monkeypatch)
+    link, end = link_pair(has_rings=True)
+    workers._admit(1, 0, 4711, link)
+    end.close()
+    port = workers._ports[1]
+    assert port.link_listener is not None
+    port.link_listener.join(TIMEOUT)
+    port.close()
+    assert workers.describe(1) == f"actor 1 (pid 4711 on {socket.gethostname()})"

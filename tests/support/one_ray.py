@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ray_cluster", "ray_last", "shut_down_before"]
+__all__ = ["ray_cluster", "ray_last", "shut_down_before", "skip_without"]
 
 _STORE = 200 << 20
 #: The loss of a node is seen after eight seconds instead of fifteen.
@@ -24,8 +24,6 @@ _running: list[Any] = []
 @pytest.fixture
 def ray_cluster() -> Any:
     """A ``ray.cluster_utils.Cluster`` that this process is connected to; the same one for all tests in a row."""
-    if not _is_installed():
-        pytest.skip("Ray is not installed: pip install 'spdl-native[ray]'")
     if not _running:
         _running.append(_start())
     return _running[0]
@@ -34,6 +32,12 @@ def ray_cluster() -> Any:
 def ray_last(items: list[pytest.Item]) -> None:
     """Put tests that need Ray behind the others."""
     items.sort(key=_needs_ray)
+
+
+def skip_without(item: pytest.Item) -> None:
+    """Skip a test that needs Ray if it is not installed. All are skipped here, so that a summary has one line."""
+    if _needs_ray(item) and not _is_installed():
+        pytest.skip("Ray is not installed: pip install 'spdl-native[ray]'")
 
 
 def shut_down_before(item: pytest.Item | None) -> None:

@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -39,19 +38,27 @@ class OwnerElsewhere(Protocol):
 
 
 class _Owners:
-    """All of this process. Weak references: an owner that nobody holds is not kept."""
+    """All of this process. Weak references: an owner that nobody holds is not kept.
+
+    Takes no lock: each access is one operation of a dictionary, also when an owner is collected meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._found: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._found: dict[int, weakref.ref[Any]] = {}
 
     def add(self, owner: OwnerElsewhere) -> None:
-        self._found.add(owner)
+        key, found = id(owner), self._found
+        found[key] = weakref.ref(owner, lambda _: found.pop(key, None))
 
     def discard(self, owner: OwnerElsewhere) -> None:
-        self._found.discard(owner)
+        self._found.pop(id(owner), None)
+
+    def _owners(self) -> list[Any]:
+        owners = [reference() for reference in self._found.copy().values()]
+        return [owner for owner in owners if owner is not None]
 
     def workers(self) -> list[WorkerElsewhere]:
-        found = [worker for owner in list(self._found) for worker in owner.workers()]
+        found = [worker for owner in self._owners() for worker in owner.workers()]
         return sorted(found, key=lambda worker: (worker.host or "", worker.pid))
 
     def ask(self, view: str, timeout: float = _TIMEOUT) -> list[tuple[WorkerElsewhere, Any]]:
@@ -59,7 +66,7 @@ class _Owners:
 
         In another thread: what carries the question may hang, as the program may.
         """
-        owners = list(self._found)
+        owners = self._owners()
         answers: list[tuple[WorkerElsewhere, Any]] = []
         if not owners:
             return answers
@@ -71,15 +78,11 @@ class _Owners:
         thread = threading.Thread(target=ask_all, name="spdl-ask-elsewhere", daemon=True)
         thread.start()
         thread.join(timeout + 1.0)
-        found = dict(_by_place(answers))
+        found = {(worker.pid, worker.host): answer for worker, answer in list(answers)}
         return [(worker, found.get((worker.pid, worker.host))) for worker in self.workers()]
 
 
 ELSEWHERE: Final = _Owners()
-
-
-def _by_place(answers: Iterable[tuple[WorkerElsewhere, Any]]) -> Iterable[tuple[tuple[int, str | None], Any]]:
-    return (((worker.pid, worker.host), answer) for worker, answer in list(answers))
 
 
 def pid_space() -> str:

@@ -24,8 +24,8 @@ from spdl._processes._transport._passing import receive_end, send_end
 
 __all__ = ["Door", "DoorAddress", "enter", "open_door"]
 
-#: The key, the number of the actor, its generation.
-_HELLO: Final = struct.Struct("<32sII")
+#: The key, the number of the actor, its generation, its pid.
+_HELLO: Final = struct.Struct("<32sIII")
 _CREDENTIALS: Final = struct.Struct("3i")  # process, user, group
 #: Seconds for each step of a connection, which take microseconds.
 _TIMEOUT: Final = 5.0
@@ -44,13 +44,13 @@ class Door:
 
     Args:
         node: The node of Ray where this process is.
-        admit: Called with the number of an actor, its generation, and the connection to it, which it owns.
+        admit: Called with the number of an actor, its generation, its pid, and the connection to it, which it owns.
 
     Raises:
         OSError: There is no socket to be had.
     """
 
-    def __init__(self, node: str, admit: Callable[[int, int, Link], None]) -> None:
+    def __init__(self, node: str, admit: Callable[[int, int, int, Link], None]) -> None:
         self.address = DoorAddress(node, f"\0spdl-ray-{secrets.token_hex(16)}", secrets.token_bytes(32))
         self._admit = admit
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -77,7 +77,7 @@ class Door:
         hello = visitor.recv(_HELLO.size, socket.MSG_WAITALL)
         if len(hello) < _HELLO.size:
             return
-        key, index, generation = _HELLO.unpack(hello)
+        key, index, generation, pid = _HELLO.unpack(hello)
         if not hmac.compare_digest(key, self.address.key):
             return
         link, end = link_pair(has_rings=True)
@@ -88,7 +88,7 @@ class Door:
             raise
         finally:
             end.close()
-        self._admit(index, generation, link)
+        self._admit(index, generation, pid, link)
 
     def close(self) -> None:
         """Let nobody in any more. Idempotent."""
@@ -98,7 +98,7 @@ class Door:
         self._socket.close()
 
 
-def open_door(node: str, admit: Callable[[int, int, Link], None]) -> Door | None:
+def open_door(node: str, admit: Callable[[int, int, int, Link], None]) -> Door | None:
     """A door; ``None`` where there can be none."""
     if sys.platform != "linux":
         return None
@@ -116,7 +116,7 @@ def enter(address: DoorAddress, index: int, generation: int) -> Link | None:
             credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             if _CREDENTIALS.unpack(credentials)[1] != os.getuid():
                 return None
-            visitor.sendall(_HELLO.pack(address.key, index, generation))
+            visitor.sendall(_HELLO.pack(address.key, index, generation, os.getpid()))
             end = receive_end(visitor)
         try:
             return end.open()

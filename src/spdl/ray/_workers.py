@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -13,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl._errors import WorkerDiedError, WorkerError
-from spdl._processes._elsewhere import ELSEWHERE
+from spdl._processes._elsewhere import ELSEWHERE, pid_space
 from spdl._processes._transport import NOTHING, Encoded, Link, Message
 from spdl.pipeline._engine._region_workers import Died, Event, Failed, Ready, Then, Told
 from spdl.pipeline._remote._protocol import ToRegionWorker
@@ -184,7 +185,7 @@ class RayWorkers:
         port.listener.start()
         return port
 
-    def _admit(self, worker: int, generation: int, link: Link) -> None:
+    def _admit(self, worker: int, generation: int, pid: int, link: Link) -> None:
         """An actor has come in by the door. Called by its thread."""
         with self._admitting:
             port = self._ports[worker] if worker < len(self._ports) else None
@@ -192,6 +193,8 @@ class RayWorkers:
                 link.close()
                 return
             port.link = link
+            if port.place is None:  # what it says of itself comes through Ray, and so later than its first reports
+                port.place = Place(socket.gethostname(), pid, pid_space())
             port.link_listener = threading.Thread(
                 target=_listen_to_link,
                 args=(link, worker, generation, self._heard),
