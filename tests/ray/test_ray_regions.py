@@ -5,6 +5,7 @@ import select
 import signal
 from collections import Counter
 from functools import partial
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,26 @@ def test_an_initializer_that_fails_fails_the_pipeline() -> None:
         list(pipeline)
     assert isinstance(info.value.exceptions[0], WorkerError)
     assert "no such model" in str(info.value.exceptions[0])
+
+
+class NotHere:
+    """An op of a module that the actors' nodes do not have."""
+
+    def __call__(self, item: int) -> int:
+        return item
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, ("no_such_module",)
+
+
+def test_ops_that_an_actor_cannot_import_fail_the_pipeline() -> None:
+    """With the name of the module."""
+    pipeline = build(NotHere(), range(3), RayActors(1))
+    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
+        list(pipeline)
+    (error,) = info.value.exceptions
+    assert isinstance(error, WorkerError)
+    assert "no_such_module" in str(error)
 
 
 def with_cluster(item: int) -> tuple[int, str]:
