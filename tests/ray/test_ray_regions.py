@@ -1,6 +1,7 @@
 """Regions whose workers are Ray actors."""
 
 import os
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,26 @@ def test_a_failure_names_the_stage_and_the_position() -> None:
     assert [failure.origin for failure in failures] == [0, 3]
     assert all(isinstance(failure.error, RemoteOpError) for failure in failures)
     assert any("in actor 0 (pid" in note for note in failures[0].error.__notes__)
+
+
+class NotHere:
+    """An op of a module that the actors' nodes do not have."""
+
+    def __call__(self, item: int) -> int:
+        return item
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, ("no_such_module",)
+
+
+def test_ops_that_an_actor_cannot_import_fail_the_pipeline() -> None:
+    """With the name of the module."""
+    pipeline = build(NotHere(), range(3), RayActors(1))
+    with pytest.raises(PipelineFailure) as info, pipeline.auto_stop():
+        list(pipeline)
+    (error,) = info.value.exceptions
+    assert isinstance(error, WorkerError)
+    assert "no_such_module" in str(error)
 
 
 def with_cluster(item: int) -> tuple[int, str]:

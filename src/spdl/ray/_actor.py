@@ -88,23 +88,29 @@ class _Connection(PayloadEncoder):
 
 
 class RegionActor:
-    """Made by Ray, with one thread for calls of ``receive`` and ``close``, one for ``outputs``, and one for ``look``.
+    """Made by Ray, with a thread for ``begin``, ``receive`` and ``close``, one for ``outputs``, and one for ``look``.
 
-    Args:
-        spec: What it works at.
-        index: Its number.
-        generation: How many actors have had this number before it.
-        door: The pipeline's, if there is one.
+    It has no arguments: so Ray starts it, and it imports what it needs, before the pipeline has pickled anything.
     """
 
-    def __init__(self, spec: RegionSpec, index: int, generation: int = 0, door: DoorAddress | None = None) -> None:
+    def __init__(self) -> None:
         offer_stacks()
         self._connection = _Connection()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(
+
+    def begin(self, spec: RegionSpec, index: int, generation: int, door: DoorAddress | None) -> None:
+        """Begin to work.
+
+        Args:
+            spec: What it works at.
+            index: Its number.
+            generation: How many actors have had this number before it.
+            door: The pipeline's, if there is one.
+        """
+        thread = threading.Thread(
             target=self._serve, args=(spec, index, generation, door), name="spdl-region-actor", daemon=True
         )
-        self._thread.start()
+        thread.start()
 
     def _serve(self, spec: RegionSpec, index: int, generation: int, door: DoorAddress | None) -> None:
         link = None

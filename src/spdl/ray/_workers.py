@@ -21,7 +21,7 @@ from spdl.pipeline._remote._protocol import ToRegionWorker
 from spdl.pipeline._remote._region_talk import RegionTalk
 
 from ._actor import RegionActor
-from ._door import Door, open_door
+from ._door import Door, DoorAddress, open_door
 from ._library import import_ray
 from ._looking import GROUP, Looking
 from ._messages import ArrivedMessage, PayloadEncoder, Place, Wire, to_wire
@@ -64,6 +64,11 @@ class _Calls(PayloadEncoder):
 
     def send(self, kind: int, number: int = 0, payload: Any = NOTHING) -> None:
         self.send_encoded([(kind, number, self.encode(payload))])
+
+    def begin(self, spec: Any, door: DoorAddress | None) -> None:
+        """Tell the actor what to work at."""
+        result = self.actor.begin.options(concurrency_group="in").remote(spec, self.worker, self.generation, door)
+        result.future().add_done_callback(self._note_received)  # it may lack a module of the user's
 
     def send_encoded(self, frames: Iterable[tuple[int, int, Encoded]]) -> None:
         with self._lock:  # the actor puts calls in this order
@@ -123,6 +128,7 @@ class RayWorkers:
         self.may_replace = config.restart
         self.waits_until_ready = True  # the cluster may have room for some of them only
         self._spec: Any = spec
+        self._actor_class: Any = None
         self._stage = spec.stage
         self._config = config
         self._talk = RegionTalk()
@@ -138,12 +144,16 @@ class RayWorkers:
         ray = import_ray()
         if not ray.is_initialized():
             ray.init(address=self._config._address)
-        self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
-        self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
+        self._actor_class = _actor_class(self._config)  # Ray exports it once
         ELSEWHERE.add(self._looking)
         with self._admitting:  # only when they are all known
             for index in range(self.num_workers):
-                self._ports.append(self._start(index, 0))
+                self._ports.append(self._make(index, 0))
+            # They start meanwhile.
+            self._spec = ray.put(self._spec)  # once for all actors, and those that replace them
+            self._door = open_door(ray.get_runtime_context().get_node_id(), self._admit)
+            for port in self._ports:
+                self._tell(port)
 
     def add(self) -> None:
         with self._admitting:
@@ -165,18 +175,21 @@ class RayWorkers:
         self._kill(port)
 
     def _start(self, index: int, generation: int) -> _Port:
-        config = self._config
-        options: dict[str, Any] = {"num_cpus": config.num_cpus, "scheduling_strategy": config.placement}
-        if config.resources is not None:
-            options["resources"] = dict(config.resources)
-        if config.runtime_env is not None:
-            options["runtime_env"] = dict(config.runtime_env)
-        actor_class = import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
-        address = None if self._door is None else self._door.address
-        actor = actor_class.remote(self._spec, index, generation, address)
+        port = self._make(index, generation)
+        self._tell(port)
+        return port
+
+    def _tell(self, port: _Port) -> None:
+        """Tell a new actor what to work at."""
+        assert isinstance(port.way, _Calls)
+        port.way.begin(self._spec, None if self._door is None else self._door.address)
+
+    def _make(self, index: int, generation: int) -> _Port:
+        """Let Ray start an actor, and listen to it."""
+        actor = self._actor_class.remote()
         port = _Port(actor, index, generation, self._heard)
-        if config.start_timeout is not None:
-            port.deadline = monotonic() + config.start_timeout
+        if self._config.start_timeout is not None:
+            port.deadline = monotonic() + self._config.start_timeout
         stream = actor.outputs.options(concurrency_group="out", num_returns="streaming").remote()
         self._talk.begin(index)
         port.listener = threading.Thread(
@@ -363,6 +376,16 @@ class RayWorkers:
     def describe(self, worker: int) -> str:
         place = self._ports[worker].place if worker < len(self._ports) else None
         return f"actor {worker}" if place is None else f"actor {worker} (pid {place.pid} on {place.host})"
+
+
+def _actor_class(config: RayActors) -> Any:
+    """``RegionActor`` as Ray makes actors of it."""
+    options: dict[str, Any] = {"num_cpus": config.num_cpus, "scheduling_strategy": config.placement}
+    if config.resources is not None:
+        options["resources"] = dict(config.resources)
+    if config.runtime_env is not None:
+        options["runtime_env"] = dict(config.runtime_env)
+    return import_ray().remote(concurrency_groups=_GROUPS, max_restarts=0, **options)(RegionActor)
 
 
 def _listen(stream: Any, port: _Port, worker: int, heard: SimpleQueue[_Heard | None]) -> None:
