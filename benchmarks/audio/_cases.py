@@ -20,6 +20,8 @@ SOUND = (
     "[a][b]amix=inputs=2:normalize=0,aformat=sample_rates=44100:channel_layouts=stereo[out]"
 )
 CODECS = {"aac": (".m4a", "aac", "-b:a", "128k"), "flac": (".flac", "flac", "-sample_fmt", "s16")}
+#: Of which only crops are read.
+CROPPED = {"wav": (".wav", "pcm_s16le"), **CODECS, "vorbis": (".ogg", "libvorbis")}
 #: Lossy decoders differ in rounding and in the noise that they substitute; some also trim the ends.
 TOLERANCE, TRIMMED = 0.02, 4096
 
@@ -63,7 +65,7 @@ def _crop_cases(folder: Path, quick: bool) -> list[Case]:
     # Whole samples at both rates, so that peers that cut first cut at the same time.
     starts = [round(generator.uniform(0, seconds - 1), 2) for _ in range(NUM_CROPS)]
     cases = []
-    for name, (suffix, *options) in {"wav": (".wav", "pcm_s16le"), **CODECS}.items():
+    for name, (suffix, *options) in CROPPED.items():
         path = folder / f"{seconds}s{suffix}"
         _make(path, seconds, options)
         data = {"path": str(path), "starts": starts, "rate": CROP_RATE}
@@ -122,7 +124,7 @@ CONTEST = Contest(
     ]
     + [
         Ratio(f"{name}_crops: {peer} over ours", (f"{name}_crops", peer), (f"{name}_crops", OURS), 2.0)
-        for name in ("wav", *CODECS)
+        for name in CROPPED
         for peer in ("soundfile", "torchcodec")
         if not (peer == "soundfile" and name == "aac")
     ],

@@ -50,26 +50,33 @@ void fuzz(std::span<const std::uint8_t> data) {
     const auto rest = std::span<const std::uint8_t>(file).subspan(static_cast<std::size_t>(from));
     return rest.first(std::min({count, rest.size(), std::size_t{4096}}));
   };
-  const auto page = spdl::find_ogg_page(size, wanted, last, bytes_at);
+  auto page = spdl::find_ogg_page(size, wanted, last, bytes_at);
+  if (page && (page->granule > wanted || page->granule <= 0)) {
+    std::abort();
+  }
+  const bool begins_stream = !page;
+  if (begins_stream) {
+    page = spdl::find_first_ogg_page(size, 1, bytes_at);
+  }
   if (!page) {
     return;
   }
-  if (page->granule > wanted || page->granule <= 0 || page->position <= 0 || page->end() > size) {
+  if (page->position <= 0 || page->end() > size) {
     std::abort();
   }
   const spdl::OggPackets::DurationOf duration_of = [](std::span<const std::uint8_t> packet) {
     return packet.empty() ? std::nullopt : std::optional<std::int64_t>(packet[0]);
   };
-  spdl::OggPackets packets(*page, size, bytes_at, duration_of);
-  std::int64_t time = page->granule;
+  spdl::OggPackets packets(*page, begins_stream, size, bytes_at, duration_of);
+  std::optional<std::int64_t> time;
   std::size_t num_bytes = 0;
   while (const auto packet = packets.next()) {
     spdl::fuzz_touch(packet->bytes);
     num_bytes += packet->bytes.size();
-    if (packet->first != time || packet->num_unwanted < 0 || packet->num_unwanted > packet->duration ||
+    if ((time && packet->first != *time) || packet->num_unwanted < 0 || packet->num_unwanted > packet->duration ||
         num_bytes > file.size()) {
       std::abort();
     }
-    time += packet->duration;
+    time = packet->first + packet->duration;
   }
 }

@@ -22,6 +22,7 @@ constexpr std::size_t kLongestHeader = kFixedHeader + 255;
 constexpr std::size_t kLongestPage = kLongestHeader + 255 * 255;
 constexpr std::size_t kPiece = 4096;  // that BytesAt gives at once
 constexpr std::size_t kWhole = 255;   // a packet goes on behind a segment of this length
+constexpr std::int64_t kMostGranule = std::int64_t{1} << 60;  // within what can be added to
 
 // In the order of bytes in which libav computes it.
 std::uint32_t checksum_of(std::span<const std::uint8_t> page) noexcept {
@@ -179,6 +180,7 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
   page.num_bytes = page.num_header_bytes;
   for (const std::uint8_t length : bytes.subspan(kFixedHeader, num_segments)) {
     page.num_bytes += length;
+    page.num_ends += length < kWhole ? 1 : 0;
   }
   page.granule = static_cast<std::int64_t>(std::uint64_t{little_endian(bytes, 10, 4)} << 32 | little_endian(bytes, 6, 4));
   page.serial = little_endian(bytes, 14, 4);
@@ -192,6 +194,24 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
 std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granule, std::int64_t last_granule,
                                      const BytesAt& bytes_at) {
   return granule > 0 ? Search(file_size, granule, bytes_at).find(last_granule) : std::nullopt;
+}
+
+std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at) {
+  constexpr int kMostPages = 64;
+  std::size_t num_packets = 0;
+  auto page = read_ogg_page(0, bytes_at);
+  for (int i = 0; i < kMostPages && page && page->end() < file_size; ++i) {
+    num_packets += page->num_ends;
+    const auto next = read_ogg_page(page->end(), bytes_at);
+    if (!next || next->serial != page->serial || next->number != page->number + 1 || next->end() > file_size) {
+      return std::nullopt;
+    }
+    if (num_packets == num_headers) {
+      return next->is_continued ? std::nullopt : next;
+    }
+    page = next;
+  }
+  return std::nullopt;
 }
 
 bool OggPackets::fail() noexcept {
@@ -271,13 +291,52 @@ bool OggPackets::divide(bool is_first) {
   return true;
 }
 
-bool OggPackets::read_first() {
+bool OggPackets::begin() {
   has_begun_ = true;
-  return read_page() && divide(true);
+  return begins_stream_ ? take_page() : read_page() && divide(true);
+}
+
+// The packets that end in `page_`, with their times.
+bool OggPackets::take_page() {
+  if (!read_page() || !divide(false)) {
+    return false;
+  }
+  std::int64_t length = 0;
+  for (OggPacket& packet : packets_) {
+    const auto duration = duration_of_(packet.bytes);
+    if (!duration) {
+      return fail();
+    }
+    packet.duration = *duration;
+    length += *duration;
+  }
+  if (begins_stream_) {
+    if (page_.is_last || packets_.empty() || page_.granule < 0 || page_.granule > kMostGranule) {
+      return fail();
+    }
+    time_ = page_.granule - length;
+    begins_stream_ = false;
+  }
+  // Of the last page, the end may be before that of its last packet.
+  const std::int64_t end = time_ + length;
+  const bool is_right = packets_.empty()  ? page_.granule == kNoGranule
+                        : page_.is_last ? page_.granule >= time_ && page_.granule <= end
+                                        : page_.granule == end;
+  if (!is_right) {
+    return fail();
+  }
+  for (OggPacket& packet : packets_) {
+    packet.first = time_;
+    time_ += packet.duration;
+    if (page_.is_last) {
+      packet.num_unwanted = std::clamp<std::int64_t>(time_ - page_.granule, 0, packet.duration);
+    }
+  }
+  return true;
 }
 
 std::optional<OggPacket> OggPackets::next() {
-  if (has_failed_ || (!has_begun_ && !read_first())) {
+  if (has_failed_ || (!has_begun_ && !begin())) {
     return std::nullopt;
   }
   while (num_taken_ == packets_.size()) {
@@ -291,34 +350,9 @@ std::optional<OggPacket> OggPackets::next() {
       return std::nullopt;
     }
     page_ = *following;
-    if (!read_page() || !divide(false)) {
+    if (!take_page()) {
       return std::nullopt;
     }
-    std::int64_t end = time_;  // of the packets, whatever the stream ends with
-    std::int64_t start = time_;
-    for (OggPacket& packet : packets_) {
-      const auto duration = duration_of_(packet.bytes);
-      if (!duration) {
-        fail();
-        return std::nullopt;
-      }
-      packet.first = start;
-      packet.duration = *duration;
-      end += *duration;
-      if (page_.is_last) {
-        packet.num_unwanted = std::clamp<std::int64_t>(end - page_.granule, 0, *duration);
-      }
-      start = end;
-    }
-    // Of the last page, the end may be before that of its last packet.
-    const bool is_right = packets_.empty()  ? page_.granule == kNoGranule
-                          : page_.is_last ? page_.granule >= time_ && page_.granule <= end
-                                          : page_.granule == end;
-    if (!is_right) {
-      fail();
-      return std::nullopt;
-    }
-    time_ = end;
   }
   return std::move(packets_[num_taken_++]);
 }

@@ -24,6 +24,7 @@ struct OggPage {
   std::int64_t position = 0;
   std::size_t num_header_bytes = 0;
   std::size_t num_bytes = 0;  // all of it
+  std::size_t num_ends = 0;   // packets that end in it
   std::int64_t granule = kNoGranule;
   std::uint32_t serial = 0;
   std::uint32_t number = 0;
@@ -42,6 +43,9 @@ std::optional<OggPage> read_ogg_page(std::int64_t position, const BytesAt& bytes
 std::optional<OggPage> find_ogg_page(std::int64_t file_size, std::int64_t granule, std::int64_t last_granule,
                                      const BytesAt& bytes_at);
 
+// The page behind those of the headers, where so many packets are. None if it does not begin with a packet.
+std::optional<OggPage> find_first_ogg_page(std::int64_t file_size, std::size_t num_headers, const BytesAt& bytes_at);
+
 struct OggPacket {
   std::vector<std::uint8_t> bytes;
   std::int64_t position = 0;  // of the page that it begins in
@@ -50,16 +54,23 @@ struct OggPacket {
   std::int64_t num_unwanted = 0;  // of the duration, at its end: the stream ends before
 };
 
-// The packets behind a page of a stream without gaps. One thread per object.
+// Packets of a stream without gaps. One thread per object.
 class OggPackets {
  public:
-  // The duration of a packet, in granules; none if it has none. It is given the packets in order; the first one, which
-  // is that before the packets that come out, only so that it is known.
+  // The duration of a packet, in granules; none if it has none. It is given the packets in order. The first one may be
+  // that before those that come out, so that it is known.
   using DurationOf = std::function<std::optional<std::int64_t>(std::span<const std::uint8_t> packet)>;
 
-  // `page`: the one before; it must have a granule position. All must outlive the object.
-  OggPackets(const OggPage& page, std::int64_t file_size, const BytesAt& bytes_at, const DurationOf& duration_of)
-      : page_(page), file_size_(file_size), bytes_at_(bytes_at), duration_of_(duration_of), time_(page.granule) {}
+  // `page`: the one before them, which must have a granule position; or, for those from the beginning of the stream on,
+  // the one that they begin in. The others must outlive the object.
+  OggPackets(const OggPage& page, bool begins_stream, std::int64_t file_size, const BytesAt& bytes_at,
+             const DurationOf& duration_of)
+      : page_(page),
+        begins_stream_(begins_stream),
+        file_size_(file_size),
+        bytes_at_(bytes_at),
+        duration_of_(duration_of),
+        time_(page.granule) {}
 
   // The next packet; none at the end of the file, or if something is not as it should be.
   std::optional<OggPacket> next();
@@ -67,12 +78,14 @@ class OggPackets {
   bool has_failed() const noexcept { return has_failed_; }
 
  private:
-  bool read_first();
+  bool begin();
   bool read_page();
+  bool take_page();
   bool divide(bool is_first);
   bool fail() noexcept;
 
   OggPage page_;
+  bool begins_stream_;  // its first packets have not been read
   std::int64_t file_size_;
   const BytesAt& bytes_at_;
   const DurationOf& duration_of_;

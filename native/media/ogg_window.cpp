@@ -47,6 +47,7 @@ std::optional<std::int64_t> opus_duration(Bytes packet) noexcept {
 struct Sound {
   OggPackets::DurationOf duration_of;
   std::int64_t pts_of_zero = 0;  // time stamp of granule position 0
+  std::size_t num_headers = 0;   // packets in front
   bool has_short_end = false;    // durations of packets are without samples behind the end of the stream, as libav has them
 };
 
@@ -58,7 +59,7 @@ std::optional<Sound> sound_of(const AVCodecParameters& parameters) {
     if (head.size() < kShortest) {
       return std::nullopt;
     }
-    return Sound{opus_duration, -static_cast<std::int64_t>(little_endian(head, 10, 2)), true};
+    return Sound{opus_duration, -static_cast<std::int64_t>(little_endian(head, 10, 2)), 2, true};
   }
   std::shared_ptr<AVVorbisParseContext> parser =
       VorbisParserPtr(av_vorbis_parse_init(parameters.extradata, parameters.extradata_size));
@@ -71,7 +72,7 @@ std::optional<Sound> sound_of(const AVCodecParameters& parameters) {
                      av_vorbis_parse_frame_flags(parser.get(), packet.data(), static_cast<int>(packet.size()), &flags);
                  return duration > 0 && flags == 0 ? std::optional<std::int64_t>(duration) : std::nullopt;
                },
-               0, false};
+               0, 3, false};
 }
 
 av::PacketPtr make_packet(const OggPacket& from, const Sound& sound, int stream) {
@@ -121,8 +122,9 @@ std::optional<std::vector<av::PacketPtr>> read_ogg_window(Input& input, int stre
     return static_cast<std::int64_t>(std::floor(seconds * of.time_base.den)) - sound->pts_of_zero;
   };
   constexpr double kMostSeconds = 1e9;
-  double from = window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 1);
-  if (!(from > 0 && from < kMostSeconds)) {
+  double from = std::max(
+      window.start - preroll.seconds - packet_length * static_cast<double>(preroll.num_packets + 1), -1.0);
+  if (!(from < kMostSeconds)) {
     return std::nullopt;
   }
   const std::int64_t file_size = avio_size(context.pb);
@@ -130,13 +132,19 @@ std::optional<std::vector<av::PacketPtr>> read_ogg_window(Input& input, int stre
   const BytesAt bytes_at = std::ref(reader);
   // Packet lengths are a guess.
   constexpr int kMostAttempts = 3;
-  for (int attempt = 0; attempt < kMostAttempts && from > 0; ++attempt) {
-    const auto page = find_ogg_page(file_size, granule_at(from), start + of.duration - sound->pts_of_zero, bytes_at);
-    if (!page) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    auto page = from > 0 ? find_ogg_page(file_size, granule_at(from), start + of.duration - sound->pts_of_zero, bytes_at)
+                         : std::nullopt;
+    const bool begins_stream = !page;
+    if (begins_stream) {
+      page = find_first_ogg_page(file_size, sound->num_headers, bytes_at);
+    }
+    // Where the search failed for something else, what is wanted is far behind.
+    if (!page || (begins_stream && page->granule < granule_at(from))) {
       return std::nullopt;
     }
-    OggPackets packets(*page, file_size, bytes_at, sound->duration_of);
-    AudioCollector collector(window, of.time_base, preroll, false);
+    OggPackets packets(*page, begins_stream, file_size, bytes_at, sound->duration_of);
+    AudioCollector collector(window, of.time_base, preroll, begins_stream);
     std::optional<OggPacket> packet = packets.next();
     while (packet && collector.offer(make_packet(*packet, *sound, stream))) {
       packet = packets.next();

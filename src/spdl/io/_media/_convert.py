@@ -35,8 +35,8 @@ def convert_frames(frames: "Frames | FramesBatch", storage: Any = None) -> "CPUB
     ``yuva420p``, ``yuva422p``                   the same, and ``height`` more rows, of alpha
     ============================================ ==============================================
 
-    The formats of 10 and 12 bits (``yuv420p10``, ``yuv422p12``, ``gbrp10``, ``p010``, ...) have the shapes of those of
-    8 bits, as ``uint16``.
+    The formats of 10, 12 and 16 bits (``yuv420p10``, ``yuva444p12``, ``gbrap16``, ``p010``, ``ya16``, ...) have the
+    shapes of those of 8 bits, as ``uint16``.
 
     ``VideoFrames`` prepend the number of frames. ``AudioFrames`` are ``(channels, samples)`` in planar formats and
     ``(samples, channels)`` in packed ones: ``u8`` is ``uint8``, ``s16``, ``s32`` and ``s64`` signed integers, ``flt``
