@@ -40,7 +40,9 @@ class _Reader(Session):
 
             path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
             os.environ["PYTHONPATH"] = path  # of the actors
-            ray.init(num_cpus=2, include_dashboard=False, object_store_memory=_STORE, logging_level=logging.ERROR)
+            ray.init(
+                "local", num_cpus=2, include_dashboard=False, object_store_memory=_STORE, logging_level=logging.ERROR
+            )
 
     def _open(self) -> Iterable[Any]:
         if self._batches is None:

@@ -5,6 +5,7 @@ import os
 import select
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -191,6 +192,57 @@ def test_a_resumed_run_goes_on_exactly(
     assert sorted(found) == [2 * item for item in range(num_items)]
 
 
+class UntilTold:
+    """Counts until it is told to end."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.num_given = 0
+
+    def __iter__(self) -> Iterator[int]:
+        while not self.is_over:
+            yield self.num_given
+            self.num_given += 1
+
+
+def is_settled(pipeline: Any, num_workers: int) -> bool:
+    """Whether as many workers as wanted are ready, and all others have ended."""
+    stage = pipeline._engine.nodes[1]
+    with pipeline._engine.lock:
+        ready = [worker for worker in stage.workers if not worker.is_away]
+        return len(ready) == num_workers and len(stage.size.active()) == num_workers and not stage.size.num_missing
+
+
+@cases(60)
+@given(
+    names=st.lists(st.sampled_from(["double", "async", "failing"]), min_size=1, max_size=2),  # there is some output
+    num_workers=st.integers(1, 3),
+    size_in=sizes,
+    steps=st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=6),
+    restart=st.booleans(),
+)
+def test_places_are_taken_again(
+    names: list[str], num_workers: int, size_in: int, steps: list[tuple[int, bool]], restart: bool
+) -> None:
+    """Whether or not all workers that retired have ended by then, and one that retires is killed."""
+    target = ThreadWorkersConfig(num_workers, restart=restart)
+    source = UntilTold()
+    pipeline = region(names, target, size_in, 1, source)
+    found: list[int] = []
+    with pipeline.auto_stop():
+        for wanted, is_killing in steps:
+            pipeline.resize(wanted)
+            if is_killing and restart and wanted not in taking_part(pipeline):
+                with suppress(IndexError):  # there is no such worker
+                    kill(target, wanted)
+            else:
+                while not is_settled(pipeline, wanted):
+                    found.append(pipeline.get_item(timeout=TIMEOUT))
+        source.is_over = True
+        found += pipeline
+    assert Counter(found) == Counter(each for item in range(source.num_given) for each in expected(names, item))
+
+
 def test_all_workers_take_part() -> None:
     """New ones get items when they are ready, and those that retire end."""
     target = ThreadWorkersConfig(1)
@@ -207,8 +259,9 @@ def test_all_workers_take_part() -> None:
         while any(thread.is_alive() for thread in threads):
             pipeline.get_item(timeout=TIMEOUT)
         pipeline.resize(2)  # in a place that is free
-        while len(taking_part(pipeline)) < 2:
+        while len(taking_part(pipeline)) < 2 or not numbers(pipeline)[1].num_taken:
             pipeline.get_item(timeout=TIMEOUT)
+        assert taking_part(pipeline) == [0, 1]
         assert len(workers.ports) == 3
 
 
