@@ -105,9 +105,10 @@ def test_source_of_a_loader_with_threads_is_not_busy_while_the_consumer_is_away(
     loader = get_pytorch_dataloader(dataset, 4, num_workers=2, timeout=0, workers="thread")
     iterator = iter(loader)
     next(iterator)
-    while (source := loader.stats().stages[0]).blocked < 0.8 * source.elapsed:
-        threading.Event().wait(0.001)  # time passes by itself
     stats = loader.stats()
+    while stats.stages[0].blocked < 0.8 * stats.elapsed or stats.consumer_wait > 0.2 * stats.elapsed:
+        threading.Event().wait(0.001)  # time passes by itself
+        stats = loader.stats()
     assert stats.stages[0].busy < 0.2 * stats.elapsed
     assert stats.limiting_stage is stats.stages[-1]
     del iterator
