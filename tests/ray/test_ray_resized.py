@@ -18,6 +18,7 @@ from tests.pipeline.regions.test_region_laws import expected, region
 from tests.support.running import TIMEOUT
 
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.slow,
     pytest.mark.allow_leaks(reason="Ray keeps processes, threads and connections"),
     pytest.mark.filterwarnings("default"),  # Ray's own

@@ -155,6 +155,7 @@ CASES = {
     "cap, native code": (facts(stage(cpu=1.0, limit=1)), "cap", "op"),
     "cap, locks": (facts(stage(lock=0.9, cpu=0.1)), "cap", "op"),
     "cap, processes": (facts(stage(runs_on="process", lock=1.0)), "cap", "op"),
+    "cap, region": (facts(stage(runs_on="region", limit=1, fill=4.0, lock=1.0)), "cap", "op"),
     "cap, mixed": (facts(stage(cpu=0.5)), "cap", "op"),
     "few threads": (facts(stage(fill=0.5), num_threads=2), "io", "op"),
     "free slots": (facts(stage(fill=0.5)), "unsure", "op"),
@@ -324,6 +325,15 @@ CROWDED = facts(stage("load", limit=16, cpu=0.5, queue=0.5), cpus_used=7.9)
 LOOP = facts(stage(gil=0.5), gil_held=0.9, gil_elsewhere=0.8)
 SOURCE = facts(stage("src", runs_on="source", limit=1), WAITING)
 MEMORY = facts(stage("load", cpu=0.9, slowdown=1.5))
+
+
+def test_a_region_gets_more_workers() -> None:
+    """It has no ``concurrency``, and the calls that its workers run are not its limit."""
+    verdict = verdict_of(facts(stage(runs_on="region", limit=1, fill=4.0, lock=1.0), cpus_used=4.0))
+    assert "more workers for op, 2 times as many: resize()" in verdict.advice
+    assert verdict.arguments == {}
+    assert verdict.predicted_rate == pytest.approx(200.0)
+    assert verdict.next_bound == "CPU, 8 of 8"
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_statistics_show_what_runs_in_the_workers(kind: RegionKind) -> None:
         stage = pipeline.stats().stages[1]
     assert stage.num_in_flight == 0
     assert stage.num_calls == stage.num_emitted == 5
-    assert stage.runs_on == "process"  # verdicts tell a region so, whoever its workers are
+    assert stage.runs_on == "region"  # whoever its workers are
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its children")

@@ -50,6 +50,8 @@ def bounds_of(facts: Facts, threads: str = "num_threads", without_gil: StageFact
             held += calls * _CROSSING_GIL - without_gil.held
         found.append(Bound("gil", "the GIL", _over(rate, held)))
     for stage in facts.stages:
+        if stage.runs_on == "region":  # how many calls its workers can run at once is not known
+            continue
         what = "the source" if stage.runs_on == "source" else f"{stage.name}, {stage.limit} at once"
         found.append(Bound(stage.name, what, _over(rate, stage.own_load / stage.limit)))
     pool = sum(stage.own_load for stage in facts.pool if stage is not without_gil)

@@ -229,7 +229,7 @@ def _shares_of(window: PipelineStats, measured: Measured | None, cpus: _Cpus) ->
             found = _of_thread(stage, samples, per_look, stage.busy)
         elif stage.runs_on == "loop" and not samples.num:
             found = _of_thread(stage, measured.loop, per_look, loop_calls, rest="io")
-        elif stage.runs_on == "process":
+        elif stage.runs_on in ("process", "region"):
             found = StageShares(stage.info.stage_name, 0.0, 0.0, 0.0, 1.0, 0.0)
         else:
             found = _of_calls(stage, samples, on_cpu)
@@ -291,7 +291,7 @@ def _estimated(window: PipelineStats, cpus: _Cpus) -> list[StageShares]:
     shares = []
     for stage, cpu in zip(window.stages, found, strict=True):
         name = stage.info.stage_name
-        if stage.runs_on == "process":
+        if stage.runs_on in ("process", "region"):
             shares.append(StageShares(name, 0.0, 0.0, 0.0, 1.0, 0.0))
             continue
         queue = min(1.0 - cpu, cpu * queued)

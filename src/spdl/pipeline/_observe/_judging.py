@@ -145,7 +145,7 @@ def _shares_memory(facts: Facts, stage: StageFacts) -> bool:
 
 def _is_filled_elsewhere(facts: Facts) -> bool:
     """Whether most of the CPU time is not that of calls, as far as that of calls is known."""
-    is_known = all(each.runs_on != "process" for each in facts.stages)
+    is_known = all(each.runs_on not in ("process", "region") for each in facts.stages)
     return is_known and sum(each.cpus for each in facts.stages) < facts.cpus_used / 2
 
 
@@ -247,6 +247,9 @@ def _with_more_calls(facts: Facts, stage: StageFacts, bounds: list[Bound], terms
         others = min((bound for bound in (own, others) if bound is not None), key=lambda bound: bound.rate)
     target = min(ceiling, others.rate) if others is not None else ceiling
     growth = max(1.0, target / facts.rate) if facts.rate > 0 else 1.0
+    if stage.runs_on == "region":
+        advice = f"more workers for {stage.name}, {growth:.2g} times as many: resize(), or a larger number in to()"
+        return _Change(advice, facts.rate * growth, _name(others) if target < ceiling else None)
     arguments: dict[str, int] = {}
     limit = stage.limit
     if not lacks_threads:

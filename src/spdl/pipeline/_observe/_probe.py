@@ -34,7 +34,7 @@ FailureOutcome: TypeAlias = Literal["dropped", "substituted", "raised"]
 EngineState: TypeAlias = Literal["new", "running", "stopping", "ended", "failed"]
 #: Where the calls of a node run: the iterator of a source, threads of this process (those of the pool, or of a user's
 #: executor), the event loop, other processes, whoever completes the call before (the engine), or the consumer.
-Place: TypeAlias = Literal["source", "pool", "executor", "loop", "process", "engine", "sink"]
+Place: TypeAlias = Literal["source", "pool", "executor", "loop", "process", "region", "engine", "sink"]
 NodeKind: TypeAlias = Literal["source", "stage", "router", "path", "sink"]
 
 

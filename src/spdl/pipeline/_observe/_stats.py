@@ -77,8 +77,8 @@ class StageStats:
         occupied: Time during which the output channel was not empty.
         failures: The newest failures, at most 16, oldest first.
         runs_on: Where its calls run: ``"source"`` (the iterator), ``"pool"`` (worker threads), ``"executor"`` (threads
-            of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes or interpreters), ``"engine"``
-            (whoever completes the call before), ``"sink"`` (the consumer).
+            of an executor), ``"loop"`` (the event loop), ``"process"`` (other processes or interpreters), ``"region"``
+            (its workers), ``"engine"`` (whoever completes the call before), ``"sink"`` (the consumer).
         inputs: Ids of the stages that it reads from.
         wall_per_call: Mean wall time of a successful call; 0 before the first.
         cpu_per_call: Mean thread CPU time of a successful call; ``None`` if it was not measured.

@@ -88,7 +88,7 @@ class RegionStage(Node):
         "workers",
     )
 
-    runs_on = "process"
+    runs_on = "region"
 
     def __init__(
         self,
