@@ -276,6 +276,15 @@ def test_iterator_in_a_cycle_ends_when_it_is_collected() -> None:
     gc.collect()
 
 
+def test_a_pipeline_may_be_collected_before_the_iterator_that_feeds_it() -> None:
+    """The collector takes what is in a cycle in any order. The source waits for the iterator, and ends all the same."""
+    epoch = iter(load(Squares(100), 2))
+    next(epoch)
+    assert any("-source" in thread.name for thread in threading.enumerate())
+    epoch._batches._pipeline = None
+    assert not any("-source" in thread.name for thread in threading.enumerate())
+
+
 def test_infinite_sampler_and_break() -> None:
     """A sampler without an end is drawn from as far as batches are taken."""
 

@@ -438,12 +438,18 @@ def test_ctrl_c_leaves_at_once_and_leaves_no_thread() -> None:
         gate = threading.Event()
 
         def wait(item):
-            os.kill(os.getpid(), signal.SIGINT)
-            gate.wait(60)
+            while not gate.is_set():  # one that comes in the instant before a wait is noticed only after it
+                os.kill(os.getpid(), signal.SIGINT)
+                gate.wait(0.1)
             return item
 
+        def handle(*args):
+            if not gate.is_set():
+                gate.set()
+                raise KeyboardInterrupt
+
         config = PipelineBuilder().add_source([1]).pipe(wait).add_sink().get_config()
-        signal.signal(signal.SIGINT, lambda *_: (gate.set(), signal.default_int_handler(*_)))
+        signal.signal(signal.SIGINT, handle)
         try:
             profile_pipeline(config)
         except KeyboardInterrupt:

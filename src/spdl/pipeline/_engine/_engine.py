@@ -58,6 +58,7 @@ class Engine(Core):
         self._consumer_wait_seen = 0.0  # the largest sum that was returned
         self.was_end_read = False  # the consumer knows that the stream has ended
         self.on_ended: list[Callable[[], None]] = []  # log totals; run once, by the thread that joins
+        self.on_stopping: list[Callable[[], object]] = []  # end what blocks a source; they never block
         self._is_forgotten = False
         self.is_left = False  # a join was interrupted: do not wait for its threads again
         self.stall: StallError | None = None  # what readers get, after ``stall_timeout``
@@ -230,6 +231,8 @@ class Engine(Core):
             self.stopped.set()
             for lane in self.lanes:
                 lane.request_stop()
+        for callback in self.on_stopping:
+            callback()
 
     def num_moves(self) -> int:
         """Under the lock: a number that changes whenever a call ends or an item moves."""

@@ -9,6 +9,7 @@ of a batch collates it. An iterable dataset is iterated by one thread, the pipel
 import atexit
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from spdl.dataloader._torch._fetching import draw_base_seed
@@ -83,6 +84,8 @@ class _Batches(Iterator[Any]):
             stall_timeout=self._stall_timeout,
             stall_action=self._stall_action,
         )
+        # The collector may take the pipeline before this object, and its stop would wait for a source that waits.
+        self._pipeline._engine.on_stopping.append(partial(self._feed.put, None))
         self._limit.keep_current()
         self._pipeline.start()
         # A waiting source would block the interpreter's exit. This runs before the engine's own exit hook, which was
