@@ -22,7 +22,7 @@ class Stage:
     name: str
     op: Op
     concurrency: int = 1
-    in_process: bool = False  #: in a process pool
+    num_processes: int = 0  #: of the pool that it runs in
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ _CASES = [
     _one("copy-many", "oversubscribed", 4 * N, copy=5),
     _one("lock-1", "cap", 1, lock=10, has_gain=True),
     _one("lock-4", "cap", 4, lock=10),
-    Case("process-1", ("cap",), [Stage("op", _work(sha=10), 1, in_process=True)], ("op",)),
+    Case("process-1", ("cap",), [Stage("op", _work(sha=10), 1, num_processes=1)], ("op",)),
     Case("source-sleep", ("source",), _QUICK, ("src",), source=_work(sleep=5)),
     Case("source-sha", ("source",), _QUICK, ("src",), source=_work(sha=5)),
     Case("consumer-sleep", ("consumer",), _QUICK, consumer=_work(sleep=5)),

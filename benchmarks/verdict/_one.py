@@ -27,7 +27,11 @@ __all__ = ["main"]
 
 def _changed(case: Case, blamed: str, concurrency: int, num_threads: int, num_processes: int) -> Case:
     stages = [
-        replace(stage, concurrency=concurrency or stage.concurrency, in_process=stage.in_process or num_processes > 0)
+        replace(
+            stage,
+            concurrency=concurrency or stage.concurrency,
+            num_processes=num_processes or (stage.num_processes and (concurrency or stage.num_processes)),
+        )
         if stage.name == blamed
         else stage
         for stage in case.stages
@@ -43,9 +47,9 @@ def _run(case: Case, seconds: float) -> dict[str, Any]:
     pools = []
     for stage in case.stages:
         options: dict[str, Any] = {"concurrency": stage.concurrency, "name": stage.name}
-        if stage.in_process:
-            pool = ProcessPoolExecutor(stage.concurrency, mp_context=get_context("spawn"))
-            list(pool.map(stage.op, range(2 * stage.concurrency)))
+        if stage.num_processes:
+            pool = ProcessPoolExecutor(stage.num_processes, mp_context=get_context("spawn"))
+            list(pool.map(stage.op, range(2 * stage.num_processes)))
             pools.append(pool)
             options["executor"] = pool
         builder.pipe(stage.op, **options)

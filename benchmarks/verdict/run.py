@@ -33,9 +33,8 @@ def _gain(case: Any, found: dict[str, Any], seconds: float) -> dict[str, Any] | 
     arguments = found["arguments"]
     if not arguments or found["stage"] is None:
         return None
-    is_gil = found["cause"] == "gil"
-    concurrency, num_threads = arguments.get("concurrency", 0), arguments.get("num_threads", 0)
-    after = _measure(case.name, seconds, found["stage"], concurrency, num_threads, int(is_gil))
+    numbers = [arguments.get(name, 0) for name in ("concurrency", "num_threads", "max_workers")]
+    after = _measure(case.name, seconds, found["stage"], *numbers)
     return {
         "arguments": arguments,
         "rate": after["rate"],

@@ -56,9 +56,9 @@ def test_advice_is_applied_to_the_blamed_stage() -> None:
     changed = _one._changed(case, "slow", 3, 0, 0)
     assert [stage.concurrency for stage in changed.stages] == [4, 4, 4, 3, 4, 4]
     assert changed.pool_size == case.pool_size
-    assert not any(stage.in_process for stage in changed.stages)
+    assert not any(stage.num_processes for stage in changed.stages)
     moved = _one._changed(case, "slow", 2, 30, 1)
-    assert [stage.name for stage in moved.stages if stage.in_process] == ["slow"]
+    assert [stage.name for stage in moved.stages if stage.num_processes] == ["slow"]
     assert moved.pool_size == 30
 
 

@@ -226,11 +226,11 @@ def test_cap_advice_stops_at_the_cpus() -> None:
 
 
 def test_gil_advice() -> None:
-    """Processes, as many as there are CPUs; the prediction has the cost of a call there."""
+    """Processes, as many as there are CPUs, and a call that waits for each; the prediction has the cost of a call."""
     one = stage("decode", limit=4, fill=0.25, cpu=1.0, held=1.0)
     verdict = verdict_of(facts(one, cpus=2.0, cpus_used=1.0, machine_cpus=2))
-    assert verdict.arguments == {"concurrency": 2}
-    assert "pipe(decode, executor=ProcessPoolExecutor(2), concurrency=2)" in verdict.advice
+    assert verdict.arguments == {"max_workers": 2, "concurrency": 4}
+    assert "pipe(decode, executor=ProcessPoolExecutor(2), concurrency=4)" in verdict.advice
     assert verdict.predicted_rate == pytest.approx(200.0 / 1.03)
     assert verdict.next_bound == "CPU, 2 of 2"
 

@@ -299,8 +299,10 @@ def _without_gil(facts: Facts, stage: StageFacts | None, terms: Terms) -> _Chang
     if predicted < _WORTH_IT * facts.rate and not facts.is_loaded:
         advice = f"{native}, or give it more at once: its calls are too short for other processes"
         return _Change(advice, facts.rate, _name(bound))
-    advice = f"{terms.processes.format(stage=stage.name, number=number)}; or {native}"
-    arguments = {} if terms.num_processes is None else {terms.num_processes: number}
+    # A process that waits for the next call to come does nothing meanwhile, so as many calls wait as run.
+    numbers = {"number": number, "calls": 2 * number}
+    advice = f"{terms.processes.format(stage=stage.name, **numbers)}; or {native}"
+    arguments = {name: numbers[which] for name, which in terms.arguments}
     return _Change(advice, predicted, _name(bound), arguments)
 
 

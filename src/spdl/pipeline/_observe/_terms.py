@@ -18,8 +18,8 @@ class Terms(NamedTuple):
         concurrency: Argument for the number of calls of a stage at once.
         num_threads: Argument for the number of threads.
         threads: How to give a number of threads.
-        processes: How to run a stage in a number of processes.
-        num_processes: Argument for their number; ``None``: it has none.
+        processes: How to run a stage in a number of processes; ``calls``: that many, and as many that wait for them.
+        arguments: Arguments for these numbers.
         away: How to run all of it in another process.
         function: Where several calls run at once.
     """
@@ -28,9 +28,12 @@ class Terms(NamedTuple):
     num_threads: str = "num_threads"
     threads: str = "build(num_threads={number})"
     processes: str = (
-        "run {stage} in processes: pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={number})"
+        "run {stage} in processes: pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={calls})"
     )
-    num_processes: str | None = "concurrency"
+    arguments: tuple[tuple[str, Literal["number", "calls"]], ...] = (
+        ("max_workers", "number"),
+        ("concurrency", "calls"),
+    )
     away: str = "run_pipeline_in_subprocess()"
     function: str = "a stage"
 
@@ -46,8 +49,8 @@ TERMS: Final[Mapping[User, Terms]] = {
         concurrency="num_threads",
         threads="num_threads={number}",
         processes="build a pipeline in place of the loader, and run {stage} in processes: "
-        "pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={number})",
-        num_processes=None,
+        "pipe({stage}, executor=ProcessPoolExecutor({number}), concurrency={calls})",
+        arguments=(),
         away="iterate_in_subprocess()",
         function="the preprocessor",
     ),
@@ -56,7 +59,7 @@ TERMS: Final[Mapping[User, Terms]] = {
         num_threads="num_workers",
         threads="num_workers={number}",
         processes="load in processes: workers='process', num_workers={number}",
-        num_processes="num_workers",
+        arguments=(("num_workers", "number"),),
         away="workers='process'",
         function="collate_fn",
     ),
