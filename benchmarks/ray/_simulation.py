@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from math import ceil, floor, log10
 from statistics import median
 from typing import Any, Final
+
+from benchmarks._contest.log_plot import LogPlot
 
 from ._model import Cluster, Costs, Network, limit, rate
 
@@ -19,21 +20,8 @@ NETWORKS: Final = {
 }
 ACTORS_PER_NODE: Final = 16
 _NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_WIDTH: Final = 720
-_HEIGHT: Final = 400
-_LEFT: Final = 80
-_RIGHT: Final = 120  # pixels for the names of the lines
-_TOP: Final = 40
-_BOTTOM: Final = 50
 # Of the palette of Okabe and Ito (2008), which people with any colour vision can tell apart.
 _COLOURS: Final = ("#d55e00", "#009e73", "#56b4e9")
-_STYLE: Final = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600 }
-.grid { stroke: #afb8c1; stroke-width: 0.5 }
-path { fill: none; stroke-width: 2 }
-@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .grid { stroke: #656c76 } }
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +96,10 @@ def draw(measured: Measured) -> str:
         name: [measured.batch * rate(measured.costs, _place(number, network)) for number in _NUMBERS]
         for name, network in NETWORKS.items()
     }
-    values = [value for line in lines.values() for value in line]
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-
-    def place(number: float, value: float) -> tuple[float, float]:
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * log10(number) / log10(_NUMBERS[-1])
-        return x, _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (log10(value) - low) / (high - low)
-
     title = f"Photographs a second of one rank by actors on other nodes, batches of {measured.batch}: a model"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}"'
-        f' height="{_HEIGHT}" role="img">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{_STYLE}</style>",
-        f'<text class="title" x="10" y="20">{escape(title)}</text>',
-    ]
-    for number in _NUMBERS:
-        x, bottom = place(number, 10**low)
-        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom:.1f}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{number}</text>')
-    for power in range(low, high + 1):
-        x, y = place(1, 10**power)
-        parts.append(f'<line class="grid" x1="{x}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{10**power:,}</text>')
-    parts.append(f'<text x="{_LEFT}" y="{_HEIGHT - 10}">actors</text>')
+    rates = [value for line in lines.values() for value in line]
+    plot = LogPlot(title, axis="actors", numbers=_NUMBERS, rates=rates, left=80, right=120)
     for (name, line), colour in zip(lines.items(), _COLOURS, strict=True):
-        points = [place(number, value) for number, value in zip(_NUMBERS, line, strict=True)]
-        way = " L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<path stroke="{colour}" d="M{way}"/>')
-        x, y = points[-1]
-        parts.append(f'<text x="{x + 8:.1f}" y="{y + 4:.1f}">{escape(name)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+        plot.line(zip(_NUMBERS, line, strict=True), colour)
+        plot.name(name, line[-1])
+    return plot.image()
