@@ -28,7 +28,8 @@ Start = Callable[[Callable[[Request, int], Fault | None]], FaultProxy]
 def _store(proxy: FaultProxy, *, seconds_each: float = 30.0, **arguments: Any) -> RemoteStore:
     """A store that does not wait long between attempts."""
     store = RemoteStore("s3://bucket/", options=S3_OPTIONS | {"endpoint": proxy.url}, **arguments)
-    store._attempts = replace(store._attempts, pause=0.001, seconds_each=seconds_each)
+    requests = store._requests
+    requests.attempts = replace(requests.attempts, pause=0.001, seconds_each=seconds_each)
     return store
 
 

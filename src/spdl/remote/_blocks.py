@@ -70,7 +70,7 @@ class ObjectBlocks:
             return 0, self._start
         start, stop = self._span(position)
         self._interruptible.is_over = is_over
-        attempts = self._store._attempts
+        attempts = self._store._requests.attempts
         limit = attempts.seconds if seconds is None else min(attempts.seconds, max(seconds, 0.001))
         limited = self._store._with(
             replace(attempts, seconds=limit, sleep=self._interruptible.sleep), self._interruptible
@@ -139,7 +139,7 @@ def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[Obj
     cache = store.cache
     if cache is None:
         fetched = _fetch_start(store, path, _START, etag, None)
-        return ObjectInfo(path, fetched.size, fetched.etag), store._data(fetched)
+        return ObjectInfo(path, fetched.size, fetched.etag), fetched.range_data
     unit = cache._block_size or 1
     count = -(-_START // unit) * unit
     version = store._versions.get(path)
@@ -154,7 +154,7 @@ def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[Obj
                 raise store._changed(path, known.etag, etag) from None
         else:
             version = store._versions[path] = ObjectInfo(path, fetched.size, fetched.etag)
-            data = store._data(fetched)
+            data = fetched.range_data
             cache._store(store._key, version, 0, data)
             return version, data
         store._versions[path] = version
@@ -162,6 +162,6 @@ def _read_start(store: "RemoteStore", path: str, etag: str | None) -> "tuple[Obj
 
 
 def _fetch_start(store: "RemoteStore", path: str, count: int, etag: str | None, unless: str | None) -> Fetched:
-    return store._request(
+    return store._requests.run(
         lambda client, seconds: client.fetch_start(path, count, etag=etag, unless=unless, seconds=seconds)
     )

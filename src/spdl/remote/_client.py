@@ -30,6 +30,12 @@ class Fetched:
     size: int
     etag: str | None
 
+    @property
+    def range_data(self) -> "Buffer":
+        """The bytes, if the request was for a range: those are always complete."""
+        assert self.data is not None
+        return self.data
+
 
 class Client(Protocol):
     """One attempt at each action; thread-safe. Failures raise a ``RemoteError``.

@@ -2,21 +2,21 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from threading import get_ident
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ._attempts import Attempts
-from ._client import Client, Fetched, NotModified
-from ._errors import RemoteChangedError, RemoteError, RemoteRangeError, RemoteTimeoutError
+from ._client import Client, NotModified
+from ._errors import RemoteChangedError, RemoteError, RemoteRangeError
 from ._fsspec import FsspecClient
 from ._interruptible import Interruptible
 from ._library import import_obstore
 from ._located import Located, ObjectInfo, Part
 from ._obstore import ObstoreClient
 from ._patterns import compile_pattern, fixed_prefix
-from ._process import CURRENT
 from ._ranges import coalesce
 from ._reader import open_reader
+from ._requests import PART, Requests
 from ._urls import OBSTORE_SCHEMES, as_root
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ Several: TypeAlias = list[bytes]
 
 #: Ranges this close to each other are read by one request: a request costs more than that many bytes.
 GAP = 64 * 1024
-#: Most bytes per request, so that each ends within its time limit.
-PART = 32 * 1024 * 1024
 # How often a read begins again because the object was replaced meanwhile.
 _MOST_VERSIONS = 3
 
@@ -93,29 +91,24 @@ class RemoteStore:
         self._url = as_root(url)
         self._cache = cache
         self._options = dict(options or {})
-        self._attempts = Attempts(most=attempts, seconds=float(timeout))
-        self._forget()
-        if self._is_obstores():
+        self._begin(Attempts(most=attempts, seconds=float(timeout)))
+        if _is_obstores(self._url):
             # Now rather than at the first request: a process forked while another thread imports cannot do it itself.
             import_obstore(self._url)
 
-    def _forget(self) -> None:
+    def _begin(self, attempts: Attempts) -> None:
         # What the cache knows the store by: equal paths at different endpoints are different objects.
         self._key = f"{self._options.get('endpoint', '')}|{self._url}"
-        self._main_thread = Interruptible()
-        self._interruptible: Interruptible | None = None
-        self._process, self._made = 0, None
+        self._requests = Requests(partial(_connect, self._url, self._options), attempts)
         # Versions that this process has seen, so that a cached object is validated once per process.
         self._versions: dict[str, ObjectInfo] = {}
-
-    _made: Client | None
-    _system: Any = None  # of fsspec, if that is what the store is of
 
     @classmethod
     def _of_system(cls, system: Any) -> "RemoteStore":
         """The files of a file system of fsspec that there is already. Paths are whole URLs."""
         store = cls("fsspec://")
-        store._url, store._system = "", system
+        store._url = ""
+        store._requests = Requests(partial(FsspecClient.of, system), store._requests.attempts)
         return store
 
     @property
@@ -147,7 +140,7 @@ class RemoteStore:
         expression = compile_pattern(pattern)
         prefix = pattern if expression is None else fixed_prefix(pattern)
 
-        found = self._request(
+        found = self._requests.run(
             lambda client, seconds: sorted(client.list(prefix, seconds=seconds), key=lambda info: info.path)
         )
         if expression is not None:
@@ -164,7 +157,7 @@ class RemoteStore:
             RemoteError: See the other classes derived from it.
         """
         _check_path(path)
-        info = self._request(lambda client, seconds: client.head(path, seconds=seconds))
+        info = self._requests.run(lambda client, seconds: client.head(path, seconds=seconds))
         if self._cache is not None:
             self._versions[path] = info
         return info
@@ -268,126 +261,16 @@ class RemoteStore:
         """
         _check_path(path)
         self._versions.pop(path, None)
-        return self._request(lambda client, seconds: client.put(path, data, seconds=seconds))
+        return self._requests.run(lambda client, seconds: client.put(path, data, seconds=seconds))
 
-    # ------------------------------------------------------------------------------------------------------ requests
-
-    def _client(self) -> Client:
-        """The connections of this process."""
-        process = CURRENT.number
-        made = self._made
-        if made is None or self._process != process:
-            made = self._make_client()
-            if self._process not in (0, process):
-                _INHERITED.append(self._made)
-            self._made, self._process = made, process
-        return made
-
-    def _make_client(self) -> Client:
-        if self._system is not None:
-            return FsspecClient.of(self._system)
-        if self._is_obstores():
-            return ObstoreClient(self._url, self._options)
-        return FsspecClient(self._url, self._options)
-
-    def _is_obstores(self) -> bool:
-        return self._url.partition("://")[0] in OBSTORE_SCHEMES
-
-    def _fetch(
-        self, path: str, span: tuple[int, int] | None, etag: str | None = None, unless: str | None = None
-    ) -> Fetched:
-        return self._request(
-            lambda client, seconds: client.fetch(path, span, etag=etag, unless=unless, most=PART, seconds=seconds)
-        )
-
-    # These two are what a loop over small objects or parts consists of, so they make the first attempt themselves. Each
-    # call in between costs as much as a hundredth of a request, and more where many threads wait for the interpreter.
-
-    def _fetch_whole(self, path: str) -> "Buffer | None":
-        """A whole object of any version. ``None``: it takes several requests."""
-        made = self._made
-        if made is None or self._process != CURRENT.number or self._must_be_interruptible():
-            return self._request(lambda client, seconds: client.fetch_whole(path, PART, seconds))
-        attempts = self._attempts
-        start = attempts.clock()
-        try:
-            return made.fetch_whole(path, PART, attempts.first_limit)
-        except RemoteError as error:
-            return self._again(lambda client, seconds: client.fetch_whole(path, PART, seconds), start, error)
-
-    def _fetch_range(self, path: str, span: tuple[int, int]) -> "Buffer":
-        """A range of any version, of at most ``PART`` bytes."""
-        made = self._made
-        if made is None or self._process != CURRENT.number or self._must_be_interruptible():
-            return self._request(lambda client, seconds: client.fetch_range(path, span, seconds))
-        attempts = self._attempts
-        start = attempts.clock()
-        try:
-            return made.fetch_range(path, span, attempts.first_limit)
-        except RemoteError as error:
-            return self._again(lambda client, seconds: client.fetch_range(path, span, seconds), start, error)
-
-    def _must_be_interruptible(self) -> bool:
-        return self._interruptible is not None or get_ident() == CURRENT.main_thread
-
-    def _again(self, request: Callable[[Client, float], T], start: float, failure: RemoteError) -> T:
-        client = self._client()
-        return self._attempts.run(lambda seconds: request(client, seconds), start=start, failure=failure)
-
-    def _request(self, request: Callable[[Client, float], T]) -> T:
-        """The result of the first attempt that succeeds. ``request`` gets the connections and the time limit."""
-        client = self._client()
-        attempts = self._attempts
-        start = attempts.clock()
-        first = attempts.first_limit
-        failure = None
-        how = self._interruptible
-        if not self._must_be_interruptible():
-            try:
-                return request(client, first)
-            except RemoteError as error:
-                failure = error
-            return self._again(request, start, failure)
-        how = how or self._main_thread
-        short = how.short_limit(start, first)
-        if short is not None:
-            try:
-                return request(client, short)
-            except RemoteError as error:
-                if short == first or not isinstance(error, RemoteTimeoutError):
-                    failure = error
-            finally:
-                how.note(start)
-        run = how.run
-        return attempts.run(
-            lambda limit: run(lambda seconds: request(client, seconds), limit), start=start, failure=failure
-        )
+    # ------------------------------------------------------------------------------------------ versions and the cache
 
     def _with(self, attempts: Attempts, interruptible: Interruptible) -> "RemoteStore":
         """The same store, with the same connections, that makes its requests in another way."""
-        self._client()
         other = object.__new__(RemoteStore)
         other.__dict__.update(self.__dict__)
-        other._attempts, other._interruptible = attempts, interruptible
+        other._requests = self._requests.otherwise(attempts, interruptible)
         return other
-
-    def _fetch_span(self, path: str, start: int, stop: int, etag: str | None) -> "Buffer":
-        """A range of any size, which is not empty."""
-        if stop - start <= PART and etag is None:
-            return self._fetch_range(path, (start, stop))
-        if stop - start <= PART:
-            return self._data(self._fetch(path, (start, stop), etag))
-        whole = bytearray(stop - start)
-        for first in range(start, stop, PART):
-            fetched = self._fetch(path, (first, min(first + PART, stop)), etag)
-            whole[first - start : first - start + PART] = memoryview(self._data(fetched))
-            etag = etag if etag is not None else fetched.etag
-        return whole
-
-    @staticmethod
-    def _data(fetched: Fetched) -> "Buffer":
-        assert fetched.data is not None
-        return fetched.data
 
     def _get(self, path: str, etag: str | None) -> "Buffer":
         _check_path(path)
@@ -400,23 +283,23 @@ class RemoteStore:
                     return data
             return self._unchanged(path, etag, lambda: self._get_cached(cache, path, etag))
         if etag is None:
-            whole = self._fetch_whole(path)
+            whole = self._requests.fetch_whole(path)
             if whole is not None:
                 return whole
         return self._unchanged(path, etag, lambda: self._get_plainly(path, etag))
 
     def _get_plainly(self, path: str, etag: str | None) -> "Buffer":
-        fetched = self._fetch(path, None, etag)
+        fetched = self._requests.fetch(path, None, etag)
         if fetched.data is not None:
             return fetched.data
-        return self._fetch_span(path, 0, fetched.size, fetched.etag)
+        return self._requests.fetch_span(path, 0, fetched.size, fetched.etag)
 
     def _get_cached(self, cache: "DiskCache", path: str, etag: str | None) -> "Buffer":
         version = self._versions.get(path)
         if version is None or (etag is not None and version.etag != etag):
             known = cache._find(self._key, path)
             try:
-                fetched = self._fetch(path, None, etag, unless=None if known is None else known.etag)
+                fetched = self._requests.fetch(path, None, etag, unless=None if known is None else known.etag)
             except NotModified:
                 assert known is not None
                 version = known
@@ -437,11 +320,11 @@ class RemoteStore:
             return b""
         cache = self._cache
         if cache is None and etag is None and stop - start <= PART:
-            return self._fetch_range(path, (start, stop))
+            return self._requests.fetch_range(path, (start, stop))
 
         def read() -> "Buffer":
             if cache is None:
-                return self._fetch_span(path, start, stop, etag)
+                return self._requests.fetch_span(path, start, stop, etag)
             version = self._version(path)
             if etag is not None and version.etag != etag:
                 raise self._changed(path, version.etag, etag)
@@ -457,7 +340,7 @@ class RemoteStore:
             version,
             start,
             stop,
-            lambda first, last: self._fetch_span(version.path, first, last, version.etag),
+            lambda first, last: self._requests.fetch_span(version.path, first, last, version.etag),
         )
 
     def _unchanged(self, path: str, etag: str | None, read: Callable[[], T]) -> T:
@@ -494,19 +377,25 @@ class RemoteStore:
     # ------------------------------------------------------------------------------------------------- other processes
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in ("_url", "_cache", "_options", "_attempts")}
+        state = {name: self.__dict__[name] for name in ("_url", "_cache", "_options")}
+        return {**state, "attempts": self._requests.attempts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        attempts = state.pop("attempts")
         self.__dict__.update(state)
-        self._forget()
+        self._begin(attempts)
 
     def __repr__(self) -> str:
         # Options may hold credentials.
         return f"RemoteStore({self._url!r}{'' if self._cache is None else f', cache={self._cache!r}'})"
 
 
-# Clients that a parent process made. Freeing them here could need its threads.
-_INHERITED: list[Any] = []
+def _connect(url: str, options: Mapping[str, Any]) -> Client:
+    return ObstoreClient(url, options) if _is_obstores(url) else FsspecClient(url, options)
+
+
+def _is_obstores(url: str) -> bool:
+    return url.partition("://")[0] in OBSTORE_SCHEMES
 
 
 def _check_path(path: str) -> None:
