@@ -38,8 +38,8 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
     if region.is_seeded:
         engine.places.are_needed = True
     if region.is_limited_by_pipeline:
-        stage.budget = graph.limit()
+        stage.limits.budget = graph.limit()
     pipes = [each for each in region.stages if isinstance(each, PipeConfig)]
-    stage.may_all_fail = all(may_all_fail(each, graph.options.max_failures) for each in pipes)
+    stage.limits.may_all_fail = all(may_all_fail(each, graph.options.max_failures) for each in pipes)
     stage.lane = engine.add_lane(RegionLane(engine, stage, workers))
     graph.add(stage, [tail], [out], wiring)

@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from spdl._errors import WorkerError
 from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import Failure, FailureRecord, no_success
+from spdl.pipeline._engine._failures import Failure, FailureRecord
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import SourcePosition, plain_origin, roots_of
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_workers import Change, Descent, FailedItem, Report, Then, Unreadable
 from spdl.pipeline._engine._remote_calls import as_error
 
+from ._region_limits import RegionLimits
 from ._region_size import RegionSize
 from ._region_state import Held, Order, WorkerState
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._core import Core
     from spdl.pipeline._engine._origin import Origin, Root
     from spdl.pipeline._info import StageInfo
-    from spdl.pipeline._limits import Limit
 
 __all__ = ["MAX_TRANSFERS", "RegionStage"]
 
@@ -61,29 +60,25 @@ class RegionStage(Node):
 
     __slots__ = (
         "awaited",
-        "budget",
         "end_sent",
         "gathered",
         "inbox",
         "input_size",
         "is_marking",
         "lane",
-        "may_all_fail",
+        "limits",
         "may_replace",
         "must_mark_again",
         "next_position",
         "next_worker",
         "num_counted",
-        "num_failures_seen",
         "num_put",
         "out",
         "output_size",
         "pumping",
         "returned",
-        "seen",
         "sends_places",
         "size",
-        "stages",
         "transfers",
         "workers",
     )
@@ -111,8 +106,8 @@ class RegionStage(Node):
         self.workers: list[WorkerState] = []
         self.size = RegionSize(self.workers, waits_until_ready=waits_until_ready, may_change=may_resize)
         self.size.begin(num_workers)
+        self.limits = RegionLimits(self)
         self.lane: RegionThreads
-        self.budget: Limit | None = None  # the pipeline's limit, if it applies to a stage inside
         self.gathered: list[Entry] = []  # the transfer being filled
         self.returned: deque[Held] = deque()  # of dead workers, to be dealt again before anything else
         self.is_marking = False  # the end of an epoch was taken and has not been passed on
@@ -125,11 +120,6 @@ class RegionStage(Node):
         # received transfers, each with the value of ``num_put`` at which it is emitted
         self.transfers: deque[tuple[WorkerState, int]] = deque()
         self.num_counted = 0
-        #: Calls of each stage inside that succeeded and failed; and the same before this epoch, ``None`` in the first.
-        self.stages: list[list[int]] = []
-        self.seen: list[list[int]] | None = None
-        self.num_failures_seen = 0
-        self.may_all_fail = False  # the user accepts that every call fails
         self.pumping = False
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
@@ -336,9 +326,9 @@ class RegionStage(Node):
                 worker.note_failed(failed.origin)
         self.num_counted += report.num_calls - worker.num_calls
         worker.add_counts(report, counters)
-        worker.add_stages(report, self.stages)
+        worker.add_stages(report, self.limits.stages)
         self.give_credits()
-        if self.count_failures(records, now):
+        if self.limits.count_failures(records, now):
             return
         if then is Then.MARK:
             self.awaited.discard(index)
@@ -350,28 +340,6 @@ class RegionStage(Node):
                 self.await_no_more(index, now)
             self.end_if_done(now)
         self.lane.offer()
-
-    def fails_without_success(self, now: float) -> bool:
-        """At the end of an epoch or of the stream: fail if every call of a stage inside has failed, in all workers."""
-        seen, engine = self.seen, self.engine
-        stages = self.stages
-        before = [[0, 0] for _ in stages] if seen is None else seen
-        self.seen = [list(sums) for sums in stages]
-        num_failures = self.counters.num_failures - self.num_failures_seen
-        self.num_failures_seen = self.counters.num_failures
-        if engine.stage_failures or not engine.judges_stages or (engine.is_resumed and seen is None):
-            return False
-        for sums, then in zip(stages, before, strict=False):
-            if sums[1] > then[1] and sums[0] == then[0]:
-                newest = self.failures[-1] if self.failures else None
-                engine.fail(self, no_success(self.info, sums[1] - then[1], newest), now)
-                return True
-        is_vain = num_failures and not any(sums[0] > then[0] for sums, then in zip(stages, before, strict=False))
-        if is_vain and not self.may_all_fail:  # calls that took their workers with them are in no report
-            newest = self.failures[-1] if self.failures else None
-            engine.fail(self, no_success(self.info, num_failures, newest), now)
-            return True
-        return False
 
     def origin_of(self, worker: WorkerState, descent: Descent) -> Origin:
         self.counters.num_calls += len(descent.whole)
@@ -389,37 +357,12 @@ class RegionStage(Node):
         else:
             self.engine.ledger.release(held.origin)
 
-    def count_failures(self, records: list[FailureRecord], now: float) -> bool:
-        """Count failures. Returns True if they exceeded the limit and the stage has failed."""
-        for record in records:
-            self.counters.num_failures += 1
-            self.failures.append(record)
-            self.engine.note_failure(record)
-        budget = self.budget
-        num_failures = self.engine.num_failures
-        if budget is None or not num_failures:
-            return False
-        num_calls = self.engine.num_counted_calls()
-        if not budget.exceeded(num_failures, num_calls):
-            return False
-        limit = budget.error(self.info, num_failures, num_calls)
-        crossing = self.engine.crossing_failure
-        where = None
-        if crossing is not None:
-            limit.__cause__ = crossing.error
-            where = getattr(crossing.error, "remote_traceback", None)
-        text = f"Fused subprocess pipeline failed: {limit}"
-        error = WorkerError(f"{text}\n{where}" if where else text, remote_traceback=where)
-        error.__cause__ = limit
-        self.engine.fail(self, error, now)
-        return True
-
     def refuse(self, index: int, position: int, record: FailureRecord, now: float) -> None:
         """Record the failure of an item that could not be sent."""
         worker = self.workers[index]
         if not self.cancelled and position in worker.held:  # otherwise it already failed with its worker
             self.resolve(worker, position)
-            self.count_failures([record], now)
+            self.limits.count_failures([record], now)
 
     def give_credits(self) -> None:
         """Return credits to workers whose transfers were emitted."""
@@ -437,7 +380,7 @@ class RegionStage(Node):
         if self.awaited or self.must_mark_again:
             return
         self.is_marking = False
-        if not self.fails_without_success(now):
+        if not self.limits.fails_without_success(now):
             self.num_put += 1
             self.out.put_mark(now)
             self.gather(now)
@@ -450,7 +393,7 @@ class RegionStage(Node):
 
     def end_if_done(self, now: float) -> None:
         is_done = self.end_sent and not self.ended and all(worker.ended for worker in self.workers)
-        if is_done and not self.fails_without_success(now):
+        if is_done and not self.limits.fails_without_success(now):
             self.end(now)
 
     def end(self, now: float) -> None:
@@ -486,7 +429,7 @@ class RegionStage(Node):
             fresh = self.workers[index] = WorkerState(worker.generation + 1)
             fresh.is_away = True
             fresh.ended = fresh.end_told = self.end_sent and not self.returned
-        if self.count_failures(lost, now):
+        if self.limits.count_failures(lost, now):
             return False
         self.await_no_more(index, now)
         self.end_if_done(now)
