@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from spdl._errors import WorkerDiedError
-from spdl._reports import add_note, shown
+from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._core import Core, EngineState
 from spdl.pipeline._engine._failures import Failure, FailureRecord, log_failure
 from spdl.pipeline._engine._frames import release_frames
@@ -30,12 +30,14 @@ from spdl.pipeline._engine._region_workers import (
     Told,
     Unreadable,
 )
+from spdl.pipeline._engine._remote_calls import as_error
 from spdl.pipeline._engine._thread import EngineThread, Task
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._joining import Joining
+    from spdl.pipeline._engine._region_workers import FailedItem
     from spdl.pipeline._engine._stages import RegionStage
-    from spdl.pipeline._engine._stages._region_state import Held, Order
+    from spdl.pipeline._engine._stages._region_state import Held, Order, WorkerState
 
 __all__ = ["RegionLane"]
 
@@ -219,7 +221,8 @@ class RegionLane(Lane):
         records = []
         if report.failures:
             who = self.workers.describe(event.worker)
-            records = [node.record(event.worker, failed, who) for failed in report.failures]
+            worker = node.workers[event.worker]
+            records = [self._record(worker, failed, who) for failed in report.failures]
         for value, descent in zip(event.values, report.descents, strict=True):
             if type(value) is Unreadable:
                 held = [node.workers[event.worker].held[p] for p in (*descent.whole, *descent.parts)]
@@ -228,6 +231,20 @@ class RegionLane(Lane):
                 add_note(value.error, f"an output of {who} cannot be unpickled here")
                 records.append(self._log(origin, None, value.error))
         return records
+
+    def _record(self, worker: WorkerState, failed: FailedItem, who: str) -> FailureRecord:
+        """Make the failure record of an item that failed in a worker, and report it."""
+        engine, info = self.engine, self.node.info
+        error = as_error(failed.failure)
+        origin = worker.describe_origin(failed.origin)
+        where = f"source position {shown(origin)}, item {failed.item}, in {who} of {info}"
+        add_note(error, f"in pipeline stage {failed.stage}, {where}")
+        roots = worker.roots_of(failed.origin)
+        record = FailureRecord(
+            failed.stage, origin, failed.item, error, attempts_of(error), failed.seconds, failed.outcome, roots
+        )
+        engine.watch_failure(Failure(failed.stage, roots[0] if len(roots) == 1 else roots, None, record, who))
+        return record
 
     def _change_size(self) -> None:
         """Start and end workers, if their number is to change."""

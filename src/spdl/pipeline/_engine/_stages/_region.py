@@ -17,14 +17,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from spdl._reports import add_note, attempts_of, shown
 from spdl.pipeline._engine._channel import MARK
-from spdl.pipeline._engine._failures import Failure, FailureRecord
 from spdl.pipeline._engine._node import Node
-from spdl.pipeline._engine._origin import SourcePosition, plain_origin, roots_of
 from spdl.pipeline._engine._places import Placed
-from spdl.pipeline._engine._region_workers import Change, Descent, FailedItem, Report, Then, Unreadable
-from spdl.pipeline._engine._remote_calls import as_error
+from spdl.pipeline._engine._region_workers import Change, Descent, Report, Then, Unreadable
 
 from ._region_limits import RegionLimits
 from ._region_size import RegionSize
@@ -33,7 +29,8 @@ from ._region_state import Held, Order, WorkerState
 if TYPE_CHECKING:
     from spdl.pipeline._engine._channel import Channel, Entry
     from spdl.pipeline._engine._core import Core
-    from spdl.pipeline._engine._origin import Origin, Root
+    from spdl.pipeline._engine._failures import FailureRecord
+    from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
 
 __all__ = ["MAX_TRANSFERS", "RegionStage"]
@@ -266,38 +263,6 @@ class RegionStage(Node):
         return Order(index, worker.generation, transfer, num_credits, then)
 
     # -- output
-
-    def describe_origin(self, index: int, origin: Any) -> object:
-        """Translate an origin from a worker to this pipeline. Not under the lock: see ``take_report``."""
-        if isinstance(origin, SourcePosition):
-            held = self.workers[index].held.get(origin.position)
-            return "unknown" if held is None else plain_origin(held.origin)
-        if isinstance(origin, tuple):
-            return tuple(self.describe_origin(index, one) for one in origin)
-        return origin
-
-    def record(self, index: int, failed: FailedItem, who: str) -> FailureRecord:
-        """Make the failure record of an item that failed in a worker. Not under the lock."""
-        error = as_error(failed.failure)
-        origin = self.describe_origin(index, failed.origin)
-        where = f"source position {shown(origin)}, item {failed.item}, in {who} of {self.info}"
-        add_note(error, f"in pipeline stage {failed.stage}, {where}")
-        roots = self.roots_in(index, failed.origin)
-        record = FailureRecord(
-            failed.stage, origin, failed.item, error, attempts_of(error), failed.seconds, failed.outcome, roots
-        )
-        self.engine.watch_failure(Failure(failed.stage, roots[0] if len(roots) == 1 else roots, None, record, who))
-        return record
-
-    def roots_in(self, index: int, origin: Any) -> tuple[Root, ...]:
-        """Return the positions that an item in a worker comes from. Not under the lock: see ``take_report``."""
-        held = self.workers[index].held
-        if isinstance(origin, SourcePosition):
-            one = held.get(origin.position)
-            return () if one is None else roots_of(one.origin)
-        return (
-            tuple(root for each in origin for root in self.roots_in(index, each)) if isinstance(origin, tuple) else ()
-        )
 
     def take_report(
         self, index: int, values: list[Any], report: Report, records: list[FailureRecord], then: Then, now: float

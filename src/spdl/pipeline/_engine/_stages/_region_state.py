@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spdl.pipeline._engine._failures import short_repr
-from spdl.pipeline._engine._origin import Branch, SourcePosition
+from spdl.pipeline._engine._origin import Branch, SourcePosition, plain_origin, roots_of
 from spdl.pipeline._engine._region_workers import StageCounts
 
 if TYPE_CHECKING:
     from spdl.pipeline._engine._counters import Counters
-    from spdl.pipeline._engine._origin import Origin
+    from spdl.pipeline._engine._origin import Origin, Root
     from spdl.pipeline._engine._region_workers import Descent, Report, Then
 
 __all__ = ["Held", "Order", "WorkerState"]
@@ -94,6 +94,22 @@ class WorkerState:
                 held.branch = Branch(held.origin)
             origins.append(held.branch.output())
         return origins
+
+    def describe_origin(self, origin: object) -> object:
+        """Translate an origin from the worker to this pipeline. Not under the lock: see ``RegionStage.take_report``."""
+        if isinstance(origin, SourcePosition):
+            held = self.held.get(origin.position)
+            return "unknown" if held is None else plain_origin(held.origin)
+        if isinstance(origin, tuple):
+            return tuple(self.describe_origin(one) for one in origin)
+        return origin
+
+    def roots_of(self, origin: object) -> tuple[Root, ...]:
+        """Return the positions that an item in the worker comes from. Not under the lock, as above."""
+        if isinstance(origin, SourcePosition):
+            held = self.held.get(origin.position)
+            return () if held is None else roots_of(held.origin)
+        return tuple(root for each in origin for root in self.roots_of(each)) if isinstance(origin, tuple) else ()
 
     def add_counts(self, report: Report, counters: Counters) -> None:
         """Add what the worker has counted since its last report to the counters of the stage."""
