@@ -276,10 +276,10 @@ class RegionLane(Lane):
             if node.ended or node.workers[index].ended:
                 return
             was_starting = node.workers[index].is_away
-            held = node.mark_dead(index)
-            is_dismissed = not held and node.may_dismiss(index, was_starting=was_starting)
+            held = node.deaths.mark_dead(index)
+            is_dismissed = not held and node.deaths.may_dismiss(index, was_starting=was_starting)
             if is_dismissed:
-                node.dismiss(index, perf_counter())
+                node.deaths.dismiss(index, perf_counter())
         if is_dismissed:
             if was_starting:
                 text = "a worker of stage %s was not ready yet when it died: %s. The others go on"
@@ -310,7 +310,7 @@ class RegionLane(Lane):
             items = "1 item that it held is" if num_again == 1 else f"{num_again} items that it held are"
             engine.log.warning("%s of stage %s died: %s; %s dealt again", who, node.info, event.error, items)
         with engine.lock:
-            must_replace = node.lose(index, records, perf_counter())
+            must_replace = node.deaths.lose(index, records, perf_counter())
             done = [other for other, worker in enumerate(node.workers) if worker.ended]
         if not must_replace:
             return

@@ -4,9 +4,10 @@ Items are collected into transfers and sent round-robin to the workers with room
 arrival. The lane (``_lanes/_region.py``) has the two threads that communicate with the workers.
 
 Where dead workers are replaced, the items that one held and reported nothing about are dealt once more, before anything
-that follows them. Those of a second death fail.
+that follows them. Those of a second death fail: see ``_region_deaths.py``.
 
-The number of workers can change while the region runs: see ``_region_size.py``.
+The number of workers can change while the region runs: see ``_region_size.py``. What fails the region:
+``_region_limits.py``.
 
 Counters: ``num_calls`` counts items that are consumed in the workers, ``num_emitted`` outputs; ``num_failures`` and
 ``num_dropped`` are sums over the stages inside, ``busy`` over their calls.
@@ -22,6 +23,7 @@ from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._places import Placed
 from spdl.pipeline._engine._region_workers import Change, Descent, Report, Then, Unreadable
 
+from ._region_deaths import RegionDeaths
 from ._region_limits import RegionLimits
 from ._region_size import RegionSize
 from ._region_state import Held, Order, WorkerState
@@ -57,6 +59,7 @@ class RegionStage(Node):
 
     __slots__ = (
         "awaited",
+        "deaths",
         "end_sent",
         "gathered",
         "inbox",
@@ -104,6 +107,7 @@ class RegionStage(Node):
         self.size = RegionSize(self.workers, waits_until_ready=waits_until_ready, may_change=may_resize)
         self.size.begin(num_workers)
         self.limits = RegionLimits(self)
+        self.deaths = RegionDeaths(self)
         self.lane: RegionThreads
         self.gathered: list[Entry] = []  # the transfer being filled
         self.returned: deque[Held] = deque()  # of dead workers, to be dealt again before anything else
@@ -365,42 +369,6 @@ class RegionStage(Node):
         super().end(now)
         self.lane.stop()
 
-    def mark_dead(self, index: int) -> dict[int, Held]:
-        """Mark a worker as dead: it gets no more items. Returns the items it held."""
-        worker = self.workers[index]
-        worker.is_away = True
-        return dict(worker.held)
-
-    def lose(self, index: int, records: dict[int, FailureRecord], now: float) -> bool:
-        """Fail the items held by a dead worker, or deal them again. Returns whether to replace it.
-
-        ``records`` has those that fail.
-        """
-        if self.cancelled:
-            return False
-        worker = self.workers[index]
-        again = worker.take_back()  # items that could not be sent to it are already removed
-        self.returned += again
-        self.counters.num_redealt += len(again)
-        self.must_mark_again |= self.is_marking and bool(again)
-        lost = [records[position] for position, held in worker.held.items() if not held.has_failed]
-        for position in list(worker.held):
-            self.resolve(worker, position)
-        if worker.is_retiring and not self.end_sent:  # the others take what it held
-            fresh = self.workers[index] = WorkerState(worker.generation)
-            fresh.leave()
-            fresh.is_gone = True
-        else:
-            fresh = self.workers[index] = WorkerState(worker.generation + 1)
-            fresh.is_away = True
-            fresh.ended = fresh.end_told = self.end_sent and not self.returned
-        if self.limits.count_failures(lost, now):
-            return False
-        self.await_no_more(index, now)
-        self.end_if_done(now)
-        self.lane.offer()
-        return not self.ended and not fresh.ended
-
     def mark_ready(self, index: int) -> None:
         """Mark a worker as ready."""
         worker = self.workers[index]
@@ -419,21 +387,6 @@ class RegionStage(Node):
     def take_changes(self) -> list[tuple[Change, int]]:
         """Return what is to be done so that the number of workers is as wanted."""
         return [] if self.ended else self.size.take_changes(may_grow=not self.end_sent)
-
-    def may_dismiss(self, index: int, *, was_starting: bool) -> bool:
-        """Whether the stage can do without a worker that has died and held nothing."""
-        if self.workers[index].is_retiring:
-            return True
-        return was_starting and not self.may_replace and any(other != index for other in self.size.active())
-
-    def dismiss(self, index: int, now: float) -> None:
-        """Go on without a worker that has died and held nothing."""
-        worker = self.workers[index]
-        worker.leave()
-        worker.is_gone = True
-        self.await_no_more(index, now)
-        self.end_if_done(now)
-        self.lane.offer()
 
     @property
     def num_in_flight(self) -> int:
