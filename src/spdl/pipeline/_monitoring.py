@@ -49,13 +49,15 @@ class Monitor:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._pid = os.getpid()
         self._is_open = True
 
     def close(self) -> None:
-        """Remove the socket, unless others have opened the monitor too. Idempotent."""
+        """Remove the socket, unless others have opened the monitor too. Idempotent. In a forked child: forget it."""
         if self._is_open:
             self._is_open = False
-            _shared.leave()
+            if self._pid == os.getpid():
+                _shared.leave()
 
     def __enter__(self) -> Monitor:
         return self

@@ -255,6 +255,32 @@ def test_the_monitor_stays_until_all_who_opened_it_have_left() -> None:
     assert not os.path.exists(second.path)
 
 
+def test_a_monitor_of_the_parent_is_none_of_a_forked_child(runtime_folder: Path) -> None:
+    """Closing it there takes nothing from those who open the child's own."""
+    run_child(f"""
+import os, warnings
+os.environ["XDG_RUNTIME_DIR"] = {str(runtime_folder)!r}
+from spdl.pipeline import PipelineBuilder
+
+pipeline = PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build()
+inherited = pipeline.monitor()
+warnings.simplefilter("ignore")  # of forks while there are threads
+if not (pid := os.fork()):
+    inherited.close()
+    other = PipelineBuilder().add_source(range(3)).pipe(str).add_sink().build()
+    first, second = other.monitor(), other.monitor()
+    first.close()
+    assert os.path.exists(second.path)
+    second.close()
+    assert not os.path.exists(second.path)
+else:
+    assert os.waitpid(pid, 0)[1] == 0
+    assert os.path.exists(inherited.path)
+    inherited.close()
+    print("well")
+""").check("well")
+
+
 def test_nothing_is_opened_unless_asked() -> None:
     """Neither a socket nor a thread."""
     pipeline = running()
