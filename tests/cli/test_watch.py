@@ -294,6 +294,18 @@ def test_workers_that_are_no_children_are_part_of_the_picture(
     assert text.endswith(f"{mine}\nnothing to do\n\nprocess 4711 on node-7: actor 1 of a{mine}\nit does not answer\n")
 
 
+def test_a_role_is_that_of_a_process_on_the_same_host() -> None:
+    """What children of a worker on another host do says nothing of a process here that has the pid of one."""
+    local = {"pid": 7, "argv": ["train.py"], "children": [], "pipelines": []}
+    far = {**local, "pid": 8, "host": "node-7", "children": [{"pid": 7, "what": "Worker of a"}]}
+    blocks = _watch.screen([local, far, {**local, "host": "node-7"}], {})
+    assert [block.splitlines()[0] for block in blocks] == [
+        "process 7: train.py",
+        "process 8 on node-7: train.py",
+        "process 7 on node-7: worker of a, of process 8",
+    ]
+
+
 def test_the_owner_of_a_monitored_worker_is_the_one_to_look_at(
     pipeline: Pipeline[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,7 +195,7 @@ def _heading(answer: dict[str, Any], roles: dict[tuple[str | None, int], str]) -
 def _roles(answers: list[dict[str, Any]]) -> dict[tuple[str | None, int], str]:
     """What the children do, by host and pid, in the words of their parents."""
     return {
-        (child.get("host"), child["pid"]): (
+        (child.get("host") or answer.get("host"), child["pid"]): (
             f"{child['what'][:1].lower()}{child['what'][1:]}, of process {answer['pid']}"
         )
         for answer in answers
