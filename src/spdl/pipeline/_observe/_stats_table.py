@@ -70,11 +70,16 @@ def stage_losses(stage: StageStats) -> str:
     """
     parts = []
     if stage.num_substituted:
-        parts.append(f"{count(stage.num_substituted)} of {count(stage.num_failures)} failed calls have a substitute")
+        have = "has" if stage.num_substituted == 1 else "have"
+        parts.append(f"{count(stage.num_substituted)} of {count(stage.num_failures)} failed calls {have} a substitute")
     if stage.num_lost:
-        parts.append(f"{count(stage.num_lost)} parts, such as images of a batch, are missing from results")
+        are = (
+            "part, such as an image of a batch, is" if stage.num_lost == 1 else "parts, such as images of a batch, are"
+        )
+        parts.append(f"{count(stage.num_lost)} {are} missing from results")
     if stage.num_redealt:
-        parts.append(f"{count(stage.num_redealt)} items were dealt again because their worker died")
+        were = "item was" if stage.num_redealt == 1 else "items were"
+        parts.append(f"{count(stage.num_redealt)} {were} dealt again because a worker died")
     return f"   {_shortened(str(stage.info), _NAME * 2)}: {'; '.join(parts)}" if parts else ""
 
 
