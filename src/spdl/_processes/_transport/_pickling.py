@@ -6,9 +6,7 @@ What offers its memory to pickle (NumPy arrays, ``spdl.io`` buffers and packets)
 - ``bytes`` and ``bytearray`` are known to pickle itself and offer nothing. At the top they are a buffer without any
   pickling. Inside of containers they are found by ``persistent_id``, which pickle then calls for *every* object; so
   that is done only for streams that turn out large, and remembered for the next.
-- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype get reducers of ours.
-- A class may define ``__reduce_transport__(self)``: like ``__reduce__``, but asked only for the way between processes
-  of one pipeline (frames of ``spdl.io``, which do not pickle otherwise).
+- ``memoryview``, arrays of numbers and torch's CPU tensors of every dtype get reducers of ours: see ``_reducers.py``.
 
 Source: PEP 574.
 """
@@ -17,7 +15,6 @@ from __future__ import annotations
 
 import io
 import marshal
-import math
 import pickle
 import sys
 import threading
@@ -25,9 +22,11 @@ from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Final
 
-from spdl._processes._memory import copy_to_bytes, exporter_of
+from spdl._processes._memory import copy_to_bytes
 
-__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "MemoryPickler", "contained", "decode", "encode"]
+from ._reducers import MemoryPickler, make_array, reduce_array
+
+__all__ = ["LARGE", "NOTHING", "Encoded", "Form", "contained", "decode", "encode"]
 
 #: Buffers of at least so many bytes go out-of-band. Smaller ones are cheaper to copy than to keep account of.
 LARGE: Final = 4096
@@ -129,8 +128,8 @@ class Encoder:
                 return Encoded(Form.PICKLE, pickle.dumps(payload, 5))
             return Encoded(Form.BYTES if kind is bytes else Form.BYTEARRAY, b"", (payload,))
         if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
-            reduced = _reduce_array(payload, self._thorough)
-            if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is _make_array:
+            reduced = reduce_array(payload, self._thorough)
+            if reduced is not NotImplemented and payload.nbytes >= LARGE and reduced[0] is make_array:
                 buffer, *rest = reduced[1]
                 return Encoded(Form.ARRAY, marshal.dumps((buffer.raw().readonly, *rest)), (buffer,))
         if self._thorough:
@@ -231,7 +230,7 @@ def decode(form: Form, head: bytes, buffers: list[Any], num_deep: int, *, bytes_
         return head
     if form is Form.ARRAY:
         readonly, *rest = marshal.loads(head)
-        array = _make_array(buffers[0], *rest)
+        array = make_array(buffers[0], *rest)
         if readonly:
             array.flags.writeable = False
         return array
@@ -251,31 +250,6 @@ def _as_bytes(buffer: Any, kind: type[bytes] | type[bytearray], as_view: bool) -
     if kind is bytes:
         return copy_to_bytes(buffer)  # without the GIL, which other threads may want for so long
     return buffer if type(buffer) is kind else kind(buffer)
-
-
-# -- reducers
-
-
-class MemoryPickler(pickle.Pickler):
-    """Protocol 5, with reducers of ours for what has large memory; where that goes is its user's to say."""
-
-    thorough = False
-
-    def reducer_override(self, obj: Any) -> Any:
-        """Called for all that pickle does not know itself."""
-        kind = type(obj)
-        if kind is memoryview:
-            return _reduce_memoryview(obj, self.thorough)
-        hook = getattr(kind, "__reduce_transport__", None)
-        if hook is not None:
-            return hook(obj)
-        if kind.__module__ == "numpy" and kind is getattr(sys.modules.get("numpy"), "ndarray", None):
-            return _reduce_array(obj, self.thorough)
-        if kind.__module__ == "torch" and kind is getattr(sys.modules.get("torch"), "Tensor", None):
-            return _reduce_tensor(obj)
-        if kind.__module__ == "torch.storage" and kind.__name__ == "UntypedStorage":
-            return _reduce_storage(obj)
-        return NotImplemented
 
 
 class _DeepPickler(MemoryPickler):
@@ -312,164 +286,3 @@ class _DeepUnpickler(pickle.Unpickler):
             kind = bytearray if is_bytearray else bytes
             self.made[number] = _as_bytes(self.deep[number], kind, self.as_views and is_leaf)
         return self.made[number]
-
-
-def _reduce_memoryview(view: memoryview, thorough: bool) -> Any:
-    memory = view if view.c_contiguous and view.nbytes else view.tobytes()
-    readonly = view.readonly and not thorough
-    return _make_memoryview, (_buffer_of(memory, thorough), view.format, view.shape, readonly)
-
-
-def _buffer_of(memory: Any, thorough: bool) -> pickle.PickleBuffer:
-    """Its memory for pickle; one that is read-only would arrive so."""
-    buffer = pickle.PickleBuffer(memory)
-    raw = buffer.raw()
-    if thorough and raw.readonly and raw.nbytes:
-        alias: Any = exporter_of(raw, memory, as_writable=True)
-        return pickle.PickleBuffer(alias)
-    return buffer
-
-
-def _make_memoryview(buffer: Any, code: Any, shape: tuple[int, ...], readonly: bool) -> memoryview:
-    view: memoryview = memoryview(buffer).cast("B")
-    # Memoryviews cannot be cast to a shape that has a zero.
-    view = view.cast(code) if 0 in shape else view.cast(code, shape)
-    return view.toreadonly() if readonly else view
-
-
-def _reduce_array(array: Any, thorough: bool) -> Any:
-    """An array of numbers or times. NumPy does it too, but what it writes takes three times as long to read."""
-    kind = array.dtype.kind
-    if kind not in "biufcmM":
-        # Of these, what is not contiguous would be pickled by way of bytes, in the stream.
-        if kind == "O" or array.flags.c_contiguous or array.flags.f_contiguous:
-            return NotImplemented
-        return array.copy().__reduce_ex__(5)
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = array.copy()
-    order = "C" if array.flags.c_contiguous else "F"
-    # Times have no buffer protocol.
-    memory = array.view("i8") if kind in "mM" else array
-    return _make_array, (_buffer_of(memory, thorough), array.dtype.str, array.shape, order)
-
-
-def _make_array(data: Any, dtype: str, shape: tuple[int, ...], order: Any) -> Any:
-    import numpy
-
-    return numpy.ndarray(shape, dtype, data, order=order)
-
-
-def _reduce_tensor(tensor: Any) -> Any:
-    """A CPU tensor of torch, strided or sparse: its memory, and what that means. All else is left to torch.
-
-    Raises:
-        RuntimeError: It is part of a graph of autograd, which would be lost; in the words of ``torch.multiprocessing``.
-        TypeError: It has no memory: what stands for one that a transformation of torch is making.
-    """
-    import torch
-
-    if tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
-        return NotImplemented
-    requires_grad, attributes = tensor.requires_grad, dict(tensor.__dict__) or None
-    if requires_grad and not tensor.is_leaf:
-        raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
-            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
-            "serializing (e.g., putting it on the queue)."
-        )
-    layout = tensor.layout
-    if layout is not torch.strided:
-        parts = _parts_of_sparse(tensor.detach(), torch)
-        if parts is None:
-            return NotImplemented
-        is_coalesced = layout is torch.sparse_coo and tensor.is_coalesced()
-        return _make_sparse, (layout, parts, tuple(tensor.shape), is_coalesced, requires_grad, attributes)
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    # Dense tensors keep the order of their dimensions in memory (channels_last, transposed); others become contiguous.
-    order = sorted(range(tensor.dim()), key=lambda d: (-tensor.stride(d), -tensor.shape[d]))
-    stored = tensor.permute(order)
-    if not stored.is_contiguous():
-        order, stored = list(range(tensor.dim())), tensor.contiguous()
-    memory: Any = b""
-    if stored.numel():
-        if not stored.data_ptr():  # NumPy would give it an address nevertheless
-            raise TypeError(
-                "a tensor without memory (a functional or zero tensor, as transformations of torch make them) cannot "
-                "be sent to another process: send one that was computed"
-            )
-        memory = stored.reshape(-1).view(torch.uint8).numpy()
-    dtype = str(stored.dtype).removeprefix("torch.")
-    facts = (pickle.PickleBuffer(memory), dtype, tuple(stored.shape), tuple(order), requires_grad)
-    return _make_tensor, facts if attributes is None else (*facts, attributes)
-
-
-def _make_tensor(
-    data: Any,
-    dtype: str,
-    shape: tuple[int, ...],
-    order: tuple[int, ...],
-    requires_grad: bool,
-    attributes: dict[str, Any] | None = None,
-) -> Any:
-    import torch
-
-    kind = getattr(torch, dtype)
-    if math.prod(shape) == 0:
-        stored = torch.empty(shape, dtype=kind)
-    else:
-        if memoryview(data).readonly:
-            data = bytearray(data)
-        stored = torch.frombuffer(data, dtype=kind).reshape(shape)
-    inverse = [0] * len(order)
-    for position, dim in enumerate(order):
-        inverse[dim] = position
-    tensor = stored.permute(inverse)
-    if attributes is not None:
-        tensor.__dict__.update(attributes)
-    return tensor.requires_grad_() if requires_grad else tensor
-
-
-def _parts_of_sparse(tensor: Any, torch: Any) -> tuple[Any, ...] | None:
-    """The dense tensors of a sparse one, values last; ``None``: it is none."""
-    if tensor.layout is torch.sparse_coo:
-        return tensor._indices(), tensor._values()
-    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
-    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
-    return None
-
-
-def _make_sparse(
-    layout: Any,
-    parts: tuple[Any, ...],
-    shape: tuple[int, ...],
-    is_coalesced: bool,
-    requires_grad: bool,
-    attributes: dict[str, Any] | None,
-) -> Any:
-    """As torch rebuilds one, except that torch keeps it for ever: for ``torch.load``, which checks them in the end."""
-    import torch
-
-    if layout is torch.sparse_coo:
-        indices, values = parts
-        tensor: Any = torch.sparse_coo_tensor(indices, values, shape, is_coalesced=is_coalesced, check_invariants=False)
-    else:
-        compressed, plain, values = parts
-        tensor = torch.sparse_compressed_tensor(compressed, plain, values, shape, layout=layout, check_invariants=False)
-    if attributes is not None:
-        tensor.__dict__.update(attributes)
-    return tensor.requires_grad_() if requires_grad else tensor
-
-
-def _reduce_storage(storage: Any) -> Any:
-    """The memory of tensors. torch itself can pickle only the kind that knows a dtype."""
-    import torch
-
-    if storage.device.type != "cpu":
-        return NotImplemented
-    return _make_storage, (torch.empty(0, dtype=torch.uint8).set_(storage),)
-
-
-def _make_storage(tensor: Any) -> Any:
-    return tensor.untyped_storage()

@@ -26,7 +26,8 @@ from multiprocessing import context, reduction
 from typing import IO, Any, Final
 
 from spdl._processes._main_module import can_import_main, check_importable
-from spdl._processes._transport._pickling import LARGE, MemoryPickler
+from spdl._processes._transport._pickling import LARGE
+from spdl._processes._transport._reducers import MemoryPickler
 from spdl._processes._unpicklable import find_unpicklable
 
 __all__ = ["ForkedPayload", "SharedPayload", "UnpicklablePayloadError"]
