@@ -269,7 +269,7 @@ FORBIDDEN = {
     "spdl.pipeline._observe": ("spdl.pipeline._engine",),
     # Children that only iterate are kept light.
     **dict.fromkeys(
-        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterate_main", "_preloaded")),
+        (f"{P}._remote.{light}" for light in ("_protocol", "_iterate", "_iterating", "_iterate_main", "_preloaded")),
         tuple(f"{P}.{heavy}" for heavy in ("defs", "_engine", "_observe", "_build", "_pipeline")),
     ),
     "spdl.source": ("numpy", "torch", "spdl.io", "spdl.pipeline"),

@@ -11,8 +11,8 @@ from spdl._processes._transport import Frame, link_pair
 from spdl.dataloader._prefetching import Movers, PrefetchingIterator
 from spdl.io._devices._staging import Moved
 from spdl.pipeline import WorkerDiedError
-from spdl.pipeline._remote._iterate import _ResumableWorker
 from spdl.pipeline._remote._iterate_main import run
+from spdl.pipeline._remote._iterating import ResumableWorker
 from spdl.pipeline._remote._run_pipeline_main import ResumableItems
 from tests.support.timeouts import TIMEOUT
 
@@ -20,7 +20,7 @@ __all__ = ["OnThread", "Prefetched"]
 
 
 class _Child:
-    """What ``_ResumableWorker`` needs of a child process."""
+    """What ``ResumableWorker`` needs of a child process."""
 
     def __init__(self, config: Any, options: dict[str, Any]) -> None:
         self.link, end = link_pair(0)
@@ -50,7 +50,7 @@ class OnThread:
 
     def __init__(self, config: Any, options: dict[str, Any], buffer_size: int) -> None:
         self.child = _Child(config, options)
-        self.items: Any = _ResumableWorker(self.child, buffer_size, TIMEOUT)  # type: ignore[arg-type]
+        self.items: Any = ResumableWorker(self.child, buffer_size, TIMEOUT)  # type: ignore[arg-type]
         self.items.wait_ready()
         self.iterator: Iterator[Any] | None = None
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
-import select
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, TypeVar
 
-from spdl._errors import PipelineStateError, WorkerDiedError, WorkerError, WorkerTimeoutError
 from spdl._numbers import as_int, as_timeout
 from spdl._processes._child import Child
-from spdl._processes._main_module import guard_note
-from spdl._processes._remote_failure import RemoteFailure
 from spdl._processes._start import warm_up
 from spdl._processes._transport._custom import CustomArena, is_arena
-from spdl._reports import add_note
 
 from ._iterate_main import run
-from ._protocol import FromIterator, ToIterator
-
-if TYPE_CHECKING:
-    from spdl._processes._transport import Frame
+from ._iterating import WHAT, ResumableWorker, Worker
 
 __all__ = ["iterate_in_subprocess", "iterate_resumably"]
 
@@ -32,16 +20,6 @@ T = TypeVar("T")
 
 #: What the fork server imports, so that no child has to.
 _PRELOADED: Final = "spdl.pipeline._remote._preloaded"
-_WHAT: Final = "The worker subprocess"
-#: Items that are taken faster than this, in seconds, and more of them than that in a row, are a rush.
-_PAUSE: Final = 0.0005
-_RUSH: Final = 16
-#: From this size of the buffer on, up to an eighth of it may be made later than it could be.
-_LARGE_BUFFER: Final = 32
-_KEPT_PART: Final = 8
-#: Seconds after which a thread that reads ahead looks for messages that somebody else has received.
-_LOOK_INTERVAL: Final = 0.05
-_ITEM: Final = int(FromIterator.ITEM)
 _numbers: Final = itertools.count(1)
 
 
@@ -112,7 +90,7 @@ def iterate_in_subprocess(
         "arena": arena,
     }
     if resumable is False:
-        made: _Worker[T] = _start(_Worker, fn, **options)
+        made: Worker[T] = _start(Worker, fn, **options)
         return made
     from ._run_pipeline_main import SourceFactory  # imported late: few iterables have a state
 
@@ -121,14 +99,14 @@ def iterate_in_subprocess(
     return iterate_resumably(SourceFactory(fn, resumable), **options)
 
 
-def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> _ResumableWorker[T]:
+def iterate_resumably(fn: Callable[[], Iterable[T]], *, buffer_size: int = 3, **options: Any) -> ResumableWorker[T]:
     """``iterate_in_subprocess`` for a ``fn`` that returns ``ResumableItems``."""
     if as_int("buffer_size", buffer_size) < 1:
         raise ValueError(
             f"buffer_size must be >= 1 for a resumable pipeline, got {buffer_size}: without a limit, the other process "
             "does not learn which items have been read"
         )
-    made: _ResumableWorker[T] = _start(_ResumableWorker, fn, buffer_size=buffer_size, **options)
+    made: ResumableWorker[T] = _start(ResumableWorker, fn, buffer_size=buffer_size, **options)
     return made
 
 
@@ -161,7 +139,7 @@ def _start(
         fn,
         initializers,
         name=f"spdl-iterate-{next(_numbers)}",
-        what=_WHAT,
+        what=WHAT,
         mp_context=mp_context,
         daemon=daemon,
         inbound_only=True,
@@ -195,273 +173,3 @@ def _as_sequence(
         if not callable(each):
             raise TypeError(f"initializer must be callable, or a sequence of callables, got {each!r} in it")
     return tuple(initializer)
-
-
-class _Worker(Generic[T]):
-    """The iterable. It holds the process; iterators hold it."""
-
-    def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
-        self._child = child
-        self.link = child.link
-        self.buffer_size = max(0, buffer_size)  # 0: no limit
-        self._credits = self.buffer_size or math.inf
-        # An explicit arena begins anew with each iteration, when nothing of the last one is on its way.
-        self._must_confirm = hasattr(child.link.receiver, "reset")
-        self.timeout = timeout
-        self.number = 0  # of the latest iteration
-        self._is_ended = False
-
-    def __iter__(self) -> Iterator[T]:
-        self.check()
-        return _Iteration(self)
-
-    def check(self) -> None:
-        """Raise if there is no process to ask any more."""
-        if self._is_ended:
-            raise PipelineStateError(f"{_WHAT} was ended after an error. Cannot iterate again")
-
-    def wait_ready(self) -> None:
-        """Wait until the iterable exists."""
-        try:
-            frame = self.receive()
-        except WorkerDiedError as exc:
-            add_note(exc, guard_note("starts processes"))
-            raise
-        assert frame.kind == FromIterator.READY
-
-    def begin(self) -> int:
-        """Tell the process to start another iteration; its number."""
-        self.check()
-        self.number += 1
-        self.tell(ToIterator.START, 0 if self._must_confirm else self._credits)
-        return self.number
-
-    def confirm(self) -> None:
-        """The process waits for this: what older iterations left was received."""
-        self.link.receiver.reset()  # type: ignore[union-attr]
-        self.tell(ToIterator.CREDIT, self._credits)
-
-    def give_credit(self, count: int) -> None:
-        """Let the process make so many more items."""
-        with suppress(OSError):
-            self.link.signal(ToIterator.CREDIT, self.number, count)
-
-    def tell(self, kind: ToIterator, payload: Any) -> None:
-        """Send a command for the latest iteration. A dead process shows when its messages have been read."""
-        with suppress(OSError):
-            self.link.send(kind, self.number, payload)
-
-    def has_waiting(self) -> bool:
-        """A message has been received and not been looked at."""
-        return self.link.has_received()
-
-    def receive(self) -> Frame:
-        """The next message. Errors end the process."""
-        self.check()
-        try:
-            frame = self._child.recv(self.timeout)
-        except TimeoutError:
-            error: WorkerError = WorkerTimeoutError(f"{_WHAT} did not produce any data for {self.timeout:g} seconds")
-        except WorkerError as exc:
-            if not self.number and not isinstance(exc, WorkerDiedError):
-                exc.args = (f"Failed to create the iterable: {exc}",)
-            error = exc
-        else:
-            if frame.kind != FromIterator.BROKEN:
-                return frame
-            attempt, failure = frame.load()
-            error = failure.as_error(attempt)
-        if isinstance(error, TimeoutError):
-            self.end(0)  # asking it would only take longer
-        else:
-            self.end()
-        raise error
-
-    def end(self, timeout: float = 3.0) -> None:
-        """End the process; after so many seconds by force."""
-        self._is_ended = True
-        self._child.stop(timeout)
-
-
-class _ResumableWorker(_Worker[T]):
-    """A resumable pipeline there, which has a state here."""
-
-    num_read = 0  # items of the latest iteration that the user has; its end counts as one
-
-    def __init__(self, child: Child, buffer_size: int, timeout: float | None) -> None:
-        super().__init__(child, buffer_size, timeout)
-        self.reading = threading.Lock()  # somebody may read ahead in a thread, while the user asks for the state
-
-    def __iter__(self) -> Iterator[T]:
-        self.check()
-        return _ResumableIteration(self)
-
-    def begin(self) -> int:
-        self.num_read = 0
-        return super().begin()
-
-    def state_dict(self) -> dict[str, str]:
-        """As :meth:`spdl.pipeline.Pipeline.state_dict`. It asks the other process, which answers between two items."""
-        state: dict[str, str] = self._ask(ToIterator.STATE, self.num_read)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As :meth:`spdl.pipeline.Pipeline.load_state_dict`. Before the first iteration."""
-        if self.number:
-            raise PipelineStateError("cannot load a state: the pipeline in the subprocess has been iterated")
-        self._ask(ToIterator.LOAD, state)
-
-    def _ask(self, kind: ToIterator, payload: Any) -> Any:
-        with self.reading:
-            self.check()
-            self.tell(kind, payload)
-            others: list[Frame] = []
-            try:
-                while (frame := self.receive()).kind != FromIterator.STATE:
-                    others.append(frame)
-            finally:
-                self.link.put_back(others)
-        answer = frame.load()
-        if not isinstance(answer, RemoteFailure):
-            return answer
-        if answer.type_name == "ResumeError":
-            from spdl.resume._errors import ResumeError  # imported late: few need it
-
-            raise ResumeError(answer.message)
-        raise answer.as_error("The pipeline in the subprocess has no such state")
-
-
-class _Iteration(Generic[T]):
-    """An iterator over the items of one iteration. It begins with the first ``next``."""
-
-    def __init__(self, worker: _Worker[T]) -> None:
-        self._worker = worker
-        self._number = 0  # until it begins
-        self._is_over = False
-        self._num_taken = 0  # and not told to the process
-        # From a large buffer so many are kept before they are told.
-        self._num_kept = -(-worker.buffer_size // _KEPT_PART) if worker.buffer_size >= _LARGE_BUFFER else 0
-        self._num_quick = 0  # taken since the last pause
-        self._last = 0.0  # when the last one was taken
-
-    def __iter__(self) -> Iterator[T]:
-        return self
-
-    def __next__(self) -> T:
-        worker = self._worker
-        frame: Frame | None
-        if self._number == worker.number and (frame := worker.link.next_of(_ITEM, self._number)) is not None:
-            return self._take(frame)
-        if self._is_over:
-            raise StopIteration
-        if not self._number:
-            self._number = worker.begin()
-        elif self._number != worker.number:
-            raise PipelineStateError("a newer iterator of the same iterable has been used")
-        while True:
-            frame = worker.receive()
-            if frame.number != self._number:  # left over from an iteration that was left early
-                frame.discard()
-                continue
-            if frame.kind == FromIterator.END:
-                self._is_over = True
-                raise StopIteration
-            if frame.kind == FromIterator.STARTED:
-                worker.confirm()
-                continue
-            return self._take(frame)
-
-    def _take(self, frame: Frame) -> T:
-        worker = self._worker
-        if self._num_kept:
-            self._num_taken += 1
-            if self._num_taken >= self._num_kept:
-                worker.give_credit(self._num_taken)
-                self._num_taken = 0
-        elif worker.buffer_size:
-            self._give_credit(worker)
-        try:
-            item: T = frame.load()
-        except Exception as exc:
-            worker.end()
-            raise WorkerError(
-                f"Failed to fetch the next item: it cannot be unpickled here: {exc} ({type(exc).__name__})"
-            ) from exc
-        return item
-
-    def _give_credit(self, worker: _Worker[T]) -> None:
-        """Let the process make other items for those that were taken.
-
-        Every message is a system call, and may wake the process. With a small buffer every item counts; but in a rush
-        they are kept as long as items wait here, and not when this side is about to wait.
-        """
-        self._num_taken += 1
-        now = monotonic()
-        self._num_quick = self._num_quick + 1 if now - self._last < _PAUSE else 0
-        self._last = now
-        if self._num_quick >= _RUSH and self._num_taken * 2 <= worker.buffer_size and worker.has_waiting():
-            return
-        worker.give_credit(self._num_taken)
-        self._num_taken = 0
-
-
-class _ResumableIteration(_Iteration[T]):
-    """The same, which counts what has been read.
-
-    For code that reads ahead for the user, in a thread of its own, it has ``hold``, ``token`` and ``commit``; see
-    ``spdl.dataloader._holding.Holding``.
-    """
-
-    _worker: _ResumableWorker[T]
-
-    def __init__(self, worker: _ResumableWorker[T]) -> None:
-        super().__init__(worker)
-        self._num = 0  # items that ``next`` has returned; the end counts as one
-        self._is_held = False
-
-    def __next__(self) -> T:
-        was_over = self._is_over
-        if self._is_held:
-            self._await_message()
-        try:
-            with self._worker.reading:
-                item = super().__next__()
-        except StopIteration:
-            if not was_over and self._number == self._worker.number:
-                self._count()
-            raise
-        self._count()
-        return item
-
-    def _count(self) -> None:
-        self._num += 1
-        if not self._is_held:
-            self._worker.num_read = self._num
-
-    def _await_message(self) -> None:
-        """Wait without the lock, so that the user can ask for the state meanwhile."""
-        link, limit = self._worker.link, self._worker.timeout
-        if self._is_over or not self._number:
-            return
-        until = math.inf if limit is None else monotonic() + limit
-        while not link.has_frame() and monotonic() < until:
-            try:
-                if select.select([link.fileno()], [], [], _LOOK_INTERVAL)[0]:
-                    return
-            except (OSError, ValueError):
-                return  # it has ended, or there are too many files for select(): then wait with the lock
-
-    def hold(self) -> None:
-        self._is_held = True
-        self._worker.tell(ToIterator.HOLD, None)
-
-    def token(self) -> int:
-        return self._num
-
-    def commit(self, token: int) -> None:
-        worker = self._worker
-        if self._number != worker.number or worker.num_read == token:
-            return
-        worker.num_read = token
-        with suppress(OSError):
-            worker.link.signal(ToIterator.READ, self._number, token)
