@@ -20,6 +20,7 @@ class _Away:
 
     num_workers = 2
     may_replace = True
+    may_resize = False
     waits_until_ready = True
 
     def __init__(self, error: Exception | None) -> None:

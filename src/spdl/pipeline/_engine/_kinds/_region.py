@@ -32,7 +32,7 @@ def add_region(graph: GraphBuilder, region: Region, tail: Channel, out: Channel)
         region.output_size,
         may_replace=workers.may_replace,
         waits_until_ready=workers.waits_until_ready,
-        may_resize=getattr(workers, "may_resize", False),
+        may_resize=workers.may_resize,
         sends_places=region.is_seeded,
     )
     if region.is_seeded:
