@@ -45,7 +45,7 @@ def _region(engine: Engine, stage: StageInfo | str | None) -> RegionStage:
         raise TypeError(f"stage must be a StageInfo, the name of a stage, or None, got {stage!r}")
     regions = [node for node in engine.nodes if isinstance(node, RegionStage)]
     names = ", ".join(repr(node.info.stage_name) for node in regions)
-    has = f"its regions are {names}" if regions else "it has no region: see PipelineBuilder.to"
+    has = f"its regions are {names}" if regions else "PipelineBuilder.to makes one"
     found = regions
     if isinstance(stage, StageInfo):
         found = [node for node in regions if node.info == stage]

@@ -396,7 +396,7 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(PipelineStateError, match="has been stopped"):
         stopped.resize(2)
     plain: Any = PipelineBuilder().add_source([1]).add_sink().build(num_threads=1)
-    with pytest.raises(ValueError, match="it has no region"):
+    with pytest.raises(ValueError, match=r"has no region; PipelineBuilder\.to makes one"):
         plain.resize(2)
 
 
