@@ -1,12 +1,14 @@
 """Errors of pipelines and of their child processes: one tree; some also derive from the builtin exception that fits.
 
-Public in ``spdl.pipeline``. Imports no other module of the package. All errors pickle and keep their attributes and
-notes, so they can cross a process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not
+Public in ``spdl.pipeline``. Imports only the reporting that cannot fail. All errors pickle and keep their attributes
+and notes, so they can cross a process boundary. As with every exception, ``__cause__`` and ``__traceback__`` are not
 pickled.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from spdl._reports import name_of, text_of
 
 __all__ = [
     "FailureLimitError",
@@ -197,6 +199,12 @@ class PipelineFailure(ExceptionGroup[Exception]):
     def derive(self, excs: Sequence[Exception], /) -> "PipelineFailure":  # type: ignore[override]
         """Make a group of some of the exceptions, in the same order."""
         return _regroup(type(self), excs)
+
+    def __str__(self) -> str:
+        """The text of a group, and the first cause: whoever logs an error as one line sees nothing else."""
+        first = self.exceptions[0]
+        line, _, rest = text_of(first).partition("\n")
+        return f"{super().__str__()}: {name_of(first)}" + (f": {line}" if line else "") + (" …" if rest else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _regroup, (type(self), self.exceptions), self.__dict__ or None

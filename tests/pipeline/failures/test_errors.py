@@ -25,6 +25,12 @@ from spdl._errors import (
     WorkerTimeoutError,
 )
 
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 ERRORS: list[tuple[Exception, dict[str, object]]] = [
     (PipelineError("a"), {}),
     (PipelineStateError("a"), {}),
@@ -106,7 +112,21 @@ def test_failure_sorts_exceptions_by_stage_name() -> None:
     failure = PipelineFailure([("b", second), ("c", third), ("a", first)])
     assert failure.exceptions == (first, second, third)
     assert failure.message == "pipeline stages failed"
-    assert str(failure) == "pipeline stages failed (3 sub-exceptions)"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ValueError("bad size"), "ValueError: bad size"),
+        (ValueError("bad\nsize"), "ValueError: bad …"),
+        (ValueError(), "ValueError"),
+        (Silent(), "Silent: <Silent object, its str failed with RuntimeError>"),
+    ],
+)
+def test_the_text_of_a_failure_has_the_first_cause(error: Exception, cause: str) -> None:
+    """A log that shows an error as one line shows only this."""
+    failure = PipelineFailure([("b", KeyError()), ("a", error)])
+    assert str(failure) == f"pipeline stages failed (2 sub-exceptions): {cause}"
 
 
 def test_failure_accepts_an_iterator_of_pairs() -> None:
