@@ -155,6 +155,37 @@ join_others()
 """).check("True")
 
 
+def test_the_watch_over_a_call_in_flight_does_not_keep_it() -> None:
+    """It has looked at the call, and sleeps until the time is over: a minute."""
+    run_child(f"""{START}
+from spdl.pipeline._engine._deadlines import Deadlines
+
+gate = threading.Event()
+
+class Loader:
+    def __init__(self):
+        builder = PipelineBuilder().add_source(range(100)).pipe(self.load, timeout=60)
+        self.pipeline = builder.add_sink().build(num_threads=1)
+
+    def load(self, item):
+        reached.set()
+        gate.wait()
+        return item
+
+loader = Loader()
+loader.pipeline.start()
+reach()
+watch = next(lane for lane in loader.pipeline._engine.lanes if isinstance(lane, Deadlines))
+while not 0.0 < watch._next < float("inf"):
+    never.wait(0.005)
+found = weakref.ref(loader)
+del loader, watch
+gate.set()
+collect(found)
+join_others()
+""").check()
+
+
 def test_a_reader_in_another_thread_keeps_the_pipeline() -> None:
     """Dropping a reference in the middle of a read of another thread changes nothing for the reader."""
     run_child(f"""{START}

@@ -193,6 +193,7 @@ class Deadlines(Lane):
                         min((each.when for each in self._flushes.values()), default=float("inf")),
                     )
                     remaining = self._next - now
+                    ticket = running = stage = time = None  # type: ignore[assignment]  # as below
                     self._changed.wait(None if remaining == float("inf") else min(remaining, threading.TIMEOUT_MAX))
                     self._next = 0.0  # awake: no wake-up needed
             for ticket, running in late:
