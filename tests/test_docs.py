@@ -104,7 +104,7 @@ RUNNABLE = [
 def test_code_in_document_runs(document: Path, tmp_path: Path) -> None:
     """A reader who copies the document's code into a file and runs it sees it work."""
     blocks = blocks_of(document.read_text(encoding="utf-8"))
-    for package in ("torch", "pyarrow", "ray"):
+    for package in ("torch", "pyarrow", "ray", "obstore"):
         if any(package in block.info for block in blocks) and importlib.util.find_spec(package) is None:
             pytest.skip(f"the code of the document needs {package}")
     script = tmp_path / f"{document.stem}.py"

@@ -9,7 +9,7 @@ from spdl.pipeline._observe._sampling import has_gil
 
 from ._work import AsyncSleep, Work
 
-__all__ = ["CASES", "Case", "Stage"]
+__all__ = ["CASES", "WITH_GIL", "Case", "Stage"]
 
 Op: TypeAlias = "Work | AsyncSleep"
 
@@ -111,7 +111,8 @@ _MIXED = [
          is_mixture=True),
 ]  # fmt: skip
 
-_CASES = [
+#: With the labels of Python that has a GIL.
+WITH_GIL = [
     _one("sleep-1", "io", 1, sleep=10, has_gain=True),
     _one("sleep-4", "io", 4, sleep=10, has_gain=True),
     _one("sleep-16", "io", 16, sleep=30),
@@ -158,4 +159,4 @@ def _without_gil(case: Case) -> Case:
     return replace(case, causes=(*causes, *(cause for cause in case.causes if cause != "gil")))
 
 
-CASES = _CASES if has_gil() else [_without_gil(case) for case in _CASES]
+CASES = WITH_GIL if has_gil() else [_without_gil(case) for case in WITH_GIL]

@@ -221,6 +221,7 @@ def test_run_writes_result_with_environment(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.slow
+@pytest.mark.tree
 def test_another_checkout_takes_turns_as_a_twin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each peer that is SPDL has one; the report compares the two. A folder without SPDL is refused."""
     tree = tmp_path / "tree"

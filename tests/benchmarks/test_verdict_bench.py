@@ -68,7 +68,7 @@ def _found(cause: str, stage: str | None) -> dict[str, Any]:
 
 def test_labels_are_judged_with_their_stage() -> None:
     """The right cause at the wrong stage is wrong; unsure is neither."""
-    [case] = [case for case in _cases.CASES if case.name == "mixed-issue"]
+    [case] = [case for case in _cases.WITH_GIL if case.name == "mixed-issue"]
     assert run._judge(case, _found("gil", "decode")) == "right"
     assert run._judge(case, _found("gil", "store")) == "WRONG"
     assert run._judge(case, _found("io", "decode")) == "WRONG"

@@ -11,6 +11,7 @@ from PIL import Image
 
 import spdl.io
 from tests.io.pictures import Pixels, decode, difference, draw, encode
+from tests.support import augment
 from tests.support.image_files import bmp_without_palette, tiff, with_adobe, with_component_ids, without_marker
 
 WIDTH, HEIGHT = 24, 16
@@ -127,6 +128,8 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_rare_kinds_are_what_pillow_shows(name: str) -> None:
     """Hidden or not: alpha is left out."""
+    if name == "TIFF, YCbCr" and augment.ROUNDING:
+        pytest.skip("Pillow before version 13 says that it is truncated")
     data = RIGHT[name]
     with Image.open(io.BytesIO(data)) as picture:
         expected = np.asarray(picture.convert("RGB"))

@@ -16,6 +16,7 @@ from PIL import Image
 
 from spdl.io import _native
 from tests.io.pictures import Pixels, difference, draw
+from tests.support import augment
 
 FILTERS = {
     "nearest": Image.Resampling.NEAREST,
@@ -156,7 +157,7 @@ def test_fast_way_is_near_pillow(before: tuple[int, int], after: tuple[int, int]
     ours = resample(plane, after, interpolation=interpolation)
     distance = difference(ours, by_pillow(plane, after, interpolation))
     mean, most = FAST_BOUNDS[interpolation]
-    assert distance.mean() <= mean
+    assert distance.mean() <= mean * (1 if augment.ROUNDING == 0 else 1.1)
     assert distance.max() <= most
 
 

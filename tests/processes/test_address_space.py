@@ -1,6 +1,7 @@
 """Address space is limited, as ``ulimit -v`` does on clusters: less shared memory, or none, and never a failure."""
 
 import os
+import sys
 
 import pytest
 
@@ -10,6 +11,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs to know what is mapped"),
 ]
+
+#: The allocator of Python without the GIL reserves more than a gigabyte for itself.
+_WITH_GIL = pytest.mark.skipif("t" in sys.abiflags, reason="this Python's allocator alone needs that much")
 
 _START = """
 import mmap, os, resource
@@ -33,7 +37,7 @@ def run(num_workers):
 """
 
 
-@pytest.mark.parametrize("gib", [1, 32])
+@pytest.mark.parametrize("gib", [pytest.param(1, marks=_WITH_GIL), 32])
 def test_regions_work_under_a_limit_of_the_address_space(gib: int) -> None:
     """Four workers and what comes after them: the first arenas leave enough."""
     run_child(f"""{_START}

@@ -51,8 +51,9 @@ FILTERS: dict[Interpolation, Image.Resampling] = {
 
 
 #: Levels by which versions of Pillow may differ: before version 13 it always resampled rows first; since then it
-#: resamples columns first where that leaves much less (``ImagingResampleInner``), and SPDL does the same.
-ROUNDING = 0 if int(PIL.__version__.partition(".")[0]) >= 13 else 1
+#: resamples columns first where that leaves much less (``ImagingResampleInner``), and SPDL does the same. Not every
+#: Python has wheels of version 13.
+ROUNDING = 0 if int(PIL.__version__.partition(".")[0]) >= 13 else 4
 
 
 class Applied(Protocol):

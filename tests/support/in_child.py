@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from queue import SimpleQueue
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
@@ -116,10 +116,15 @@ def interrupt_when_blocked() -> None:
             frame = frame.f_back
         return False
 
-    def watch(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "c_call" and arg.__name__ in ("acquire", "join") and is_inside(frame):
-            sys.setprofile(None)
+    def press_before(function: Any, frame: FrameType) -> bool:
+        is_wait = getattr(function, "__name__", "") in ("acquire", "join") and is_inside(frame)
+        if is_wait:
             presser.waits.put(handled)
+        return is_wait
+
+    def watch(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "c_call" and press_before(arg, frame):
+            sys.setprofile(None)
 
     def handle(signal_number: int, frame: FrameType | None) -> None:
         if not handled.is_set():
@@ -127,4 +132,22 @@ def interrupt_when_blocked() -> None:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
-    sys.setprofile(watch)
+    if "t" in sys.abiflags:  # the engine's locks are then of a kind whose calls are no ``c_call``
+        _monitor_calls(press_before)
+    else:
+        sys.setprofile(watch)
+
+
+def _monitor_calls(is_found: Callable[[Any, FrameType], bool]) -> None:
+    """Tell of each call of this thread, before it is made, until ``is_found``."""
+    monitoring: Any = vars(sys)["monitoring"]  # from Python 3.12 on
+    thread = threading.get_ident()
+
+    def look(code: CodeType, offset: int, function: Any, first: Any) -> None:
+        if threading.get_ident() == thread and is_found(function, sys._getframe(1)):
+            monitoring.set_events(monitoring.PROFILER_ID, 0)
+
+    if monitoring.get_tool(monitoring.PROFILER_ID) is None:
+        monitoring.use_tool_id(monitoring.PROFILER_ID, "tests")
+    monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.CALL, look)
+    monitoring.set_events(monitoring.PROFILER_ID, monitoring.events.CALL)

@@ -154,7 +154,12 @@ def test_failed_and_dropped_items_do_not_hold_an_epoch_up() -> None:
     for order in ("completion", "input"):
         options: dict[str, Any] = {"concurrency": 2, "output_order": order, "max_failures": -1}
         pipeline = continuous(Counting(3), lambda b, options=options: b.pipe(op, **options))  # type: ignore[misc]
-        assert epochs(pipeline, 3) == [[], [], [(2, 0), (2, 1), (2, 2)]]
+        found = epochs(pipeline, 3)
+        assert [sorted(epoch) if order == "completion" else epoch for epoch in found] == [
+            [],
+            [],
+            [(2, 0), (2, 1), (2, 2)],
+        ]
 
 
 def test_an_ordered_stage_keeps_the_mark_in_its_place() -> None:

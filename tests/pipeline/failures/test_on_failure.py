@@ -19,7 +19,7 @@ from spdl.pipeline.defs import (
     SourceConfig,
 )
 from tests.support.region_kinds import RegionKind
-from tests.support.running import TIMEOUT, build_of, run, running
+from tests.support.running import TIMEOUT, await_event, build_of, run, running
 
 
 def odd_fails(item: Any) -> Any:
@@ -76,14 +76,17 @@ def test_it_is_called_without_the_lock() -> None:
     """It may look at the statistics, and another thread may read meanwhile."""
     builder = build_of(range(6), lambda b: b.pipe(odd_fails))
     seen: list[int] = []
+    was_built = threading.Event()
 
     def look(event: FailureEvent) -> None:
+        await_event(was_built)  # items are read ahead as soon as it has started
         asked = threading.Thread(target=lambda: seen.append(pipeline.stats().num_threads))
         asked.start()
         asked.join(TIMEOUT)
         assert not asked.is_alive()
 
     with running(builder, on_failure=look) as pipeline:
+        was_built.set()
         assert list(pipeline) == [0, 2, 4]
     assert len(seen) == 3
 

@@ -12,6 +12,7 @@ from spdl.pipeline._observe._facts import facts_of
 from spdl.pipeline._observe._judging import judge
 from spdl.pipeline._observe._measured import Measured, StageSamples
 from spdl.pipeline._observe._probe import Place
+from spdl.pipeline._observe._sampling import has_gil
 
 
 def stage(index: int, name: str, *, calls: float = 1.0, cpu: float = 0.0, runs_on: Place = "pool") -> StageStats:
@@ -85,6 +86,7 @@ def test_calls_that_take_little_cpu_time_wait_little_for_it(cpus: Any) -> None:
     assert fetch.io == pytest.approx(1.0 - 0.01 - fetch.queue)
 
 
+@pytest.mark.skipif(not has_gil(), reason="there is no GIL")
 def test_python_code_without_samples_is_still_taken_for_the_gil(cpus: Any) -> None:
     """Threads that use one CPU together while others are left."""
     cpus(8.0)

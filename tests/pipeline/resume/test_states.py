@@ -235,7 +235,7 @@ def test_positions_of_other_ranks_are_issued_in_their_order() -> None:
         state = pipeline.state_dict()
     (epoch,) = epochs(state)
     assert epoch["todo"] == todo
-    assert epoch["holes"] == [[1, epoch["high"]]] if epoch["high"] > 1 else []
+    assert epoch["holes"] == ([[1, epoch["high"]]] if epoch["high"] > 1 else [])
     pipeline = build(list("abcdefghij"))
     pipeline.load_state_dict(state)
     with pipeline.auto_stop():
