@@ -22,7 +22,7 @@ from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
 from ._names import as_names, with_names
-from ._outcomes import fallback_if_loaded, report_failures, with_ffmpeg_on_demand
+from ._outcomes import fallback_if_loaded, fallback_on_demand, report_failures, with_ffmpeg_on_demand
 from ._pictures import load_pictures
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def _load_usual(sources: list[Any], call: _UsualCall, *, strict: bool) -> "CPUBu
     buffer = core.new_batch(transform, count, None)
     failures = _load_slots(buffer, sources, sources, transform, max_pixels, num_threads, fallback_if_loaded())
     if failures is None:
-        failures = with_ffmpeg_on_demand(partial(_load_slots, buffer, sources, sources, *call))
+        failures = _load_slots(buffer, sources, sources, transform, max_pixels, num_threads, fallback_on_demand())
     if failures:
         _leave_out(buffer, count, failures)
         report_failures(failures, count, len(failures), most_missing=0 if strict else count - 1)
