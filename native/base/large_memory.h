@@ -6,8 +6,8 @@
 //
 // Kept blocks cost others nothing: their pages are marked as free (MADV_FREE), so that the system takes them before it
 // swaps, and before it ends a process for want of memory, whether the process runs or sleeps. So there is no thread
-// that watches. There are three limits as well: bytes, by default a share of the memory that this process may have;
-// blocks; and time.
+// that watches. The block that was kept last is the exception, if it has at most 32 MiB. There are three limits as well:
+// bytes, by default a share of the memory that this process may have; blocks; and time.
 //
 // One object serves the whole process. Rules of style forbid mutable globals; this is the exception, for what it stands
 // for, the memory of the process, is one. Nothing can be told from it but speed: contents are undefined as in any
@@ -75,6 +75,7 @@ class LargeMemory {
     Block block;                // null if the place is free
     std::uint64_t kept_at = 0;  // by num_uses_
     Clock::time_point since;
+    bool is_unmarked = false;  // its pages are not marked as free; one entry at most
   };
   // Blocks to be freed when the lock is no longer held.
   struct Dropped {
@@ -86,7 +87,11 @@ class LargeMemory {
     void free_all() noexcept;
   };
 
+  // Keeps the block, or frees it if there is no room. Of an unmarked one: returns the unmarked one before, no longer kept.
+  Entry keep(Entry incoming) noexcept;
+
   // With the lock.
+  Entry take_unmarked() noexcept;
   Block find(std::size_t size) noexcept;
   void drop(Entry& entry, Dropped& dropped) noexcept;
   void drop_unused(Dropped& dropped) noexcept;

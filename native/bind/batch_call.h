@@ -14,19 +14,22 @@
 
 namespace spdl::bind {
 
-// Sources as native code takes them, with what keeps their memory in place, and their names.
+// Sources as native code takes them, with what keeps their memory in place.
 struct Inputs {
   std::vector<ImageSource> sources;
   std::vector<Export> exports;
-  std::vector<std::string> names;
 };
 
 inline Inputs collect_inputs(const nanobind::list& sources) {
   Inputs inputs;
   inputs.sources.reserve(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    HeldSource held = hold_source(sources[i], ("source " + std::to_string(i)).c_str());
-    inputs.names.push_back(name_of(held.source, nanobind::none()));
+    const nanobind::handle source = sources[i];
+    if (const auto path = plain_path(source)) {  // the usual case
+      inputs.sources.emplace_back(std::string(*path));
+      continue;
+    }
+    HeldSource held = hold_source(source, ("source " + std::to_string(i)).c_str());
     inputs.sources.push_back(std::move(held.source));
     if (held.held) {
       inputs.exports.push_back(*std::move(held.held));

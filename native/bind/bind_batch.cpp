@@ -1,10 +1,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -30,6 +32,8 @@ namespace {
 
 constexpr const char* kNewDoc = R"(A batch with room for ``count`` images of that transform, uninitialized.
 
+Its ``origins`` are those of as many sources, each in its slot.
+
 Args:
     storage: Writable memory for the array, or None for memory of its own.)";
 
@@ -37,7 +41,7 @@ constexpr const char* kLoadDoc = R"(Load pictures into slots of a batch: JPEG wi
 
 Args:
     buffer: From ``new_batch``.
-    slots: The slot of each source's image, without duplicates.
+    slots: The slot of each source's image, without duplicates. None: the first slots, in order.
     sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
     labels: The ``source`` attribute of each picture's ``LoadFailure``.
     first_index: The ``index`` attribute of a failure of the first source.
@@ -99,12 +103,52 @@ std::vector<Plan> parse_replay(nb::handle replay, const Transform& transform) {
   return plans;
 }
 
+std::vector<Py_ssize_t> parse_slots(nb::handle slots, std::size_t count) {
+  if (!slots.is_none()) {
+    return nb::cast<std::vector<Py_ssize_t>>(slots);
+  }
+  std::vector<Py_ssize_t> all(count);
+  std::iota(all.begin(), all.end(), Py_ssize_t{0});
+  return all;
+}
+
 void check_slots(const CpuBuffer& batch, const std::vector<Py_ssize_t>& slots) {
   for (const Py_ssize_t slot : slots) {
     if (slot < 0 || slot >= batch.shape()[0]) {
       throw nb::index_error(("the batch has no slot " + std::to_string(slot)).c_str());
     }
   }
+}
+
+nb::tuple first_numbers(Py_ssize_t count) {
+  auto numbers = nb::steal<nb::tuple>(PyTuple_New(count));
+  if (!numbers.is_valid()) {
+    throw nb::python_error();
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const number = PyLong_FromSsize_t(i);
+    if (number == nullptr) {
+      throw nb::python_error();
+    }
+    PyTuple_SET_ITEM(numbers.ptr(), i, number);
+  }
+  return numbers;
+}
+
+constexpr const char* kSchemeEnd = "://";
+
+// Whether load_slots takes a source as it is: data in memory, or a path that cannot be a URL.
+bool is_plain(nb::handle source) {
+  PyTypeObject* const type = Py_TYPE(source.ptr());
+  if (type != &PyUnicode_Type) {
+    return type == &PyBytes_Type || type == &PyByteArray_Type || type == &PyMemoryView_Type;
+  }
+  const auto path = plain_path(source);
+  return path && path->find(kSchemeEnd) == std::string_view::npos;
+}
+
+bool are_plain(const nb::list& sources) {
+  return std::all_of(sources.begin(), sources.end(), &is_plain);
 }
 
 nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::object& storage) {
@@ -119,13 +163,15 @@ nb::object new_batch(const Transform& transform, Py_ssize_t count, const nb::obj
   buffer_in(batch).change_plans([&](CpuBuffer::Plans& plans) {
     plans = {std::vector<std::optional<Plan>>(static_cast<std::size_t>(count)), transform.height, transform.width};
   });
+  buffer_in(batch).origins = first_numbers(count);
   return batch;
 }
 
-nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, const nb::list& sources,
-                const nb::list& labels, std::size_t first_index, const Transform& transform, const nb::object& seeds,
-                const nb::object& replay, std::int64_t max_pixels, int num_threads, const nb::object& fallback_loader) {
+nb::object load(const nb::object& buffer, const nb::object& its_slots, const nb::list& sources, const nb::list& labels,
+                std::size_t first_index, const Transform& transform, const nb::object& seeds, const nb::object& replay,
+                std::int64_t max_pixels, int num_threads, const nb::object& fallback_loader) {
   CpuBuffer& batch = buffer_in(buffer);
+  const std::vector<Py_ssize_t> slots = parse_slots(its_slots, sources.size());
   check_slots(batch, slots);
   const Inputs inputs = collect_inputs(sources);
   const std::vector<std::uint64_t> all_seeds = parse_seeds(seeds);
@@ -160,7 +206,7 @@ nb::object load(const nb::object& buffer, const std::vector<Py_ssize_t>& slots, 
   for (std::size_t i = 0; i < count; ++i) {
     const Outcome& outcome = (*loaded)[i];
     if (outcome.error) {
-      const nb::object error = make_exception(*outcome.error, inputs.names[i]);
+      const nb::object error = make_exception(*outcome.error, name_of(inputs.sources[i], nb::none()));
       failures.append(make_load_failure(first_index + i, labels[i], error));
     }
   }
@@ -238,14 +284,16 @@ void register_batch(nb::module_& module) {
              nb::sig("def new_batch(transform: Transform, count: int, "
                      "storage: typing_extensions.Buffer | numpy.typing.NDArray[typing.Any] | None) -> CPUBuffer"),
              kNewDoc);
-  module.def("load_slots", &load, "buffer"_a, "slots"_a, "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
+  module.def("load_slots", &load, "buffer"_a, "slots"_a.none(), "sources"_a, "labels"_a, nb::kw_only(), "first_index"_a,
              "transform"_a, "seeds"_a.none(), "replay"_a.none(), "max_pixels"_a, "num_threads"_a, "fallback_loader"_a.none(),
-             nb::sig("def load_slots(buffer: CPUBuffer, slots: list[int], "
+             nb::sig("def load_slots(buffer: CPUBuffer, slots: list[int] | None, "
                      "sources: list[str | typing_extensions.Buffer | numpy.typing.NDArray[numpy.uint8]], "
                      "labels: list[typing.Any], *, first_index: int, transform: Transform, seeds: list[int] | None, "
                      "replay: list[tuple[typing.Any, ...]] | None, max_pixels: int, num_threads: int, "
                      "fallback_loader: object | str | None) -> tuple[spdl.io._types.LoadFailure, ...] | None"),
              kLoadDoc);
+  module.def("are_plain", &are_plain, "sources"_a, nb::sig("def are_plain(sources: list[typing.Any]) -> bool"),
+             "Whether ``load_slots`` takes all sources as they are: data in memory, and paths that cannot be URLs.");
   module.def(
       "is_url",
       [](const std::string& path) {

@@ -47,6 +47,16 @@ HeldSource hold_source(nb::handle source, const char* what) {
   return result;
 }
 
+std::optional<std::string_view> plain_path(nb::handle source) noexcept {
+  PyObject* const text = source.ptr();
+  if (!PyUnicode_CheckExact(text) || !PyUnicode_IS_COMPACT_ASCII(text)) {
+    return std::nullopt;
+  }
+  const std::string_view path(static_cast<const char*>(PyUnicode_DATA(text)),
+                              static_cast<std::size_t>(PyUnicode_GET_LENGTH(text)));
+  return path.find('\0') == std::string_view::npos ? std::optional(path) : std::nullopt;
+}
+
 std::string name_of(const ImageSource& source, nb::handle name) {
   if (!name.is_none()) {
     return shown(name);

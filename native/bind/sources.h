@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "bind/memory.h"
 #include "image/batch.h"
@@ -20,6 +21,10 @@ struct HeldSource {
 // A path as text, or a one-dimensional buffer of bytes, which is held. `what` is the subject of the sentence in the
 // TypeError or ValueError for others.
 HeldSource hold_source(nanobind::handle source, const char* what);
+
+// The path that a text of ASCII characters is, without a copy; nothing for other text, and for what is no text. ASCII is
+// the same in every encoding of file names.
+std::optional<std::string_view> plain_path(nanobind::handle source) noexcept;
 
 // What messages call a source: its path, `Bytes: 0x` and its address, or, unless it is None, `name`.
 std::string name_of(const ImageSource& source, nanobind::handle name);

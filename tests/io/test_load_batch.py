@@ -294,3 +294,66 @@ def test_filter_that_is_wrong_fails_for_every_image() -> None:
     with pytest.raises(spdl.io.BatchLoadError, match="nonsense") as caught:
         load(make_jpeg(64, 48), make_jpeg(64, 48), filter_desc="nonsense=1")
     assert [type(failure.error) for failure in caught.value.failures] == [spdl.io.FilterError] * 2
+
+
+def outcome_of(srcs: list[Any], caplog: pytest.LogCaptureFixture, **options: Any) -> Any:
+    """All that a caller can see of a batch or of its error."""
+    caplog.clear()
+    try:
+        batch = spdl.io.load_image_batch(srcs, width=24, height=16, **options)
+    except spdl.io.BatchLoadError as error:
+        return str(error), [failure.index for failure in error.failures], caplog.messages
+    failures = [(failure.index, failure.source, str(failure.error), failure.name) for failure in batch.failures]
+    pixels = spdl.io.to_numpy(batch).tobytes()
+    return batch.shape, pixels, batch.origins, batch.applied, failures, caplog.messages
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("last", ["photo.jpg", "fl\xe4che.jpg", "flat.png", "missing.jpg", "bad.jpg"])
+def test_usual_call_gives_what_others_give(
+    last: str, strict: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A list of paths without further options goes a shorter way than the same with names, which are ``None`` here."""
+    for name in ("photo.jpg", "fl\xe4che.jpg", "flat.png"):
+        draw(40, 30).save(tmp_path / name)
+    (tmp_path / "bad.jpg").write_bytes(b"bad")
+    sources = [str(tmp_path / "photo.jpg"), make_jpeg(32, 48), str(tmp_path / last)]
+    usual = outcome_of(sources, caplog, strict=strict)
+    assert usual == outcome_of(sources, caplog, strict=strict, names=[None] * 3)
+    assert usual == outcome_of([tmp_path / "photo.jpg", *sources[1:]], caplog, strict=strict)
+
+
+def test_list_may_change_while_it_is_loaded() -> None:
+    """The batch is of the sources at the call."""
+    first, second = make_jpeg(32, 48), b"junk"
+
+    class Sources(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sources.clear()
+
+    sources = [first, second]
+    handler = Sources()
+    logger = logging.getLogger("spdl.io")
+    logger.addHandler(handler)
+    try:
+        batch = spdl.io.load_image_batch(sources, width=24, height=16, strict=False)
+    finally:
+        logger.removeHandler(handler)
+    assert batch.shape == (1, 16, 24, 3)
+    assert [failure.source for failure in batch.failures] == [second]
+
+
+@pytest.mark.parametrize("name", ["max_pixels", "num_threads"])
+def test_number_that_was_taken_before_is_checked_again(name: str) -> None:
+    """``True`` equals 1, and is no number of threads."""
+    source = make_jpeg(32, 48)
+
+    def load(**options: Any) -> Any:
+        return spdl.io.load_image_batch([source], width=8, height=8, **options)
+
+    load(**{name: 32 * 48})
+    load(num_threads=1)
+    with pytest.raises(TypeError, match=name):
+        load(**{name: True})
+    with pytest.raises(TypeError, match=name):
+        load(**{name: [1]})

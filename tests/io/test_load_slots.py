@@ -3,6 +3,7 @@
 import ctypes
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +17,15 @@ from tests.support.child import run_child
 PNG = flat(100)
 
 
-def load(batch: Any, slots: list[int], sources: list[Any], *, num_threads: int = 0, fallback_loader: Any = None) -> Any:
+def load(
+    batch: Any, slots: list[int] | None, sources: list[Any], *, num_threads: int = 0, fallback_loader: Any = None
+) -> Any:
     return _native.core.load_slots(
         batch,
         slots,
         sources,
         sources,
-        first_index=slots[0],
+        first_index=slots[0] if slots else 0,
         transform=native_transform(PLAIN),
         seeds=None,
         replay=None,
@@ -111,3 +114,45 @@ def test_without_threads_the_caller_loads_alone() -> None:
     """,
         fresh=True,
     ).check()
+
+
+def test_without_slots_the_first_are_filled_in_order() -> None:
+    """One for each source; others stay empty."""
+    batch = _native.core.new_batch(native_transform(PLAIN), 4, None)
+    failures = load(batch, None, [JPEG, JUNK, PNG])
+    assert [failure.index for failure in failures] == [1]
+    assert [applied is not None for applied in batch.applied] == [True, False, True, False]
+    with pytest.raises(IndexError, match="no slot 4"):
+        load(batch, None, [JPEG] * 5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_new_batch_has_an_origin_for_each_slot(count: int) -> None:
+    """Those of sources that all succeed."""
+    assert _native.core.new_batch(native_transform(PLAIN), count, None).origins == tuple(range(count))
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("source", "is_plain"),
+    [
+        ("a/photo.jpg", True),
+        ("C:photo.jpg", True),
+        (JPEG, True),
+        (bytearray(JPEG), True),
+        (memoryview(JPEG), True),
+        ("http://host/photo.jpg", False),
+        ("s3://bucket/photo.jpg", False),
+        ("f\xf6to.jpg", False),  # it may need another encoding
+        ("a\0b.jpg", False),
+        (Text("photo.jpg"), False),
+        (Path("photo.jpg"), False),
+        (None, False),
+    ],
+)
+def test_sources_that_need_no_preparation_are_recognised(source: Any, is_plain: bool) -> None:
+    """One that does is enough."""
+    assert _native.core.are_plain([JPEG, source, "photo.jpg"]) is is_plain

@@ -3,6 +3,7 @@
 import importlib
 import operator
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from . import _native
@@ -24,16 +25,17 @@ def to_numpy(buffer: ArrayInterface) -> "NDArray[Any]":
     Raises:
         ConvertError: The object has no array interface; or its dtype is ``bfloat16``, and ml_dtypes is not installed.
     """
-    import numpy as np
-
+    np = _numpy()
+    if getattr(buffer, "_is_bfloat16", None) is False:  # a buffer of ours
+        return np.asarray(buffer)  # type: ignore[no-any-return]
     if _is_bfloat16(buffer):
-        return np.ndarray(buffer.shape, _ml_dtypes_bfloat16(), memoryview(buffer))
+        return np.ndarray(buffer.shape, _ml_dtypes_bfloat16(), memoryview(buffer))  # type: ignore[no-any-return]
     # Same as `isinstance(buffer, ArrayInterface)`, which would take thirty times as long as the rest of the function.
     if not (hasattr(type(buffer), "__array_interface__") or hasattr(buffer, "__array_interface__")):
         raise ConvertError(
             f"cannot make an array of {type(buffer).__name__}: it has no __array_interface__", action="make an array"
         )
-    return np.asarray(buffer)
+    return np.asarray(buffer)  # type: ignore[no-any-return]
 
 
 def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
@@ -161,6 +163,14 @@ def _array_of(tensor: Any) -> "NDArray[Any]":
         if not tensor.is_contiguous():
             raise TypeError("storage must be a C-contiguous writable buffer, got a tensor that is not") from None
         return tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()  # type: ignore[no-any-return]
+
+
+@cache
+def _numpy() -> Any:
+    """NumPy. An import statement takes as long as the rest of ``to_numpy``."""
+    import numpy as np
+
+    return np
 
 
 def _is_bfloat16(buffer: object) -> TypeGuard["CPUBuffer"]:

@@ -46,6 +46,28 @@ def test_lists_of_n_and_the_rest(num_items: int, drop_last: bool, collate: Any) 
     assert run(builder) == expected
 
 
+def test_items_of_an_unfinished_list_are_counted() -> None:
+    """Also while the source waits for others: what it gave is issued, taken and pending."""
+    reached, go_on = threading.Event(), threading.Event()
+
+    def source() -> Any:
+        yield from range(7)
+        reached.set()
+        assert go_on.wait(TIMEOUT)
+        yield from range(7, 9)
+
+    with running(build_of(source(), lambda b: b.aggregate(4))) as pipeline:
+        await_event(reached)
+        stats = pipeline.stats()
+        assert stats.stages[1].num_calls == 7
+        assert pipeline._engine.ledger.sources[0].next_index == 7
+        assert next(iter(pipeline)) == [0, 1, 2, 3]
+        assert pipeline._engine.ledger.sources[0].pending == {4, 5, 6}
+        go_on.set()
+        assert list(pipeline) == [[4, 5, 6, 7], [8]]
+        assert not pipeline._engine.ledger.sources[0].pending
+
+
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_nothing_in_nothing_out(drop_last: bool) -> None:
     """No empty list is emitted for an empty source, nor after a full last list."""

@@ -3,8 +3,8 @@
 import atexit
 import inspect
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, overload
 
 from spdl.io import _native
 from spdl.io._buffers import as_storage
@@ -22,7 +22,7 @@ from ._crops import LongerSide
 from ._image_transform import ImageTransform, native_transform
 from ._load_transformed import load_transformed
 from ._names import as_names, with_names
-from ._outcomes import report_failures, with_ffmpeg_on_demand
+from ._outcomes import fallback_if_loaded, fallback_on_demand, report_failures, with_ffmpeg_on_demand
 from ._pictures import load_pictures
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _FITTED_ONLY = frozenset(
 )
 _TRANSFORM_ONLY = frozenset(("out", "seeds", "replay", "on_failure", "spares"))
 _COMMON = frozenset(("strict", "storage", "max_pixels", "names", "num_threads"))
+_FITTED = _FITTED_ONLY | _COMMON
 
 
 @overload
@@ -188,14 +189,18 @@ def load_image_batch(
         _refuse(options, _FITTED_ONLY, "cannot be combined with transform: see ImageTransform for the same setting")
         _refuse_unknown(options, _TRANSFORM_ONLY)
         return load_transformed(srcs, transform=transform, **options)
+    if not (_FITTED.issuperset(options) and "width" in options and "height" in options):
+        _refuse_for_fitted(options)
+    return _load_fitted(srcs, **options)
+
+
+def _refuse_for_fitted(options: dict[str, Any]) -> None:
     _refuse(options, _TRANSFORM_ONLY, "requires transform: give transform=ImageTransform(...)")
     _refuse_unknown(options, _FITTED_ONLY)
     missing = [name for name in ("width", "height") if name not in options]
-    if missing:
-        raise TypeError(
-            f"load_image_batch() is missing {' and '.join(missing)}: give width and height in pixels, or a transform"
-        )
-    return _load_fitted(srcs, **options)
+    raise TypeError(
+        f"load_image_batch() is missing {' and '.join(missing)}: give width and height in pixels, or a transform"
+    )
 
 
 def _refuse(options: dict[str, Any], names: Iterable[str], why: str) -> None:
@@ -230,6 +235,15 @@ def _load_fitted(
     num_threads: int = 0,
 ) -> "CPUBuffer | CUDABuffer":
     """The form with width and height."""
+    if demux_config is None and decode_config is None and filter_desc is DEFAULT and device_config is None:
+        try:
+            usual = _usual_call(width, height, pix_fmt, max_pixels, num_threads, orient)
+        except (TypeError, ValueError):  # what is wrong is told below
+            usual = None
+        if usual is not None and type(srcs) is list and srcs and storage is None and names is None:
+            sources = srcs.copy()
+            if _native.core.are_plain(sources):
+                return _load_usual(sources, usual, strict=strict)
     check_arguments(demux_config, decode_config, filter_desc)
     for side, size in (("width", width), ("height", height)):
         if size is not None and size < 1:
@@ -298,6 +312,69 @@ def _load_fitted(
     return on_device(batch, device)
 
 
+class _UsualCall(NamedTuple):
+    """What native code gets for a call without filters, apart from the sources."""
+
+    transform: "Transform"
+    max_pixels: int
+    num_threads: int
+
+
+def _load_usual(sources: list[Any], call: _UsualCall, *, strict: bool) -> "CPUBuffer":
+    """The batch of sources that native code takes as they are.
+
+    A call for a batch comes after milliseconds in which native code has used the caches for its own work. Each Python
+    function then takes several microseconds, for which other threads wait. So there are few on the way.
+    """
+    core, count = _native.core, len(sources)
+    transform, max_pixels, num_threads = call
+    buffer = core.new_batch(transform, count, None)
+    failures = _load_slots(buffer, sources, sources, transform, max_pixels, num_threads, fallback_if_loaded())
+    if failures is None:
+        failures = _load_slots(buffer, sources, sources, transform, max_pixels, num_threads, fallback_on_demand())
+    if failures:
+        _leave_out(buffer, count, failures)
+        report_failures(failures, count, len(failures), most_missing=0 if strict else count - 1)
+    return buffer
+
+
+def _load_slots(
+    buffer: "CPUBuffer",
+    sources: list[Any],
+    labels: list[Any],
+    transform: "Transform",
+    max_pixels: int,
+    num_threads: int,
+    fallback_loader: object,
+) -> tuple[LoadFailure, ...] | None:
+    """Load all slots of a batch."""
+    return _native.core.load_slots(
+        buffer,
+        None,
+        sources,
+        labels,
+        first_index=0,
+        transform=transform,
+        seeds=None,
+        replay=None,
+        max_pixels=max_pixels,
+        num_threads=num_threads,
+        fallback_loader=fallback_loader,
+    )
+
+
+@lru_cache(maxsize=64, typed=True)
+def _usual_call(
+    width: Any, height: Any, pix_fmt: Any, max_pixels: Any, num_threads: Any, orient: Any
+) -> _UsualCall | None:
+    """The native form of these options. ``None``: one of them needs more."""
+    if not (type(width) is type(height) is int and type(orient) is bool and pix_fmt in PIX_FMTS):
+        return None
+    return _UsualCall(
+        _fit(width, height, pix_fmt, orient=orient), as_max_pixels(max_pixels), as_num_threads(num_threads)
+    )
+
+
 def _signature_of_both_forms() -> inspect.Signature:
     """What ``help`` and editors show: the arguments of both. ``...``: needed in the form that has it."""
     parameters: dict[str, inspect.Parameter] = {}
@@ -328,28 +405,17 @@ def _load_without_filters(
     """The batch with the images that could be loaded. FFmpeg is loaded only when a source needs it."""
     transform = _fit(width, height, pix_fmt, orient=orient)
     buffer = _native.core.new_batch(transform, len(sources), storage)
-    slots = list(range(len(sources)))
-
-    def load(fallback_loader: object) -> tuple[LoadFailure, ...] | None:
-        return _native.core.load_slots(
-            buffer,
-            slots,
-            native_sources,
-            sources,
-            first_index=0,
-            transform=transform,
-            seeds=None,
-            replay=None,
-            max_pixels=max_pixels,
-            num_threads=num_threads,
-            fallback_loader=fallback_loader,
-        )
-
+    load = partial(_load_slots, buffer, native_sources, sources, transform, max_pixels, num_threads)
     failures = with_names([fetched.failure(each) for each in with_ffmpeg_on_demand(load)], names)
     if failures:
-        _native.core.keep_slots(buffer, list(_origins(len(sources), failures)))
-    _set_outcome(buffer, len(sources), failures)
+        _leave_out(buffer, len(sources), failures)
     return buffer
+
+
+def _leave_out(buffer: "CPUBuffer", num_sources: int, failures: tuple[LoadFailure, ...]) -> None:
+    """Leave out the images that could not be loaded."""
+    _native.core.keep_slots(buffer, list(_origins(num_sources, failures)))
+    _set_outcome(buffer, num_sources, failures)
 
 
 def _origins(num_sources: int, failures: tuple[LoadFailure, ...]) -> tuple[int, ...]:
@@ -374,4 +440,5 @@ def _fit(width: int, height: int, pix_fmt: str, *, orient: bool) -> "Transform":
     return native_transform(fit)
 
 
+atexit.register(_usual_call.cache_clear)
 atexit.register(_fit.cache_clear)  # as of `native_transform`: nanobind reports what is left at exit

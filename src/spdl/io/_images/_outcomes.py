@@ -23,15 +23,24 @@ def with_ffmpeg_on_demand(load: Callable[[object], _T | None]) -> _T:
             the argument is ``None``, and the result is ``None`` if a source needs FFmpeg. If FFmpeg cannot be loaded,
             the argument is the reason, as text.
     """
-    loaded = load(_native.media.fallback_loader() if "media" in vars(_native) else None)
+    loaded = load(fallback_if_loaded())
     if loaded is None:
-        try:
-            fallback_loader = _native.media.fallback_loader()
-        except NativeLibraryError as error:
-            fallback_loader = str(error)
-        loaded = load(fallback_loader)
+        loaded = load(fallback_on_demand())
         assert loaded is not None
     return loaded
+
+
+def fallback_if_loaded() -> object:
+    """The loader that native code falls back to; ``None`` if FFmpeg has not been loaded yet."""
+    return _native.media.fallback_loader() if "media" in _native.__dict__ else None
+
+
+def fallback_on_demand() -> object:
+    """The same, and FFmpeg is loaded now. If it cannot be loaded: the reason, as text."""
+    try:
+        return _native.media.fallback_loader()
+    except NativeLibraryError as error:
+        return str(error)
 
 
 def report_failures(

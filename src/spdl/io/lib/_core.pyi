@@ -215,13 +215,15 @@ def new_batch(transform: Transform, count: int, storage: Buffer | numpy.typing.N
     """
     A batch with room for ``count`` images of that transform, uninitialized.
 
+    Its ``origins`` are those of as many sources, each in its slot.
+
     Args:
         storage: Writable memory for the array, or None for memory of its own.
     """
 
 def load_slots(
     buffer: CPUBuffer,
-    slots: list[int],
+    slots: list[int] | None,
     sources: list[str | Buffer | numpy.typing.NDArray[numpy.uint8]],
     labels: list[Any],
     *,
@@ -238,7 +240,7 @@ def load_slots(
 
     Args:
         buffer: From ``new_batch``.
-        slots: The slot of each source's image, without duplicates.
+        slots: The slot of each source's image, without duplicates. None: the first slots, in order.
         sources: The pictures: a path each, or encoded data as a contiguous buffer of bytes.
         labels: The ``source`` attribute of each picture's ``LoadFailure``.
         first_index: The ``index`` attribute of a failure of the first source.
@@ -253,6 +255,11 @@ def load_slots(
         The failures. None if a source needs the other loader and ``fallback_loader`` is None.
 
     Releases the GIL; thread-safe for different slots.
+    """
+
+def are_plain(sources: list[Any]) -> bool:
+    """
+    Whether ``load_slots`` takes all sources as they are: data in memory, and paths that cannot be URLs.
     """
 
 def is_url(path: str) -> bool:

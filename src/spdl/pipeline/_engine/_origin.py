@@ -16,7 +16,7 @@ guards everything here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ._positions import Positions
 
@@ -32,6 +32,9 @@ __all__ = [
     "plain_origin",
     "roots_of",
 ]
+
+
+_INT_ONLY: Final = frozenset((int,))
 
 
 class SourcePosition(NamedTuple):
@@ -155,6 +158,9 @@ class Ledger:
         pending = self.pending
         if type(origin) is int:
             pending.discard(origin)
+            return
+        if type(pending) is set and type(origin) is tuple and set(map(type, origin)) == _INT_ONLY:  # the usual batch
+            pending.difference_update(origin)
             return
         rest: list[Origin] = []
         while True:

@@ -173,7 +173,7 @@ class SourceLane(Lane):
         """Iterate the source once. Returns False if the pipeline takes no more. Closes the iterator on an early end."""
         node, engine = self.node, self.engine
         lock, pool, counters, clock = engine.lock, self.pool, node.counters, perf_counter
-        items, capacity = node.out.items, node.out.capacity
+        items, capacity, collates = node.out.items, node.out.capacity, node.collates
         thread.in_source = True
         iterator: Iterator[Any] = node.passes.begin()
         exhausted = False
@@ -189,7 +189,9 @@ class SourceLane(Lane):
                         return not node.ended
                     if node.ended:
                         return False
-                    if not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
+                    if collates is not None and collates.accept(value, node, now):
+                        pass
+                    elif not items and (ticket := pool.accept_cheap(node, value, now)) is not None:
                         self._run_cheap(thread, ticket, must_start=not pool.idle and pool.pass_on())
                     else:
                         node.emit(value, now)

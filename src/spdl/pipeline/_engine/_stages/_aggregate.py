@@ -23,6 +23,7 @@ import spdl.pipeline._asyncio as asyncio
 from spdl._errors import PipelineError
 from spdl._reports import name_of, shown
 from spdl.pipeline._engine._channel import MARK
+from spdl.pipeline._engine._counters import SHORT_WAIT
 from spdl.pipeline._engine._failures import as_stage_failure, short_repr
 from spdl.pipeline._engine._node import Node
 from spdl.pipeline._engine._origin import Branch, path_of
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from spdl.pipeline._engine._origin import Origin
     from spdl.pipeline._info import StageInfo
     from spdl.pipeline.defs import Aggregator
+
+    from ._source import SourceNode
 
 __all__ = ["AggregateStage", "CollateStage", "Flush"]
 
@@ -71,6 +74,33 @@ class CollateStage(Node):
         turns.is_taken = False
         if turns.waiting:
             self.engine.advance_rest(now)
+
+    def accept(self, value: Any, source: SourceNode, now: float) -> bool:
+        """Take an item directly from its source, if that is all there is to do. False: nothing was done.
+
+        The same as ``source.emit`` for an item that does not complete a batch, without the channel.
+        """
+        values, inbox, out = self.values, self.inbox, self.out
+        if (
+            len(values) + 1 >= self.num_items
+            or inbox.items
+            or len(out.items) > out.capacity
+            or self.ended
+            or self.turns.is_taken
+        ):
+            return False
+        counters = self.counters
+        if (since := counters.starved_since) is not None:  # ``end_starved`` is inlined: this is the hot path
+            waited = now - since
+            counters.starved += waited
+            if waited > SHORT_WAIT:
+                counters.note_starved(waited)
+        counters.starved_since = now
+        counters.num_calls += 1
+        inbox.num_get += 1
+        values.append(value)
+        self.origins.append(source.next_origin())
+        return True
 
     def on_room(self) -> None:
         if self.inbox.items or self.inbox.closed:

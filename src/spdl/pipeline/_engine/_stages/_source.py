@@ -10,6 +10,7 @@ from spdl.pipeline._engine._origin import Origin, SourcePosition
 from spdl.pipeline._engine._passes import Passes
 from spdl.pipeline._engine._refill import Refill
 
+from ._aggregate import CollateStage
 from ._call import CallStage
 from ._ordered import OrderedCallStage
 
@@ -26,6 +27,7 @@ class SourceNode(Node):
     """One source. Its lane iterates it and calls ``emit``; ``waiting`` is set while the lane waits for room."""
 
     __slots__ = (
+        "collates",
         "continuous",
         "helped",
         "iterable",
@@ -55,6 +57,7 @@ class SourceNode(Node):
         self.position_class = SourcePosition
         self.waiting: Callable[[], None] | None = None
         self.next_call: CallStage | None = None  # the next stage, if its calls may run on the source's thread
+        self.collates: CollateStage | None = None  # the next stage, if it takes items directly
 
     def refill(self, replace: Callable[[int], Any]) -> Refill:
         """Replace positions that are lost, from now on. Before the start; for the only source."""
@@ -72,6 +75,8 @@ class SourceNode(Node):
         is_plain = type(after) is CallStage or type(after) is OrderedCallStage
         if is_plain and isinstance(after, CallStage) and after.lane is self.helped:
             self.next_call = after
+        elif type(after) is CollateStage:
+            self.collates = after
 
     def connect(self, inboxes: list[Channel], outs: list[Channel]) -> None:
         super().connect(inboxes, outs)
