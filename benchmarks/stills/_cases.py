@@ -1,13 +1,15 @@
 """Cases, peers, and the comparison of outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from benchmarks._contest.contest import Case, Contest, Outputs, Peer
+from benchmarks._contest.contest import Case, Contest, OutputMismatch, Outputs, Peer
 from benchmarks._contest.environments import MEDIA_LIBRARIES, Environment
 from benchmarks._contest.photos import make_photos
 from benchmarks._contest.required import Ratio
@@ -23,26 +25,49 @@ FORMATS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "tiff-deflate": (".tif", {"compression": "tiff_adobe_deflate"}),
     "avif": (".avif", {"quality": 70, "speed": 9}),
 }
-#: Kind of photograph and how many of them, by the name in cases.
-SIZES = {"web": ("web", 16), "large": ("phone", 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class PhotoSet:
+    """Photographs of one kind (scripts/make_photos.py), their number in a call, the number of turns, and the works."""
+
+    kind: str
+    title: str
+    count: int
+    rounds: int
+    works: Sequence[str]
+
+
+SIZES = {
+    "web": PhotoSet("web", "500x375", 16, 9, ("whole", "small", "batch")),
+    "large": PhotoSet("phone", "12 megapixels", 1, 5, ("whole", "small")),
+}
 WORKS = {"whole": "one by one, whole", "small": "one by one, at 224x224", "batch": "a batch, at 224x224"}
 #: Whole pictures are the same but for how chroma is enlarged; filters differ when they are made smaller.
 ALIKE_DB = 28.0
 
 
-def _alike(ours: Outputs, theirs: Outputs) -> str | None:
-    """A description of the difference: a shape, or a picture that differs too much."""
+def likeness_of(case: str, peer: str, ours: Outputs, theirs: Outputs) -> float:
+    """The PSNR in dB of the picture that differs most, at most 99.
+
+    Raises:
+        OutputMismatch: It differs too much, or a picture is missing or has another size.
+    """
+    wrong = f"{peer} does not do the work of {case!r}"
+    worst = 99.0
     for name, picture in ours.items():
         if name not in theirs or picture.shape != theirs[name].shape:
-            return f"{name} is {theirs[name].shape if name in theirs else 'missing'}, SPDL's {picture.shape}"
-        difference = picture.astype(np.float32) - theirs[name]
-        worst = 10 * float(np.log10(255**2 / max(float((difference**2).mean()), 1e-9)))
+            given = theirs[name].shape if name in theirs else "missing"
+            raise OutputMismatch(f"{wrong}: {name} is {given}, SPDL's {picture.shape}")
+        difference = np.subtract(picture, theirs[name], dtype=np.float32).ravel()
+        mean_square = max(float(difference @ difference) / max(difference.size, 1), 1e-9)
+        worst = min(worst, 10 * float(np.log10(255**2 / mean_square)))
         if worst < ALIKE_DB:
-            return f"{name} has a PSNR of {worst:.1f} dB against SPDL, at least {ALIKE_DB:g} is required"
-    return None
+            raise OutputMismatch(f"{wrong}: {name} has a PSNR of {worst:.1f} dB, required are {ALIKE_DB:g}")
+    return round(worst, 1)
 
 
-def _encode(photos: Sequence[str], form: str, folder: Path) -> list[str]:
+def encode(photos: Sequence[str], form: str, folder: Path) -> list[str]:
     suffix, options = FORMATS[form]
     paths = []
     for photo in photos:
@@ -59,11 +84,14 @@ def _encode(photos: Sequence[str], form: str, folder: Path) -> list[str]:
     return paths
 
 
+def _count(size: str, quick: bool) -> int:
+    return min(SIZES[size].count, 4) if quick else SIZES[size].count
+
+
 def _inputs(form: str, size: str, work: str, folder: Path, quick: bool) -> Callable[[], Mapping[str, Any]]:
     def make() -> Mapping[str, Any]:
-        kind, count = SIZES[size]
-        photos = make_photos(kind, count)[: 4 if quick else count]
-        return {"paths": _encode(photos, form, folder / size), "work": work}
+        photos = make_photos(SIZES[size].kind, SIZES[size].count)[: _count(size, quick)]
+        return {"paths": encode(photos, form, folder / size), "work": work}
 
     return make
 
@@ -72,20 +100,31 @@ def make_cases(folder: Path, quick: bool) -> Sequence[Case]:
     return [
         Case(
             f"{form}-{size}-{work}",
-            f"{form}, {size}, {title}",
+            f"{form}, {photos.title}, {WORKS[work]}",
             _inputs(form, size, work, folder, quick),
-            per=min(SIZES[size][1], 4) if quick else SIZES[size][1],
-            differ=_alike,
+            per=_count(size, quick),
+            likeness=partial(likeness_of, f"{form}-{size}-{work}"),
+            peers=tuple(peer.name for peer in PEERS if form not in LACKING.get(peer.name, ())),
+            rounds=photos.rounds,
             is_quick=size == "web",
         )
         for form in FORMATS
-        for size in SIZES
-        for work, title in WORKS.items()
+        for size, photos in SIZES.items()
+        for work in photos.works
     ]
 
 
 LIBRARIES = Environment("stills-peers", ("numpy", "opencv-python-headless>=4.12", "pillow>=12"))
-PILLOW_SIMD = Environment("images-simd", ("numpy", "pillow-simd"), variables=(("CC", "cc -mavx2"),))
+#: Without libtiff's headers it is left out as a whole. pip's cache may have one that was compiled without them.
+PILLOW_SIMD = Environment(
+    "stills-simd",
+    ("numpy", "pillow-simd"),
+    variables=(
+        ("CC", "cc -mavx2"),
+        ("PIP_CONFIG_SETTINGS", "tiff=enable"),
+        ("PIP_NO_CACHE_DIR", "1"),
+    ),
+)
 
 PEERS = (
     Peer(OURS, "benchmarks.stills.adapters.spdl_stills"),
@@ -94,6 +133,12 @@ PEERS = (
     Peer("opencv", "benchmarks.stills.adapters.opencv_stills", LIBRARIES),
     Peer("torchcodec", "benchmarks.stills.adapters.torch_codec", MEDIA_LIBRARIES),
 )
+
+#: Formats that a peer cannot read, or reads with other colours than the file says (README.md), by its name.
+LACKING: Mapping[str, Sequence[str]] = {
+    "pillow-simd": ("avif",),
+    "torchcodec": ("avif",),
+}
 
 CONTEST = Contest(
     name="stills",
@@ -105,10 +150,10 @@ CONTEST = Contest(
     required=[
         Ratio(f"{form}-{size}-{work}: {peer} over ours", (case, peer), (case, OURS), 1.2, of_rounds=True)
         for form in FORMATS
-        for size in SIZES
-        for work in WORKS
+        for size, photos in SIZES.items()
+        for work in photos.works
         for case in [f"{form}-{size}-{work}"]
-        for peer in ("pillow", "opencv", "torchcodec")
-        if peer != "torchcodec" or form.startswith(("png", "webp"))
+        for peer in ("pillow", "pillow-simd", "opencv", "torchcodec")
+        if form not in LACKING.get(peer, ())
     ],
 )

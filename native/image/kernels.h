@@ -19,6 +19,17 @@ inline constexpr int kBlock = 64;
 // After how many elements the channels of packed pixels (1, 3 or 4) and a register (16) begin together again.
 inline constexpr std::size_t kPeriod = 48;
 
+// libswscale's tables of colours (libswscale/yuv2rgb.c, ff_yuv2rgb_c_init_tables) as arithmetic, shifts rounding down:
+// n = luma + what each chroma adds, and the level is n + whole + ((n * fraction + rest) >> 16), clamped.
+struct SwscaleColours {
+  // A chroma adds origin + chroma * whole + ((chroma * fraction) >> 16).
+  struct Chroma {
+    std::int16_t origin, whole, fraction;
+  };
+  Chroma v_to_r, u_to_g, v_to_g, u_to_b;
+  std::int16_t fraction, rest, whole;
+};
+
 struct Kernels {
   std::string_view name;
 
@@ -44,6 +55,10 @@ struct Kernels {
   // BT.601, full range (ITU-T T.871), one row.
   void (*ycbcr_to_rgb)(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::uint8_t* r,
                        std::uint8_t* g, std::uint8_t* b, int width);
+
+  // One row as libswscale converts it. `width` is that of luma, and even; of chroma there is half as much.
+  void (*swscale_to_rgb)(const SwscaleColours& colours, const std::uint8_t* y, const std::uint8_t* u,
+                         const std::uint8_t* v, std::uint8_t* r, std::uint8_t* g, std::uint8_t* b, int width);
 
   void (*rgb_to_ycbcr)(const std::uint8_t* r, const std::uint8_t* g, const std::uint8_t* b, std::uint8_t* y,
                        std::uint8_t* cb, std::uint8_t* cr, int width);

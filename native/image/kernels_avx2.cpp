@@ -67,6 +67,41 @@ struct Sums {
   }
 };
 
+// What 16 chromas add to luma.
+__m256i added(SwscaleColours::Chroma by, __m256i chroma) noexcept {
+  const __m256i product = _mm256_add_epi16(_mm256_mullo_epi16(chroma, _mm256_set1_epi16(by.whole)),
+                                           _mm256_mulhi_epi16(chroma, _mm256_set1_epi16(by.fraction)));
+  return _mm256_add_epi16(product, _mm256_set1_epi16(by.origin));
+}
+
+// 32 levels of a colour: `luma` in the order of pixels, `chroma` of 16 pairs of them.
+class Levels {
+ public:
+  explicit Levels(const SwscaleColours& colours) noexcept
+      : factors_(_mm256_set1_epi32((colours.rest * (1 << 16)) | (colours.fraction & 0xffff))),
+        whole_(_mm256_set1_epi16(colours.whole)) {}
+
+  void store(std::uint8_t* to, const __m256i (&luma)[2], __m256i chroma) const noexcept {
+    // Each half of a register is doubled on its own, so the middle quarters change places before.
+    const __m256i swapped = _mm256_permute4x64_epi64(chroma, 0xd8);
+    const __m256i low = words(_mm256_add_epi16(luma[0], _mm256_unpacklo_epi16(swapped, swapped)));
+    const __m256i high = words(_mm256_add_epi16(luma[1], _mm256_unpackhi_epi16(swapped, swapped)));
+    spdl::store(to, _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8));
+  }
+
+ private:
+  __m256i words(__m256i n) const noexcept {
+    const __m256i one = _mm256_set1_epi16(1);
+    const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(n, one), factors_);
+    const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(n, one), factors_);
+    const __m256i part = _mm256_packs_epi32(_mm256_srai_epi32(low, 16), _mm256_srai_epi32(high, 16));
+    return _mm256_add_epi16(_mm256_add_epi16(n, whole_), part);
+  }
+
+  __m256i factors_;  // of n and of one
+  __m256i whole_;
+};
+
 __m128i narrow(__m256i words) noexcept {
   return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
@@ -276,6 +311,19 @@ void ycbcr_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint
   }
 }
 
+void swscale_to_rgb(const SwscaleColours& colours, const std::uint8_t* y, const std::uint8_t* u, const std::uint8_t* v,
+                    std::uint8_t* r, std::uint8_t* g, std::uint8_t* b, int width) {
+  const Levels levels(colours);
+  for (int x = 0; x < width; x += kStep) {
+    const __m256i luma[2] = {_mm256_cvtepu8_epi16(load16(y + x)), _mm256_cvtepu8_epi16(load16(y + x + 16))};
+    const __m256i from_u = _mm256_cvtepu8_epi16(load16(u + x / 2));
+    const __m256i from_v = _mm256_cvtepu8_epi16(load16(v + x / 2));
+    levels.store(r + x, luma, added(colours.v_to_r, from_v));
+    levels.store(g + x, luma, _mm256_add_epi16(added(colours.u_to_g, from_u), added(colours.v_to_g, from_v)));
+    levels.store(b + x, luma, added(colours.u_to_b, from_u));
+  }
+}
+
 void interleave(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third, std::uint8_t* out,
                 int width) {
   // Byte j of the 48 is of plane j % 3 and pixel j / 3; -1 leaves a place for the other planes.
@@ -354,6 +402,7 @@ const Kernels kAvx2Kernels = {
     blend_rows_exact,
     blend_columns_exact,
     avx2::ycbcr_to_rgb,
+    avx2::swscale_to_rgb,
     portable::rgb_to_ycbcr,
     avx2::interleave,
     avx2::interleave4,

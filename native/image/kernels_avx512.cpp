@@ -201,6 +201,7 @@ const Kernels kAvx512Kernels = {
     blend_rows_exact,
     blend_columns_exact,
     avx2::ycbcr_to_rgb,
+    avx2::swscale_to_rgb,
     portable::rgb_to_ycbcr,
     avx2::interleave,
     avx2::interleave4,

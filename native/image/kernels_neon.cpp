@@ -321,6 +321,7 @@ const Kernels kNeonKernels = {
     blend_rows_exact,
     blend_columns_exact,
     ycbcr_to_rgb,
+    portable::swscale_to_rgb,
     portable::rgb_to_ycbcr,
     interleave,
     interleave4,

@@ -184,6 +184,35 @@ float as_it_is(float value) noexcept { return value; }
 
 namespace portable {
 
+// Block by block, in two plain loops that compilers turn into vectors.
+void swscale_to_rgb(const SwscaleColours& colours, const std::uint8_t* y, const std::uint8_t* u, const std::uint8_t* v,
+                    std::uint8_t* r, std::uint8_t* g, std::uint8_t* b, int width) {
+  const SwscaleColours c = colours;
+  const auto added = [](SwscaleColours::Chroma by, int chroma) {
+    return static_cast<std::int16_t>(by.origin + chroma * by.whole + ((chroma * by.fraction) >> 16));
+  };
+  const auto level = [&](int n) { return clamp8(n + c.whole + ((n * c.fraction + c.rest) >> 16)); };
+  for (int begin = 0; begin < width; begin += kBlock) {
+    std::int16_t red[kBlock];
+    std::int16_t green[kBlock];
+    std::int16_t blue[kBlock];
+    const int count = std::min(kBlock, width - begin);
+    for (int i = 0; i < (count + 1) / 2; ++i) {
+      const int from_u = u[begin / 2 + i];
+      const int from_v = v[begin / 2 + i];
+      red[2 * i] = red[2 * i + 1] = added(c.v_to_r, from_v);
+      green[2 * i] = green[2 * i + 1] = static_cast<std::int16_t>(added(c.u_to_g, from_u) + added(c.v_to_g, from_v));
+      blue[2 * i] = blue[2 * i + 1] = added(c.u_to_b, from_u);
+    }
+    for (int i = 0; i < count; ++i) {
+      const int luma = y[begin + i];
+      r[begin + i] = level(luma + red[i]);
+      g[begin + i] = level(luma + green[i]);
+      b[begin + i] = level(luma + blue[i]);
+    }
+  }
+}
+
 // ITU-T T.871 section 7, in multiples of 2^-16, as libjpeg computes it (jccolor.c): a chroma of 255.5 stays below 256.
 void rgb_to_ycbcr(const std::uint8_t* r, const std::uint8_t* g, const std::uint8_t* b, std::uint8_t* y,
                   std::uint8_t* cb, std::uint8_t* cr, int width) {
@@ -210,6 +239,7 @@ const Kernels kPortableKernels = {
     blend_rows_exact,
     blend_columns_exact,
     ycbcr_to_rgb,
+    portable::swscale_to_rgb,
     portable::rgb_to_ycbcr,
     interleave,
     interleave4,

@@ -6,6 +6,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace spdl {
@@ -25,17 +26,23 @@ bool is_planar_yuv(int format) noexcept {
   }
 }
 
-// As Scaler sets up its context, but for the target.
-av::ScalerPtr make_context(const RgbScaler::Task& task) {
+int half_up(int size) noexcept { return (size + 1) / 2; }
+
+struct Plane {
+  int width = 0, height = 0, format = -1;
+};
+
+// As Scaler sets up its context, but for the target, or for chroma alone.
+av::ScalerPtr make_context(const RgbScaler::Task& task, Plane from, Plane to) {
   // What Scaler tells of where chroma lies: -513 is "not told", 128 is halfway between two lines.
-  const int chroma_row = task.source_format == AV_PIX_FMT_YUV420P ? 128 : -513;
+  const int chroma_row = from.format == AV_PIX_FMT_YUV420P ? 128 : -513;
   const int range = task.is_full_range ? 1 : 0;
   auto context = av::own<av::ScalerPtr>(sws_alloc_context());
   const std::pair<const char*, int> numbers[] = {
-      {"srcw", task.source_width}, {"srch", task.source_height},     {"src_format", task.source_format},
-      {"dstw", task.width},        {"dsth", task.height},            {"dst_format", AV_PIX_FMT_YUV422P},
-      {"src_h_chr_pos", -513},     {"src_v_chr_pos", chroma_row},    {"dst_h_chr_pos", -513},
-      {"dst_v_chr_pos", -513},     {"src_range", range},             {"dst_range", range},
+      {"srcw", from.width},    {"srch", from.height},         {"src_format", from.format},
+      {"dstw", to.width},      {"dsth", to.height},           {"dst_format", to.format},
+      {"src_h_chr_pos", -513}, {"src_v_chr_pos", chroma_row}, {"dst_h_chr_pos", -513},
+      {"dst_v_chr_pos", -513}, {"src_range", range},          {"dst_range", range},
   };
   for (const auto& [name, value] : numbers) {
     if (av_opt_set_int(context.get(), name, value, 0) < 0) {
@@ -50,6 +57,57 @@ av::ScalerPtr make_context(const RgbScaler::Task& task) {
   constexpr int kNeutral = 1 << 16;
   sws_setColorspaceDetails(context.get(), task.matrix, range, task.matrix, range, 0, kNeutral, kNeutral);
   return context;
+}
+
+// The numbers from which libswscale makes its tables.
+SwscaleColours make_colours(const int* matrix, bool is_full_range) noexcept {
+  constexpr std::int64_t kOne = 1 << 16;
+  const std::int64_t luma = is_full_range ? kOne : kOne * 255 / 219;
+  const std::int64_t black = is_full_range ? 0 : 16 * kOne;
+  const std::int64_t zero = is_full_range ? 384 : 326;  // where luma begins in the table
+  // A number as a multiple of 2^16 and a signed rest.
+  const auto whole = [](std::int64_t number) { return static_cast<std::int16_t>((number + kOne / 2) >> 16); };
+  const auto rest = [&](std::int64_t number) { return static_cast<std::int16_t>(number - whole(number) * kOne); };
+  // What a step of chroma is in steps of luma.
+  const auto chroma = [&](std::int64_t coefficient) {
+    const std::int64_t scaled = is_full_range ? coefficient * 224 / 255 : coefficient;
+    const std::int64_t step = (scaled * kOne + kOne / 2) / luma;
+    return SwscaleColours::Chroma{static_cast<std::int16_t>(-(step >> 9)), whole(step), rest(step)};
+  };
+  const std::int64_t first = zero * luma - 384 * kOne - black + kOne / 2;
+  return {chroma(matrix[0]),
+          chroma(-matrix[2]),
+          chroma(-matrix[3]),
+          chroma(matrix[1]),
+          static_cast<std::int16_t>(luma - kOne),
+          rest(first),
+          whole(first)};
+}
+
+// One row. Kernels read and write whole blocks, so the end of a row is converted apart.
+void to_rgb(const Kernels& kernels, const SwscaleColours& colours, const std::uint8_t* y, const std::uint8_t* u,
+            const std::uint8_t* v, std::uint8_t* out, int width) {
+  constexpr int kMost = 8 * kBlock;
+  std::uint8_t r[kMost];
+  std::uint8_t g[kMost];
+  std::uint8_t b[kMost];
+  const int blocks = width / kBlock * kBlock;
+  for (int x = 0; x < blocks; x += kMost) {
+    const int count = std::min(kMost, blocks - x);
+    kernels.swscale_to_rgb(colours, y + x, u + x / 2, v + x / 2, r, g, b, count);
+    kernels.interleave(r, g, b, out + std::ptrdiff_t{3} * x, count);
+  }
+  const auto left = static_cast<std::size_t>(width - blocks);
+  if (left != 0) {
+    std::uint8_t ends[3][kBlock] = {};
+    std::uint8_t pixels[3 * kBlock];
+    std::memcpy(ends[0], y + blocks, left);
+    std::memcpy(ends[1], u + blocks / 2, left / 2);
+    std::memcpy(ends[2], v + blocks / 2, left / 2);
+    kernels.swscale_to_rgb(colours, ends[0], ends[1], ends[2], r, g, b, kBlock);
+    kernels.interleave(r, g, b, pixels, kBlock);
+    std::memcpy(out + std::ptrdiff_t{3} * blocks, pixels, 3 * left);
+  }
 }
 
 }  // namespace
@@ -76,7 +134,14 @@ std::optional<RgbScaler> RgbScaler::make(const Task& task) {
   if (whole.flags.empty()) {
     whole.flags = "bicubic";  // libswscale's default
   }
-  scaler.context_ = make_context(whole);
+  scaler.keeps_size_ = keeps_size;
+  if (keeps_size) {
+    const Plane from{task.width / 2, half_up(task.height), AV_PIX_FMT_GRAY8};
+    scaler.context_ = make_context(whole, from, {from.width, task.height, AV_PIX_FMT_GRAY8});
+  } else {
+    scaler.context_ = make_context(whole, {task.source_width, task.source_height, task.source_format},
+                                   {task.width, task.height, AV_PIX_FMT_YUV422P});
+  }
   if (scaler.context_ == nullptr) {
     return std::nullopt;
   }
@@ -87,34 +152,8 @@ std::optional<RgbScaler> RgbScaler::make(const Task& task) {
   if (av_frame_get_buffer(scaler.planes_.get(), 0) < 0) {
     return std::nullopt;
   }
-  scaler.make_tables(task.matrix, task.is_full_range);
+  scaler.colours_ = make_colours(task.matrix, task.is_full_range);
   return scaler;
-}
-
-void RgbScaler::make_tables(const int* matrix, bool is_full_range) {
-  constexpr std::int64_t kOne = 1 << 16;
-  const std::int64_t luma = is_full_range ? kOne : kOne * 255 / 219;
-  const std::int64_t black = is_full_range ? 0 : 16 * kOne;
-  // What a step of chroma is in steps of luma.
-  const auto in_luma = [&](std::int64_t coefficient) {
-    const std::int64_t scaled = is_full_range ? coefficient * 224 / 255 : coefficient;
-    return (scaled * kOne + kOne / 2) / luma;
-  };
-  std::int64_t value = -384 * kOne - kHeadroom * luma - black;
-  for (std::uint8_t& entry : luma_) {
-    entry = static_cast<std::uint8_t>(std::clamp<std::int64_t>((value + kOne / 2) >> 16, 0, 255));
-    value += luma;
-  }
-  const int zero = (is_full_range ? 384 : 326) + kHeadroom;
-  const auto fill = [](std::array<int, 256>& offsets, int origin, std::int64_t step) {
-    for (int i = 0; i < 256; ++i) {
-      offsets[static_cast<std::size_t>(i)] = origin - static_cast<int>(step >> 9) + static_cast<int>((i * step) >> 16);
-    }
-  };
-  fill(red_of_v_, zero, in_luma(matrix[0]));
-  fill(blue_of_u_, zero, in_luma(matrix[1]));
-  fill(green_of_u_, zero, in_luma(-matrix[2]));
-  fill(green_of_v_, 0, in_luma(-matrix[3]));
 }
 
 bool RgbScaler::reaches_limits() const noexcept {
@@ -128,33 +167,33 @@ bool RgbScaler::reaches_limits() const noexcept {
   return found != 0;
 }
 
+// Of a picture that keeps its size, chroma; else all three.
+bool RgbScaler::fill_planes(const AVFrame& frame) {
+  if (!keeps_size_) {
+    return sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes_->data,
+                     planes_->linesize) >= 0;
+  }
+  for (const int plane : {1, 2}) {
+    if (sws_scale(context_.get(), frame.data + plane, frame.linesize + plane, 0, half_up(frame.height),
+                  planes_->data + plane, planes_->linesize + plane) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool RgbScaler::scale(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride) {
-  if (sws_scale(context_.get(), frame.data, frame.linesize, 0, frame.height, planes_->data, planes_->linesize) < 0 ||
-      (may_overshoot_ && reaches_limits())) {
+  if (!fill_planes(frame) || (may_overshoot_ && reaches_limits())) {
     return false;
   }
-  const auto row_of = [&](int plane, int y) {
-    return planes_->data[plane] + static_cast<std::ptrdiff_t>(y) * planes_->linesize[plane];
+  const auto row_of = [](const AVFrame& from, int plane, int y) {
+    return from.data[plane] + static_cast<std::ptrdiff_t>(y) * from.linesize[plane];
   };
+  const Kernels& kernels = best_kernels();
+  const AVFrame& of_luma = keeps_size_ ? frame : *planes_;
   for (int y = 0; y < planes_->height; ++y) {
-    const std::uint8_t* luma = row_of(0, y);
-    const std::uint8_t* u = row_of(1, y);
-    const std::uint8_t* v = row_of(2, y);
-    std::uint8_t* to = out + y * stride;
-    for (int x = 0; x < planes_->width / 2; ++x) {
-      const std::uint8_t* red = luma_.data() + red_of_v_[v[x]];
-      const std::uint8_t* green = luma_.data() + green_of_u_[u[x]] + green_of_v_[v[x]];
-      const std::uint8_t* blue = luma_.data() + blue_of_u_[u[x]];
-      const std::uint8_t first = luma[2 * x];
-      const std::uint8_t second = luma[2 * x + 1];
-      to[0] = red[first];
-      to[1] = green[first];
-      to[2] = blue[first];
-      to[3] = red[second];
-      to[4] = green[second];
-      to[5] = blue[second];
-      to += 6;
-    }
+    to_rgb(kernels, colours_, row_of(of_luma, 0, y), row_of(*planes_, 1, y), row_of(*planes_, 2, y), out + y * stride,
+           planes_->width);
   }
   return true;
 }

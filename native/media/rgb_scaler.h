@@ -2,20 +2,20 @@
 // its time.
 //
 // libswscale goes from planes to rgb24 in one step, whose vertical filter is plain C. To planes it has vector code with
-// the same rounding (`accurate_rnd`). So planes are scaled to 4:2:2, which is what it holds chroma at for rgb24, and the
-// tables that it looks colours up in (libswscale/yuv2rgb.c, ff_yuv2rgb_c_init_tables) do the rest. It holds luma beyond
+// the same rounding (`accurate_rnd`). So planes are scaled to 4:2:2, which is what it holds chroma at for rgb24; of a picture that
+// keeps its size only chroma is. What its tables of colours hold is computed (Kernels::swscale_to_rgb). It holds luma beyond
 // 0 and 255, where a filter overshoots, until the tables; pictures in which that may be are left to it.
 // One thread per object.
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "av/owners.h"
+#include "image/kernels.h"
 
 namespace spdl {
 
@@ -38,18 +38,15 @@ class RgbScaler {
   bool scale(const AVFrame& frame, std::uint8_t* out, std::ptrdiff_t stride);
 
  private:
-  static constexpr int kHeadroom = 512;
-  static constexpr int kTableSize = 1024 + 2 * kHeadroom;
-
   RgbScaler() = default;
-  void make_tables(const int* matrix, bool is_full_range);
+  bool fill_planes(const AVFrame& frame);
   bool reaches_limits() const noexcept;
 
   av::ScalerPtr context_;
   av::FramePtr planes_;
+  bool keeps_size_ = false;     // luma is that of the picture, not of `planes_`
   bool may_overshoot_ = false;  // the filter of luma has negative weights
-  std::array<std::uint8_t, kTableSize> luma_{};
-  std::array<int, 256> red_of_v_{}, green_of_u_{}, green_of_v_{}, blue_of_u_{};  // offsets into it
+  SwscaleColours colours_{};
 };
 
 }  // namespace spdl

@@ -1,6 +1,7 @@
 """TorchCodec, which takes a still for a video of one frame, in formats in which it finds that frame.
 
-Its classes seek before they decode, and then find no frame (0.13.0); so this calls the functions below them.
+Its classes seek before they decode, and then find no frame (0.13.0); so this calls the functions below them. It takes
+all YCbCr for limited range, so it has no part in AVIF, which is of full range here.
 """
 
 from collections.abc import Callable
