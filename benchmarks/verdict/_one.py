@@ -20,7 +20,7 @@ from spdl.pipeline._observe._machine import read_cpu
 
 from ._cases import CASES, Case
 from ._quota import NoQuotaError, limited
-from ._work import Endless
+from ._work import Endless, numbers
 
 __all__ = ["main"]
 
@@ -96,13 +96,13 @@ def main(arguments: list[str]) -> None:
     name, seconds, *change = arguments
     [case] = [case for case in CASES if case.name == name]
     if change:
-        blamed, *numbers = change
-        case = _changed(case, blamed, *map(int, numbers))
+        blamed, *arguments_of_advice = change
+        case = _changed(case, blamed, *map(int, arguments_of_advice))
     for each in (case.source, case.consumer, *(stage.op for stage in case.stages)):
         each.prepare()
     try:
         with limited(case.quota) if case.quota else nullcontext():
-            found = _run(case, float(seconds))
+            found = {**_run(case, float(seconds)), "numbers": numbers()}
     except NoQuotaError as error:
         found = {"skipped": str(error)}
     print(json.dumps(found))

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+import os
 import select
 import threading
 import time
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AsyncSleep", "Endless", "Work"]
+__all__ = ["NUMBERS", "AsyncSleep", "Endless", "Work", "numbers"]
 
 
 def _spin(number: int) -> None:
@@ -54,6 +56,17 @@ def _arrays() -> tuple[Any, Any]:
     return arrays
 
 
+#: The environment variable with what has been measured, for child processes and for the run that applies an advice:
+#: the same work, however fast the CPU was meanwhile.
+NUMBERS = "SPDL_BENCHMARK_NUMBERS"
+
+
+def numbers() -> dict[str, int]:
+    """How much of each kind of work takes how long, as far as it has been measured."""
+    found: dict[str, int] = json.loads(os.environ.get(NUMBERS, "{}"))
+    return found
+
+
 #: Functions of a number, and the number to begin with: how long they take is measured.
 _MEASURED: dict[str, tuple[Callable[[int], None], int]] = {
     "spin": (_spin, 20_000),
@@ -70,7 +83,10 @@ _WAITS: dict[str, Callable[[float], Any]] = {
 
 @cache
 def _number_for(kind: str, ms: float) -> int:
-    """How much of the work takes ``ms`` of CPU time, by the shortest of several measurements."""
+    """How much of the work takes ``ms`` of CPU time, by the shortest of several measurements, if not known yet."""
+    known, name = numbers(), f"{kind} {ms:g}"
+    if name in known:
+        return known[name]
     function, number = _MEASURED[kind]
     function(number)
     shortest = float("inf")
@@ -78,7 +94,9 @@ def _number_for(kind: str, ms: float) -> int:
         began = time.thread_time()
         function(number)
         shortest = min(shortest, time.thread_time() - began)
-    return max(1, round(number * ms / 1e3 / shortest))
+    known[name] = max(1, round(number * ms / 1e3 / shortest))
+    os.environ[NUMBERS] = json.dumps(known)
+    return known[name]
 
 
 @dataclass(frozen=True)

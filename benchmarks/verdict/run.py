@@ -7,6 +7,7 @@ Each pipeline has a process of its own, and runs alone. See README.md.
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -19,9 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("sleep-4", "spin-4", "sha-all", "source-sleep", "consumer-sleep", "mixed-issue")
 
 
-def _measure(name: str, seconds: float, *change: object) -> dict[str, Any]:
+def _measure(name: str, seconds: float, *change: object, numbers: dict[str, int] | None = None) -> dict[str, Any]:
+    """One run; with the amounts of work of another, if given."""
+    environment = {**os.environ, "SPDL_BENCHMARK_NUMBERS": json.dumps(numbers or {})}
     command = [sys.executable, "-m", "benchmarks.verdict._one", name, str(seconds), *map(str, change)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120 + 4 * seconds, check=False)
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120 + 4 * seconds, check=False
+    )
     if ended.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}:\n{ended.stderr}")
     found: dict[str, Any] = json.loads(ended.stdout)
@@ -33,8 +38,8 @@ def _gain(case: Any, found: dict[str, Any], seconds: float) -> dict[str, Any] | 
     arguments = found["arguments"]
     if not arguments or found["stage"] is None:
         return None
-    numbers = [arguments.get(name, 0) for name in ("concurrency", "num_threads", "max_workers")]
-    after = _measure(case.name, seconds, found["stage"], *numbers)
+    change = [arguments.get(name, 0) for name in ("concurrency", "num_threads", "max_workers")]
+    after = _measure(case.name, seconds, found["stage"], *change, numbers=found["numbers"])
     return {
         "arguments": arguments,
         "rate": after["rate"],
