@@ -369,6 +369,17 @@ def test_advice_names_the_arguments_that_the_user_has(
             assert word not in verdict.advice
 
 
+def test_threads_are_kept_for_calls_that_wait() -> None:
+    """With one thread for each CPU, calls that only wait would hold threads that others compute on."""
+    crowd = stage("load", limit=16, cpu=0.5, queue=0.5)
+    verdict = verdict_of(facts(crowd, stage("fetch", score=0.1, limit=4, fill=0.5, io=1.0), cpus_used=7.9))
+    assert verdict.cause == "oversubscribed"
+    assert verdict.advice.startswith("build(num_threads=10), one thread for each CPU and 2 for calls that wait: load")
+    assert verdict.arguments == {"num_threads": 10}
+    few = verdict_of(facts(crowd, stage("fetch", score=0.1, limit=4, fill=0.05, io=1.0), cpus_used=7.9))
+    assert few.arguments == {"num_threads": 8}
+
+
 def test_bounds_are_in_the_words_of_the_user() -> None:
     """The number of threads is that of workers to whoever uses torch's arguments."""
     given = facts(stage(limit=8, fill=0.5), wait=0.0, num_threads=4)

@@ -61,6 +61,11 @@ class StageFacts:
         """Calls that would run at once if none waited for a CPU or the GIL, at the same rate."""
         return self.load * max(0.0, 1.0 - self.shares.queue - self.shares.gil)
 
+    @property
+    def waiting(self) -> float:
+        """Calls that wait at once, for something else than a CPU or the GIL."""
+        return max(0.0, self.own_load - self.load * self.shares.cpu)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

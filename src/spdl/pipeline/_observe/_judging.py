@@ -30,6 +30,8 @@ _GIL_HELD = 0.85
 _IO = 0.7
 _CPU = 0.7
 _SLOWDOWN = 1.3
+#: Threads' worth of calls that wait for something else than a CPU, below which no thread is kept for them.
+_SOME_WAIT = 0.3
 _FULL = 0.8
 #: A change is not proposed for more than this factor: nobody knows what a disk does then.
 _MOST = 4
@@ -216,9 +218,10 @@ def _change(facts: Facts, found: Found, terms: Terms) -> _Change:
         return _without_gil(facts, stage, terms)
     assert stage is not None
     if cause == "oversubscribed":
-        number = max(1, ceil(facts.cpus))
-        advice = f"{terms.threads.format(number=number)}, one thread for each CPU: {stage.name} needs CPU time, not "
-        advice += "more threads"
+        waiting = max(0, ceil(sum(each.waiting for each in facts.pool) - _SOME_WAIT))
+        number = max(1, ceil(facts.cpus)) + waiting
+        why = "one thread for each CPU" + (f" and {waiting} for calls that wait" if waiting else "")
+        advice = f"{terms.threads.format(number=number)}, {why}: {stage.name} needs CPU time, not more threads"
         return _Change(advice, facts.rate, _name(lowest(bounds, "pool", stage.name)), {terms.num_threads: number})
     if cause in ("cpu", "memory"):
         advice = f"make {stage.name} cheaper, or use more CPUs or machines: no argument gives more CPU time"
